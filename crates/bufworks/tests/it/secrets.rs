@@ -46,14 +46,19 @@ impl Secrets {
 impl Read for Secrets {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let header = (FRAME as u32).to_be_bytes();
-        let at = self.at % TOTAL;
-        let left = if at < header.len() { header.len() - at } else { TOTAL - at };
-        let n = left.min(into.len()).min(self.most);
-        match header.get(at..at + n) {
-            Some(part) => into[..n].copy_from_slice(part),
-            None => secret::write_from(at - header.len(), &mut into[..n]),
+        let n = into.len().min(self.most);
+        let mut rest = &mut into[..n];
+        while !rest.is_empty() {
+            let at = self.at % TOTAL;
+            let end = if at < header.len() { header.len() } else { TOTAL };
+            let (here, behind) = rest.split_at_mut(rest.len().min(end - at));
+            match header.get(at..at + here.len()) {
+                Some(part) => here.copy_from_slice(part),
+                None => secret::write_from(at - header.len(), here),
+            }
+            self.at += here.len();
+            rest = behind;
         }
-        self.at += n;
         Ok(n)
     }
 }

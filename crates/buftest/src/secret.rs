@@ -82,7 +82,7 @@ pub fn bytes_in_memory() -> usize {
 mod tests {
     use std::time::Duration;
 
-    use super::{bytes_in_memory, is_in, write};
+    use super::{bytes_in_memory, is_in, write, write_from};
 
     #[test]
     fn it_is_found_until_it_is_overwritten() {

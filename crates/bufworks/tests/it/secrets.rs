@@ -115,8 +115,10 @@ fn secrets(pool: &mut AnyPool) -> AnyBuf {
     buf
 }
 
+type Way = (&'static str, fn(&mut AnyPool));
+
 /// What a program does with the buffers of a pool, each copying no byte to memory of its own.
-const WAYS: [(&str, fn(&mut AnyPool)); 8] = [
+const WAYS: [Way; 8] = [
     ("a reader of frames", |pool| {
         for chunk in [1000, 4096, 8192] {
             let mut reader = FrameReader::new(Secrets::of(usize::MAX), FRAMING).chunks_of(chunk);

@@ -1,7 +1,9 @@
 //! T11: what one buffer held, no later one shows, unless the method's name says that recycled bytes
 //! show.
 
-use bufcore::{Buf, BufferPool, SharedBytes, SplitLease};
+use bufcore::{Buf, BufferPool};
+#[cfg(target_os = "linux")]
+use bufcore::{SharedBytes, SplitLease};
 
 use crate::Kit;
 use crate::conformance::Frames;

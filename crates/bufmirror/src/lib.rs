@@ -69,8 +69,8 @@
 //!
 //! # Secrets
 //!
-//! No ring, channel, pipe or queue wipes its bytes. What was consumed or received stays in the
-//! memory until later bytes overwrite it. When a ring is dropped, the system takes mapped pages
+//! No ring, channel, pipe or queue wipes its bytes. Consumed and received bytes stay in the memory
+//! until later bytes overwrite them. When a ring is dropped, the system takes mapped pages
 //! back; memory from the heap is freed as it is, and a region of the caller's keeps the bytes.
 //! Bytes that must not stay belong into a pool that wipes.
 //!

@@ -37,8 +37,8 @@ impl<S: ReadReady, F: Framing, L: Lease> FrameReader<S, F, L> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses no byte: the next call goes on. Its request for a buffer is given up,
-    /// and so is the place of the request among those that wait.
+    /// Dropping the future loses no byte: the next call goes on. Its request for a buffer is given
+    /// up, and so is the place of the request among those that wait.
     ///
     /// # Examples
     ///
@@ -69,8 +69,8 @@ impl<S: ReadReady, F: Framing, L: Lease> FrameReader<S, F, L> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A deadline for the client. It does not count the time in which the reader waits for the pool:
-    /// then the same future is polled on, so that its request keeps its place.
+    /// A deadline for the client. It does not count the time in which the reader waits for the
+    /// pool: then the same future is polled on, so that its request keeps its place.
     ///
     /// ```
     /// # #[cfg(feature = "shard")] {

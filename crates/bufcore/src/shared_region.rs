@@ -60,7 +60,8 @@ impl SharedRegion {
     #[must_use]
     pub fn new(region: Region) -> Self {
         let used = if region.is_fresh() { 0 } else { region.len() };
-        let room = Mutex::new(Room::new(region.len(), used));
+        let to_line = region.as_ptr().addr().get().wrapping_neg() % CACHE_LINE_BYTES;
+        let room = Mutex::new(Room::new(to_line.min(region.len()), region.len(), used));
         Self { whole: Arc::new(Whole { region, room }) }
     }
 
@@ -188,7 +189,7 @@ unsafe impl Source for SharedRegion {
 
 /// What of a region is free, as offsets in bytes.
 ///
-/// - R1: every gap lies within the region.
+/// - R1: every gap lies within the region, and starts on a cache line unless it is empty.
 /// - R2: gaps are in order, apart, and share no byte with a part that is out.
 /// - R3: the bytes from `used` on are zero: they are of a fresh region, and were never in a part.
 /// - R4: `gaps` has room for one gap more than there are parts out, so giving back allocates
@@ -207,8 +208,8 @@ struct Gap {
 }
 
 impl Room {
-    fn new(len: usize, used: usize) -> Self {
-        Self { len, gaps: vec![Gap { start: 0, end: len }], parts: 0, used }
+    fn new(start: usize, len: usize, used: usize) -> Self {
+        Self { len, gaps: vec![Gap { start, end: len }], parts: 0, used }
     }
 
     /// The bytes that a part takes: whole cache lines.

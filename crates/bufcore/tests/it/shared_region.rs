@@ -62,6 +62,23 @@ fn a_start_that_is_not_aligned_is_skipped() {
     assert!(between.as_ptr() < page.as_ptr());
 }
 
+/// Wherever in a cache line the region starts, and also where it ends within the same line.
+#[test]
+fn a_part_of_the_spare_bytes_can_be_cut() {
+    let mut memory = &mut *Box::leak(vec![0; BYTES].into_boxed_slice());
+    for len in [1, 37, 100, 401].into_iter().cycle().take(4 * 64) {
+        let (bytes, rest) = memory.split_at_mut(len);
+        memory = rest;
+        let shared = SharedRegion::new(Region::from_static(bytes));
+        let spare = shared.spare_bytes();
+        let part = (spare > 0).then(|| shared.part(spare, 1).expect("a part of the spare bytes"));
+        assert_eq!(shared.spare_bytes(), 0);
+        assert!(shared.part(1, 1).is_err(), "{len} bytes at {:?}, and {spare} spare", shared.as_ptr());
+        drop(part);
+        assert_eq!(shared.spare_bytes(), spare);
+    }
+}
+
 #[test]
 fn what_cannot_be_had_is_refused() {
     let shared = shared();

@@ -1,7 +1,7 @@
 //! Futures that are polled by hand, and wakers that count, or do what wakers should not.
 
 use std::cell::Cell;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -82,12 +82,37 @@ pub fn lets_others_run(mut operation: impl AsyncFnMut()) {
     };
     let mut task = pin!(task);
     let (wakes, waker) = counting();
-    for turns in 1..=10 {
+    for _ in 1..=10 {
         done.set(0);
+        let woken = wakes.count();
         let polled = poll(task.as_mut(), &waker);
         assert!(polled.is_pending(), "{} operations, and no other task had its turn", done.get());
-        assert_eq!(wakes.count(), turns, "who lets others run is woken for its next turn");
+        assert!(wakes.count() > woken, "who lets others run is woken for its next turn");
     }
+}
+
+/// Completes one of two futures and drops the other, as `select!` does. It polls `first` first.
+pub async fn select<T>(first: impl Future<Output = T>, second: impl Future<Output = T>) -> T {
+    let (mut first, mut second) = (pin!(first), pin!(second));
+    poll_fn(|cx| match first.as_mut().poll(cx) {
+        Poll::Pending => second.as_mut().poll(cx),
+        ready => ready,
+    })
+    .await
+}
+
+/// Makes a future and polls it once, until one is ready.
+///
+/// # Panics
+///
+/// Panics when a hundred in a row are pending.
+pub fn poll_new<F: Future>(make: impl FnMut() -> F) -> F::Output {
+    let mut polls = std::iter::repeat_with(make).take(100).map(|future| poll(pin!(future), Waker::noop()));
+    let ready = polls.find_map(|polled| match polled {
+        Poll::Ready(output) => Some(output),
+        Poll::Pending => None,
+    });
+    ready.expect("a new future is polled once, and pending, again and again")
 }
 
 /// What a [`hostile`] waker does at one of its calls.

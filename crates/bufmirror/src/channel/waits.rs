@@ -48,8 +48,10 @@ macro_rules! task_waits {
             /// Waits as [`wait`](Self::wait) does, as a future for any executor. Dropping it loses
             /// nothing.
             ///
-            /// After 128 completed operations of tasks on a thread, the next poll returns `Pending`
-            /// and wakes its own task. So a task with a quick peer lets other tasks run.
+            /// After 128 completed operations of tasks on a thread, the next poll of each future
+            /// returns `Pending` and wakes its own task, until one of them is polled again, or 32
+            /// were passed over. So a task with a quick peer lets other tasks run, in a `select!`,
+            /// too.
             ///
             /// # Errors
             ///

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bufmirror::{MessageQueue, channel};
-use buftest::tasks::lets_others_run;
+use buftest::tasks::{lets_others_run, poll_new, select};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
@@ -55,6 +55,34 @@ fn t38_messages_let_others_run() {
     }
     drop(sender);
     lets_others_run(async || assert!(receiver.recv_async().await.is_err()));
+}
+
+#[test]
+fn t38_a_task_that_selects_one_of_two_ends_lets_others_run() {
+    let (mut producer, mut consumer) = channel(4096).unwrap();
+    let (mut other, mut idle) = channel(4096).unwrap();
+    lets_others_run(async || select(producer.wait_async(1), other.wait_async(1)).await.unwrap());
+    producer.put(b"x").unwrap();
+    lets_others_run(async || select(idle.wait_async(1), consumer.wait_async(1)).await.unwrap());
+}
+
+#[test]
+fn t38_a_task_that_selects_one_of_two_messages_lets_others_run() {
+    let queues = [(); 2].map(|()| MessageQueue::new(4096).unwrap().split());
+    let [(_sender, receiver), (other_sender, other_receiver)] = &queues;
+    lets_others_run(async || {
+        other_sender.try_send(b"a message").unwrap();
+        drop(select(receiver.recv_async(), other_receiver.recv_async()).await.unwrap());
+    });
+}
+
+#[test]
+fn t38_futures_that_are_polled_once_get_their_messages() {
+    let (sender, receiver) = MessageQueue::new(4096).unwrap().split();
+    for _ in 0..1000 {
+        sender.try_send(b"a message").unwrap();
+        assert_eq!(*poll_new(|| receiver.recv_async()).unwrap(), *b"a message");
+    }
 }
 
 /// However many operations other ends of the task complete in each turn, an end that was pending for

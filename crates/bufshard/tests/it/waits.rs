@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bufshard::bufcore::{AcquireError, Buf};
 use bufshard::{Acquire, ShardLease, ShardPool};
-use buftest::tasks::{Counting, block_on, counting, lets_others_run, poll};
+use buftest::tasks::{Counting, block_on, counting, lets_others_run, poll, poll_new, select};
 use buftest::trials::moved::Waiting;
 
 const BUDGET: usize = 100_000;
@@ -36,6 +36,18 @@ fn t38_requests_that_need_not_wait_let_others_run() {
     let refused = BUDGET + 1;
     lets_others_run(async || drop(pool.acquire_async(1000).await.unwrap()));
     lets_others_run(async || assert!(pool.acquire_async(refused).await.is_err()));
+}
+
+#[test]
+fn t38_a_task_that_selects_one_of_two_requests_lets_others_run() {
+    let pool = pool();
+    lets_others_run(async || drop(select(pool.acquire_async(100), pool.acquire_async(1000)).await.unwrap()));
+}
+
+#[test]
+fn t38_requests_that_are_polled_once_get_memory() {
+    let pool = pool();
+    (0..1000).for_each(|_| drop(poll_new(|| pool.acquire_async(1000)).unwrap()));
 }
 
 /// A task: a future, and what its waker counts.

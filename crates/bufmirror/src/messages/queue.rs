@@ -83,7 +83,7 @@ impl Queue {
     }
 
     /// Counts the bytes that can be received, as far as can be seen. Returns the largest number
-    /// once the queue is over, so that those who wait for some are woken.
+    /// once the queue is over, so that those who wait for messages are woken.
     fn filled(&self) -> usize {
         // ORDER: Acquire pairs with the Release in `settle`: what was published before is seen.
         if self.over.load(Ordering::Acquire) {
@@ -93,12 +93,26 @@ impl Queue {
         self.frames.distance(claimed, self.producers.published())
     }
 
+    /// Counts the messages that can be received, as far as to say whether there are as many as
+    /// `wanted`. Where they are counted, those that are being written are, too. Returns the largest
+    /// number once the queue is over.
+    fn messages(&self, wanted: usize) -> usize {
+        let filled = self.filled();
+        if wanted <= 1 || filled == 0 || filled == usize::MAX {
+            return filled;
+        }
+        // In this order: a message that is claimed in between is counted, too.
+        let received = self.consumers.lock().number;
+        let sent = self.producers.lock().number;
+        (sent - received) as usize
+    }
+
     fn call_receivers(&self) {
-        self.producers.wait_queue.call(|| self.filled());
+        self.producers.wait_queue.call(|wanted| self.messages(wanted));
     }
 
     fn call_senders(&self) {
-        self.consumers.wait_queue.call(|| self.room());
+        self.consumers.wait_queue.call(|_| self.room());
     }
 
     /// Closes the queue for senders. What is in it can be received.

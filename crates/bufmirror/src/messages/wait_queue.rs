@@ -1,9 +1,9 @@
 //! The queue of those who wait: for a message, or for room.
 //!
-//! It counts in bytes what they wait for: those that can be received, or those that are free. A
-//! waiter is asleep until there are as many as it needs. A thread *seeks* when it was woken, or
-//! never slept yet, and is about to look. A task that was woken does not count as one that seeks:
-//! it may not be polled for long, or never.
+//! It counts what they wait for: messages that can be received, or bytes that are free. A waiter is
+//! asleep until there are as many as it needs. A thread *seeks* when it was woken, or never slept
+//! yet, and is about to look. A task that was woken does not count as one that seeks: it may not be
+//! polled for long, or never.
 //!
 //! # Invariants
 //!
@@ -13,7 +13,11 @@
 //! - L2: somebody has to be woken when somebody sleeps, no thread seeks, and there is as much as
 //!   the first needs. This may become true by a change of one of the three: by making more of what
 //!   is waited for, by going to sleep, or by no longer seeking. After such a change, the one that
-//!   made it executes a full fence and then looks whether it is true.
+//!   made it executes a full fence and then looks whether it is true. Several messages may be
+//!   published by one change, and messages that are sent while a thread seeks wake nobody. So a
+//!   look wakes one task after the other as long as there is enough for the next one as well,
+//!   beyond what was `promised` to tasks that were woken and have not been polled since. A thread
+//!   that it wakes looks in turn when it ends seeking.
 //! - L3: wakers, which are users' code, are cloned, called and dropped with no lock held, and after
 //!   all that belongs to the change was changed. So is the allocator called.
 //! - L4: at most one task has a reservation: it waits for so long that others go behind it, which
@@ -30,8 +34,10 @@
 //! such a change, too.
 //!
 //! A task that is not polled keeps no thread asleep: with a task, the first thread in the queue is
-//! woken. And it keeps no other task asleep except for the one message that it was woken for: the
-//! next one wakes the next.
+//! woken. And it keeps no other task asleep except for the one message that it was woken for: when
+//! a look ends and tasks are asleep, all messages are promised. Each look wakes at least one that
+//! there is enough for, promised or not, since a task may be forgotten. A promise ends when the task
+//! is polled or dropped, or when somebody goes to sleep who sees that others took what was promised.
 //!
 //! A thread that holds a message is not one that seeks, for it may hold it for ever.
 
@@ -92,15 +98,15 @@ impl WaitQueue {
     }
 
     /// Wakes those who have to be woken, since something has become more. `there` says how much
-    /// there is.
+    /// there is, as far as to say whether it is at least its argument.
     #[inline]
-    pub(crate) fn call(&self, there: impl Fn() -> usize) {
+    pub(crate) fn call(&self, there: impl Fn(usize) -> usize) {
         self.look(there);
     }
 
     /// Looks, after a change (L2).
     #[inline]
-    fn look(&self, there: impl Fn() -> usize) {
+    fn look(&self, there: impl Fn(usize) -> usize) {
         full_fence();
         // ORDER: Acquire pairs with the Release in `sleep` and `remove`: who sees that somebody
         // sleeps sees what the first needs.
@@ -111,23 +117,30 @@ impl WaitQueue {
 
     #[cold]
     #[inline(never)]
-    fn wake_first(&self, there: impl Fn() -> usize) {
+    fn wake_first(&self, there: impl Fn(usize) -> usize) {
         // ORDER: Relaxed: who changes it looks again afterwards (L2).
-        if there() < self.need.load(Ordering::Relaxed) {
+        let need = self.need.load(Ordering::Relaxed);
+        if there(need) < need {
             return self.too_little();
         }
+        while self.wake_next(&there) {}
+    }
+
+    /// Wakes the first, and returns whether there is enough for the next one as well (L2).
+    fn wake_next(&self, there: impl Fn(usize) -> usize) -> bool {
         let mut queue = self.queue.lock();
         // ORDER: Relaxed: the bit is of the lock; a thread that has begun to seek meanwhile looks
         // afterwards (L2).
         if self.state.load(Ordering::Relaxed) != SLEEPERS {
-            return;
+            return false;
         }
-        let available = there();
+        let Some(need) = queue.tickets.front().map(|first| first.need) else { return false };
+        let available = there(need);
         // When all is free, nobody may come who would look again.
         let kept = if available >= self.all { 0 } else { queue.reserved() };
         let is_enough = |ticket: &Ticket| available.saturating_sub(kept) >= ticket.need;
         let first = if queue.tickets.front().is_some_and(is_enough) { queue.call(0) } else { None };
-        let Some(first) = first else { return };
+        let Some(first) = first else { return false };
         // A thread as well, since the task may not be polled.
         let is_thread = |ticket: &Ticket| ticket.kind == Kind::Thread;
         let place = if first.kind == Kind::Task && queue.threads > 0 && !first.kind.seeks() {
@@ -138,13 +151,24 @@ impl WaitQueue {
         let place = place.filter(|&place| queue.tickets.get(place).is_some_and(is_enough));
         let second = place.and_then(|place| queue.call(place));
         let seekers = if first.kind.seeks() || second.is_some() { SEEKER } else { 0 };
+        if first.kind == Kind::Task {
+            queue.promised = queue.promised.saturating_add(first.need);
+        }
         self.renew(&queue, seekers.wrapping_sub(SLEEPERS), seekers);
+        let next = queue.tickets.front().filter(|_| seekers == 0);
+        let wanted = next.map(|next| next.need.saturating_add(kept.max(queue.promised)));
+        let is_enough = wanted.is_some_and(|wanted| there(wanted) >= wanted);
         drop(queue);
         // The thread first: a waker may panic.
         if let Some(second) = second {
             second.sleeper.wake();
         }
-        first.sleeper.wake();
+        if is_enough {
+            first.sleeper.wake_caught();
+        } else {
+            first.sleeper.wake();
+        }
+        is_enough
     }
 
     /// Notes that there is too little for somebody who sleeps: a task cannot say by itself that it
@@ -217,7 +241,7 @@ impl WaitQueue {
                 .is_ok()
     }
 
-    fn end_seeking(&self, there: impl Fn() -> usize) {
+    fn end_seeking(&self, there: impl Fn(usize) -> usize) {
         // ORDER: Relaxed: the fence in `look` orders it.
         self.state.fetch_sub(SEEKER, Ordering::Relaxed);
         self.look(there);
@@ -225,7 +249,13 @@ impl WaitQueue {
 
     /// Joins the queue, at its front or at its end, under the number that it has or a new one.
     /// Returns `None` when there is no memory for it. To be followed by a look.
-    fn sleep(&self, number: Option<u64>, mut ticket: Ticket, standing: Standing) -> Option<u64> {
+    fn sleep(
+        &self,
+        number: Option<u64>,
+        mut ticket: Ticket,
+        standing: Standing,
+        there: impl Fn(usize) -> usize,
+    ) -> Option<u64> {
         let mut queue = self.queue.lock();
         while queue.tickets.len() == queue.tickets.capacity() {
             // The allocator is called without the lock (L3).
@@ -246,6 +276,8 @@ impl WaitQueue {
         queue.next += 1;
         ticket.number = number;
         queue.threads += usize::from(ticket.kind == Kind::Thread);
+        // What others took is promised no more: a task that was forgotten does not answer.
+        queue.promised = queue.promised.min(there(queue.promised));
         if let Some(reservation) = queue.reservation.as_mut().filter(|it| it.number == number) {
             reservation.woken = None;
         }
@@ -262,23 +294,27 @@ impl WaitQueue {
     }
 
     /// Leaves the queue, with the ticket. Returns `None` when it was woken before.
-    fn remove(&self, number: u64) -> Option<Ticket> {
+    fn remove(&self, number: u64, kind: Kind, need: usize) -> Option<Ticket> {
         let mut queue = self.queue.lock();
         let place = queue.tickets.iter().position(|ticket| ticket.number == number);
         let ticket = place.and_then(|place| queue.call(place));
         if ticket.is_some() {
             self.renew(&queue, SLEEPERS.wrapping_neg(), 0);
+        } else if kind == Kind::Task {
+            queue.keep_promise(need);
         }
         ticket
     }
 
-    /// Says whom to wake from now on. Returns `false` when it was woken before.
-    fn replace(&self, number: u64, mut sleeper: Sleeper) -> bool {
+    /// Says whom to wake from now on, for a task. Returns `false` when it was woken before.
+    fn replace(&self, number: u64, need: usize, mut sleeper: Sleeper) -> bool {
         let mut queue = self.queue.lock();
         let ticket = queue.tickets.iter_mut().find(|ticket| ticket.number == number);
         let is_asleep = ticket.is_some();
         if let Some(ticket) = ticket {
             core::mem::swap(&mut ticket.sleeper, &mut sleeper);
+        } else {
+            queue.keep_promise(need);
         }
         drop(queue);
         // The old one, or the new one: not under the lock either.

@@ -25,6 +25,7 @@ mod tokio;
 #[cfg(all(feature = "tokio", feature = "bytes"))]
 mod turns;
 mod waits;
+mod woken;
 mod words;
 
 use bufmirror::bufcore::Region;

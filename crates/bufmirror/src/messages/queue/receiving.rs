@@ -29,8 +29,8 @@ impl Queue {
         mut take: impl FnMut() -> Result<R, RecvError>,
     ) -> Result<R, RecvError> {
         let wait_queue = &self.producers.wait_queue;
-        let filled = || self.filled();
-        self.wait_async(wait_queue, 1, Overtakes::Always, filled, |_| match take() {
+        let messages = |wanted| self.messages(wanted);
+        self.wait_async(wait_queue, 1, Overtakes::Always, messages, |_| match take() {
             Err(RecvError::Empty) => None,
             result => Some(result),
         })
@@ -50,7 +50,7 @@ impl Queue {
             1,
             patience,
             Overtakes::Always,
-            || self.filled(),
+            |wanted| self.messages(wanted),
             |_| match take() {
                 Err(RecvError::Empty) => None,
                 result => Some(result),

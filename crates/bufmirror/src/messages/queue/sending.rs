@@ -62,7 +62,7 @@ impl Queue {
             return Err(SendError::TooLong { requested: len, limit: self.max_message() });
         }
         let wait_queue = &self.consumers.wait_queue;
-        let room = || self.room();
+        let room = |_| self.room();
         self.wait_async(wait_queue, frame_bytes(len), Overtakes::ForAWhile, room, |has_turn| {
             match attempt(has_turn) {
                 Err(SendError::Full { .. }) => None,
@@ -93,7 +93,7 @@ impl Queue {
             bytes,
             patience,
             Overtakes::ForAWhile,
-            || self.room(),
+            |_| self.room(),
             |has_turn| match attempt(has_turn) {
                 Err(SendError::Full { .. }) => None,
                 result => Some(result),
@@ -137,7 +137,8 @@ impl Queue {
             if is_next {
                 self.producers.publish_all(&mut positions);
                 drop(positions);
-                self.call_receivers();
+                // It is one message, and wakes one.
+                self.producers.wait_queue.call(|_| self.filled().min(1));
             }
             return Ok(claim.number);
         }

@@ -50,7 +50,7 @@ impl Queue {
         need: usize,
         patience: Patience,
         overtakes: Overtakes,
-        there: impl Fn() -> usize,
+        there: impl Fn(usize) -> usize,
         mut attempt: impl FnMut(bool) -> Option<R>,
     ) -> Option<R> {
         let deadline = match patience {
@@ -68,7 +68,7 @@ impl Queue {
 
     fn wait_as<R>(
         &self,
-        waiter: &mut Waiter<'_, impl Fn() -> usize>,
+        waiter: &mut Waiter<'_, impl Fn(usize) -> usize>,
         deadline: Option<Instant>,
         overtakes: Overtakes,
         attempt: &mut impl FnMut(bool) -> Option<R>,
@@ -131,7 +131,7 @@ impl Queue {
         wait_queue: &WaitQueue,
         need: usize,
         overtakes: Overtakes,
-        there: impl Fn() -> usize,
+        there: impl Fn(usize) -> usize,
         mut attempt: impl FnMut(bool) -> Option<R>,
     ) -> R {
         let since = match overtakes {

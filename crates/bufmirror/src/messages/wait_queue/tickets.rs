@@ -52,6 +52,8 @@ pub(super) struct Tickets {
     pub(super) threads: usize,
     pub(super) next: u64,
     pub(super) reservation: Option<Reservation>,
+    /// What tasks need that were woken, and neither polled nor dropped since (L2).
+    pub(super) promised: usize,
 }
 
 impl Tickets {
@@ -61,6 +63,12 @@ impl Tickets {
             Some(Reservation { woken: Some(woken), need, .. }) if woken.elapsed() < PATIENCE => *need,
             _ => 0,
         }
+    }
+
+    /// Notes that a task to which this was promised was polled, or dropped.
+    pub(super) fn keep_promise(&mut self, need: usize) {
+        // It may have ended before.
+        self.promised = self.promised.saturating_sub(need);
     }
 
     /// Takes a ticket off, and notes that its owner is woken.

@@ -9,9 +9,9 @@ use super::WaitQueue;
 use super::tickets::{Kind, Standing, Ticket};
 
 /// One that waits. Dropped, it waits no longer, and passes on what it was woken for.
-pub(crate) struct Waiter<'a, T: Fn() -> usize> {
+pub(crate) struct Waiter<'a, T: Fn(usize) -> usize> {
     queue: &'a WaitQueue,
-    /// Says how much there is of what it waits for.
+    /// Says how much there is of what it waits for, as [`WaitQueue::call`] asks.
     there: T,
     need: usize,
     kind: Kind,
@@ -25,8 +25,8 @@ pub(crate) struct Waiter<'a, T: Fn() -> usize> {
     is_impatient: bool,
 }
 
-impl<'a, T: Fn() -> usize> Waiter<'a, T> {
-    /// Makes a waiter for `need` bytes.
+impl<'a, T: Fn(usize) -> usize> Waiter<'a, T> {
+    /// Makes a waiter for `need` bytes of room, or for a message.
     pub(crate) fn new(
         queue: &'a WaitQueue,
         need: usize,
@@ -57,7 +57,7 @@ impl<'a, T: Fn() -> usize> Waiter<'a, T> {
 
     /// Returns whether there is as much as it needs, as far as can be seen.
     pub(crate) fn sees(&self) -> bool {
-        (self.there)() >= self.need
+        (self.there)(self.need) >= self.need
     }
 
     /// Returns whether it came to its turn by the queue.
@@ -95,7 +95,7 @@ impl<'a, T: Fn() -> usize> Waiter<'a, T> {
     pub(crate) fn sleep(&mut self, sleeper: Sleeper) -> bool {
         debug_assert!(!self.is_asleep);
         let ticket = Ticket { number: 0, sleeper, need: self.need, kind: self.kind, since: self.since };
-        let number = self.queue.sleep(self.number, ticket, self.standing);
+        let number = self.queue.sleep(self.number, ticket, self.standing, &self.there);
         self.is_asleep = number.is_some();
         if self.is_asleep {
             self.number = number;
@@ -111,7 +111,7 @@ impl<'a, T: Fn() -> usize> Waiter<'a, T> {
     pub(crate) fn is_asleep(&mut self, sleeper: Option<Sleeper>) -> bool {
         let Some(number) = self.number.filter(|_| self.is_asleep) else { return false };
         let is = match sleeper {
-            Some(sleeper) => self.queue.replace(number, sleeper),
+            Some(sleeper) => self.queue.replace(number, self.need, sleeper),
             None => self.queue.has(number),
         };
         if !is {
@@ -122,7 +122,7 @@ impl<'a, T: Fn() -> usize> Waiter<'a, T> {
     }
 }
 
-impl<T: Fn() -> usize> Drop for Waiter<'_, T> {
+impl<T: Fn(usize) -> usize> Drop for Waiter<'_, T> {
     fn drop(&mut self) {
         if self.is_impatient {
             // ORDER: Relaxed: the fence that follows orders it for those who are woken.
@@ -135,7 +135,7 @@ impl<T: Fn() -> usize> Drop for Waiter<'_, T> {
             return;
         };
         // Dropped last: its waker is the user's, and the others are looked after whatever it does.
-        let ticket = if self.is_asleep { self.queue.remove(number) } else { None };
+        let ticket = if self.is_asleep { self.queue.remove(number, self.kind, self.need) } else { None };
         self.queue.end_reservation(Some(number));
         let seeks = self.standing.seeks || self.is_asleep && ticket.is_none() && self.kind.seeks();
         if seeks {

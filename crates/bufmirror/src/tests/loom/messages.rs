@@ -12,6 +12,7 @@ use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 
 use buftest::models::Shadow;
+use buftest::wakers::Wakes;
 use loom::sync::Arc;
 use loom::thread;
 
@@ -153,6 +154,24 @@ fn loom_each_message_wakes_one() {
         sender.try_send(&[3; 8]).unwrap();
         sender.try_send(&[4; 8]).unwrap();
         consumers.into_iter().for_each(|consumer| consumer.join().unwrap());
+    });
+}
+
+/// A thread seeks, or sleeps, while three messages are sent, and two tasks sleep that are not
+/// polled: each of them is woken. Fails with `one-task-per-look`.
+#[test]
+fn loom_each_message_that_a_thread_leaves_wakes_a_task() {
+    loom::model(|| {
+        let (sender, receiver) = queue(3);
+        let other = receiver.clone();
+        let thread = thread::spawn(move || drop(other.recv().unwrap()));
+        let ((first, waker), (second, other_waker)) = (Wakes::new(), Wakes::new());
+        let mut tasks = (pin!(receiver.recv_async()), pin!(receiver.recv_async()));
+        assert!(tasks.0.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        assert!(tasks.1.as_mut().poll(&mut Context::from_waker(&other_waker)).is_pending());
+        (0..3).for_each(|_| assert!(sender.try_send(&[3; 8]).is_ok()));
+        thread.join().unwrap();
+        assert!(first.count() > 0 && second.count() > 0, "two messages are left");
     });
 }
 

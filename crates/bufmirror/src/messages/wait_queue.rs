@@ -15,9 +15,9 @@
 //!   is waited for, by going to sleep, or by no longer seeking. After such a change, the one that
 //!   made it executes a full fence and then looks whether it is true. Several messages may be
 //!   published by one change, and messages that are sent while a thread seeks wake nobody. So a
-//!   look wakes one task after the other as long as there is enough for the next one as well,
-//!   beyond what was `promised` to tasks that were woken and have not been polled since. A thread
-//!   that it wakes looks in turn when it ends seeking.
+//!   look wakes one task after the other. It ends when there is not enough for the next one beyond
+//!   what is `promised` to tasks that were woken and have not been polled since. A thread that it
+//!   wakes looks in turn when it ends seeking.
 //! - L3: wakers, which are users' code, are cloned, called and dropped with no lock held, and after
 //!   all that belongs to the change was changed. So is the allocator called.
 //! - L4: at most one task has a reservation: it waits for so long that others go behind it, which
@@ -36,8 +36,9 @@
 //! A task that is not polled keeps no thread asleep: with a task, the first thread in the queue is
 //! woken. And it keeps no other task asleep except for the one message that it was woken for: when
 //! a look ends and tasks are asleep, all messages are promised. Each look wakes at least one that
-//! there is enough for, promised or not, since a task may be forgotten. A promise ends when the task
-//! is polled or dropped, or when somebody goes to sleep who sees that others took what was promised.
+//! there is enough for, promised or not, since a task may be forgotten. A promise ends when the
+//! task is polled or dropped. What others have taken is promised no more when the next one goes to
+//! sleep.
 //!
 //! A thread that holds a message is not one that seeks, for it may hold it for ever.
 

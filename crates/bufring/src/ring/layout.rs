@@ -180,7 +180,10 @@ pub(crate) fn blocks_bytes(capacity: usize, buffers: usize, grid: Grid) -> Optio
 /// Returns the largest capacity for which `buffers` blocks have at most `MAX_BYTES`, or 0.
 pub(crate) fn most_capacity(buffers: usize, grid: Grid) -> usize {
     if grid.has_table {
-        return ((MAX_BYTES / buffers) & grid.mask) * buffers;
+        // `blocks_bytes` rounds the share of a buffer down, so `buffers - 1` bytes more have the
+        // same shares; together they are at most all blocks.
+        let shares = ((MAX_BYTES / buffers) & grid.mask) * buffers + (buffers - 1);
+        return shares.min(MAX_BYTES & grid.mask);
     }
     most_bytes(grid).saturating_sub(grid.raise.saturating_mul(buffers))
 }

@@ -235,9 +235,9 @@ fn settings_that_are_wrong() {
 #[test]
 fn limits_are_the_largest_values_that_work() {
     let mut refusals = [0, 0];
-    for alignment in [1, 64, 256, 512, 4096, 1 << 30, 1 << 35] {
+    for alignment in [1, 64, 256, 512, 4096, 1 << 19, 1 << 30, 1 << 35] {
         for capacity in [1, 1 << 20, 60 << 30, 64 << 30, usize::MAX] {
-            for buffers in [1, 3, 1000, 1 << 30, 1 << 40, usize::MAX] {
+            for buffers in [1, 3, 16, 99, 1000, 1 << 30, 1 << 40, usize::MAX] {
                 let settings = Builder::new().alignment(alignment).capacity(capacity).buffers(buffers);
                 match settings.required_bytes() {
                     Ok(_) => {}
@@ -256,7 +256,7 @@ fn limits_are_the_largest_values_that_work() {
                             "{settings}: {limit}"
                         );
                         assert!(settings.capacity(limit).required_bytes().is_ok(), "{settings}: {limit}");
-                        let more = settings.capacity(limit + buffers);
+                        let more = settings.capacity(limit + 1);
                         assert!(more.required_bytes().is_err(), "{settings}: {limit}");
                     }
                     Err(error) => panic!("{settings}: {error}"),

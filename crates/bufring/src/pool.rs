@@ -25,7 +25,7 @@ use bufcore::{AcquireError, Buf, BufferPool, PoolStats, SplitLease};
 use crate::Builder;
 use crate::RingLease;
 use crate::frame::Frame;
-use crate::ring::{At, Grid, LEAST_UNITS, Ring, UNIT};
+use crate::ring::{At, Grid, Ring, UNIT};
 
 /// A ring allocator: buffers carved from one region in turn. See the [crate documentation](crate).
 ///
@@ -251,9 +251,7 @@ impl RingPool {
     /// Takes `units` at `at`, which is free and of another size.
     #[inline(never)]
     fn take_resized(&mut self, at: At, units: usize) -> Option<At> {
-        // Also for the rest of a block that a cut would not free: it goes to what is free behind.
-        let rest = self.ring.size(at).cast_signed() - units.cast_signed();
-        if rest < LEAST_UNITS.cast_signed() && self.merge_behind(at) < units {
+        if self.widen(at, units) < units {
             self.move_to(at);
             return self.take_elsewhere(units);
         }
@@ -265,37 +263,30 @@ impl RingPool {
     #[inline(never)]
     fn take_elsewhere(&mut self, units: usize) -> Option<At> {
         let at = self.find(units)?;
-        // As in `take_resized`.
-        if (1..LEAST_UNITS).contains(&(self.ring.size(at) - units)) {
-            self.merge_behind(at);
-        }
         Some(self.settle(at, units))
     }
 
     /// Takes the first `units` of a free block.
     #[inline(always)]
     fn settle(&mut self, at: At, units: usize) -> At {
-        self.ring.split(at, units);
+        let rest = self.ring.split(at, units);
         self.ring.occupy(at);
-        self.move_to(at);
+        self.newest = at;
+        self.head = rest.unwrap_or_else(|| self.ring.next(at));
         at
     }
 
     /// Merges the free blocks behind `at` into its block, which is free or the allocator's own, if
     /// it has less than `units`; returns what it has then.
-    #[inline]
-    pub(crate) fn widen(&mut self, at: At, units: usize) -> usize {
-        let size = self.ring.size(at);
-        if size >= units { size } else { self.merge_behind(at) }
-    }
-
-    /// Merges the free blocks behind `at` into its block, which is free or the allocator's own;
-    /// returns the units that it has then.
     ///
     /// All of them, not only as many as it takes: so the next requests have one to split, and
     /// nothing to merge.
     #[inline]
-    fn merge_behind(&mut self, at: At) -> usize {
+    pub(crate) fn widen(&mut self, at: At, units: usize) -> usize {
+        let size = self.ring.size(at);
+        if size >= units {
+            return size;
+        }
         let end = self.ring.merge_free(at);
         self.forget_merged(at, end);
         self.ring.size(at)

@@ -43,10 +43,10 @@ pub(crate) use self::handle::GuardHandle;
 use self::layout::Layout;
 pub(crate) use self::layout::{Grid, MAX_BYTES, blocks_bytes, most_buffers, most_capacity, overhead_bytes};
 
-/// Units of the smallest block: a guard and the least that there can be behind it. What is left of
-/// a block is never too small to be one by more than that, so
-/// [`Builder::buffers`](crate::Builder::buffers) keeps its word for buffers of a byte too.
-pub(crate) const LEAST_UNITS: usize = GUARD / UNIT + 1;
+/// Units of the smallest block: a guard without a byte behind it. Whatever a cut leaves is a block
+/// of its own, which later requests merge with its neighbours. So a buffer keeps no unit that it
+/// did not ask for, and [`Builder::buffers`](crate::Builder::buffers) equal buffers fit.
+const LEAST_UNITS: usize = GUARD / UNIT;
 
 /// An allocator's access to its ring of guards.
 ///
@@ -279,8 +279,7 @@ impl Ring {
     }
 
     /// Cuts a block of the allocator's own down to `units`, a multiple of the grid, and returns the
-    /// free block that it puts behind it. Returns `None`, and leaves the block as it is, when what
-    /// is left is too small for a block.
+    /// free block that it puts behind it. Returns `None` when nothing is left.
     pub(crate) fn cut(&self, at: At, units: usize) -> Option<At> {
         if !self.has_table() {
             return self.split(at, units);
@@ -307,7 +306,8 @@ impl Ring {
     pub(crate) fn split(&self, at: At, units: usize) -> Option<At> {
         let size = self.size(at);
         debug_assert!(units <= size && units * UNIT > GUARD, "{units} of {size} units");
-        if size - units < LEAST_UNITS {
+        let left = (size - units) as u32;
+        if left < LEAST_UNITS as u32 {
             return None;
         }
         let behind = self.next(at);
@@ -315,8 +315,8 @@ impl Ring {
         let rest = self.next(at);
         // SAFETY: `rest` is inside the block, whose bytes are ours, at a multiple of a unit, with
         // room for a guard.
-        unsafe { rest.write(Guard::new(ReleaseState::free(), (size - units) as u32, units as u32)) };
-        self.guard(behind).before.set((size - units) as u32);
+        unsafe { rest.write(Guard::new(ReleaseState::free(), left, units as u32)) };
+        self.guard(behind).before.set(left);
         Some(rest)
     }
 

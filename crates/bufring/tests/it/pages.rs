@@ -156,8 +156,8 @@ fn not_of_a_static_region() {
     assert_eq!(ring.acquire(MIB / 2).expect("room").spare_mut(), vec![7; MIB / 2]);
 }
 
-/// A free block at the front of every size around what is left there: one below, one above, and
-/// so that what is left over is too little for a block.
+/// A free block at the front of every size around what is left there: as many bytes, fewer, and so
+/// many more that the rest is a guard alone.
 #[test]
 fn trim_keeps_live_buffers() {
     const FIRST: usize = 16 << 10;

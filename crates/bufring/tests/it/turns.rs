@@ -207,8 +207,8 @@ fn a_large_ring_stays_small_with_frames() {
     room::frames_use_a_large_region_little(ring, capacity);
 }
 
-/// A request for a little more than one of the buffers, so that what it leaves is too small for a
-/// block of its own.
+/// A request for a little more than one of the buffers, so that the next one leaves less than a
+/// buffer has room in.
 #[test]
 fn promised_buffers_fit_after_an_odd_request() {
     for odd in 1..300 {
@@ -226,7 +226,8 @@ fn promised_buffers_fit_an_idle_ring() {
     for seed in 0..40_000 {
         let mut random = fastrand::Rng::with_seed(seed);
         let n = if seed % 64 == 0 { random.usize(65..200) } else { random.usize(1..=8) };
-        let bytes = *random.choice([100, 1000, 4000, 20_000].iter()).expect("some");
+        let sizes = [100, 225, 1000, 2017, 4000, 4065, 8161, 20_000];
+        let bytes = *random.choice(sizes.iter()).expect("some");
         let alignment = *random.choice([1, 64, 512].iter()).expect("some");
         let builder = RingPool::builder().capacity(n * bytes).buffers(n).alignment(alignment);
         let mut ring = builder.build().expect("settings are right");
@@ -262,4 +263,55 @@ fn promised_buffers_fit_an_idle_ring() {
             }
         }
     }
+}
+
+/// Small sizes, and sizes of which a number takes about the first 16 KiB, behind which memory is
+/// parked: some leave a single unit there. Acquired, as frames, and extended; in a new ring, after
+/// a request, and after trims.
+#[test]
+fn promised_buffers_fit_beside_parked_memory() {
+    let sizes = |n: usize| (1..=80).chain((16_000 / n..17_000 / n).step_by(if n < 5 { 13 } else { 5 }));
+    let counts = [2, 3, 4, 5, 8, 9, 17, 33, 65, 100];
+    let mut kinds = (0_usize..).map(|index| (index % 4, index / 4 % 3));
+    let grid =
+        counts.iter().flat_map(|&n| sizes(n).chain([225, 2017, 4065, 4066, 8161]).map(move |s| (n, s)));
+    let mut missing = Vec::new();
+    for (n, bytes) in grid {
+        for alignment in [1, 32, 64, 256, 512, 4096] {
+            let builder = RingPool::builder().capacity(n * bytes).buffers(n).alignment(alignment);
+            for (before, by) in kinds.by_ref().take(if alignment == 1 { 12 } else { 1 }) {
+                let mut ring = builder.build().expect("settings are right");
+                match before {
+                    0 => {}
+                    1 => drop(ring.acquire(bytes).expect("room")),
+                    2 => ring.trim(),
+                    _ => {
+                        drop(ring.acquire(bytes).expect("room"));
+                        ring.trim_idle(Duration::ZERO);
+                    }
+                }
+                let mut held = Vec::new();
+                let result = (0..n).try_for_each(|_| {
+                    held.push(match by {
+                        0 => ring.acquire(bytes)?,
+                        1 => {
+                            ring.writable(bytes)?.fill(1);
+                            ring.detach()?
+                        }
+                        _ => {
+                            let mut line = ring.extendable(1)?;
+                            line.extend_from_slice(&vec![1; bytes])?;
+                            line.finish()
+                        }
+                    });
+                    Ok::<_, AcquireError>(())
+                });
+                if let Err(error) = result {
+                    missing.push(format!("{builder}: {} of {n}, {before} {by}: {error}", held.len()));
+                }
+            }
+        }
+    }
+    let shown = missing.len().min(12);
+    assert!(missing.is_empty(), "{} rings lack room:\n{}", missing.len(), missing[..shown].join("\n"));
 }

@@ -26,8 +26,8 @@ std::thread_local! {
 /// Its executor has had a turn then, so this renews the budget of the thread. So do 32 passes, for
 /// callers that poll each future only once.
 ///
-/// Cost: a few instructions, and one more poll in 128 operations, at most 32 where many futures take
-/// turns.
+/// Cost: a few instructions, and one more poll in 128 operations, at most 32 where many futures
+/// take turns.
 ///
 /// ```
 /// use core::task::{Context, Poll, Waker, ready};

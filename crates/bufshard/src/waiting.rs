@@ -50,8 +50,8 @@ const FORKED_LOOKS: u32 = 500;
 /// Any executor may poll it at any time, whether it was woken or not.
 ///
 /// After 128 completed operations of tasks on a thread, the next poll of each future returns
-/// `Pending` and wakes its own task, until one of them is polled again, or 32 were passed over. So a
-/// task that always gets memory at once lets other tasks run, in a `select!`, too.
+/// `Pending` and wakes its own task. This ends when one of them is polled again, or after 32 such
+/// polls. A task that always gets memory at once lets other tasks run, in a `select!`, too.
 ///
 /// A future that was woken and is not polled keeps no other request from memory, though plain
 /// requests are refused for a second. Then it counts as gone. If it is polled after all, it has its

@@ -49,9 +49,9 @@ macro_rules! task_waits {
             /// nothing.
             ///
             /// After 128 completed operations of tasks on a thread, the next poll of each future
-            /// returns `Pending` and wakes its own task, until one of them is polled again, or 32
-            /// were passed over. So a task with a quick peer lets other tasks run, in a `select!`,
-            /// too.
+            /// returns `Pending` and wakes its own task. This ends when one of them is polled
+            /// again, or after 32 such polls. A task with a quick peer lets other tasks run, in a
+            /// `select!`, too.
             ///
             /// # Errors
             ///

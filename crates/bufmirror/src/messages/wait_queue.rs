@@ -37,8 +37,8 @@
 //! woken. And it keeps no other task asleep except for the one message that it was woken for: when
 //! a look ends and tasks are asleep, all messages are promised. Each look wakes at least one that
 //! there is enough for, promised or not, since a task may be forgotten. A promise ends when the
-//! task is polled or dropped. What others have taken is promised no more when the next one goes to
-//! sleep.
+//! task is polled or dropped. When the next one goes to sleep, the promises are cut to the messages
+//! that are left.
 //!
 //! A thread that holds a message is not one that seeks, for it may hold it for ever.
 

@@ -91,16 +91,16 @@ fn pressure() {
 /// A keeper that is refused memory for its list looks at what it has, and at the rest later.
 #[test]
 fn keeper() {
-    let pool = Arc::new(Nothing);
+    let pools: Vec<_> = (0..1001).map(|_| Arc::new(Nothing)).collect();
     let mut keeper = Keeper::new().pressure(PressureSource::none());
     let handle = keeper.handle();
-    for _ in 0..1000 {
-        handle.watch(&pool);
+    for pool in &pools[..1000] {
+        handle.watch(pool);
     }
     let now = Instant::now();
     let (_, refused) = Failing::after(0, || keeper.tick(now));
     assert_eq!((keeper.watched(), refused), (0, 1));
-    handle.watch(&pool);
+    handle.watch(&pools[1000]);
     keeper.tick(now);
     assert_eq!(keeper.watched(), 1001);
 }

@@ -33,7 +33,9 @@ fn read_profile(file: &[u8]) {
             }
             for number in 0..profile.stacks() as u32 {
                 for address in profile.stack(number) {
-                    assert!(profile.module_of(number, *address).is_none_or(|module| module.contains(*address)));
+                    assert!(
+                        profile.module_of(number, *address).is_none_or(|module| module.contains(*address))
+                    );
                 }
             }
         }

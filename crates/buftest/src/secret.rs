@@ -36,7 +36,7 @@ pub fn is_in(bytes: &[u8]) -> bool {
     bytes.windows(2).all(|pair| pair[1] == next(pair[0]))
 }
 
-/// Returns how many bytes of the secret the memory of this process has, as far as [`SHORTEST`] or
+/// Returns how many bytes of the secret the memory of this process has, as far as `SHORTEST` or
 /// more of them are in a row.
 #[must_use]
 pub fn bytes_in_memory() -> usize {

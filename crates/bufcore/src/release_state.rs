@@ -108,8 +108,7 @@ impl ReleaseState {
     }
 
     /// Releases the place, for the buffer that holds it. Returns `false` when the pool has ended.
-    /// Then the release is to be counted, and sees all that the pool wrote before it called
-    /// [`leave`](Self::leave).
+    /// Then the release is to be counted, after a call of [`see_end`](Self::see_end).
     ///
     /// Cost: a load and a store.
     ///
@@ -121,12 +120,8 @@ impl ReleaseState {
     pub unsafe fn release(this: NonNull<Self>) -> bool {
         // SAFETY: valid until the store below.
         let state = unsafe { &(*this.as_ptr()).0 };
-        // ORDER: Relaxed. It only says which way to go: the load below looks again.
+        // ORDER: Relaxed. It only says which way to go: `see_end` looks again, with Acquire.
         if state.load(Ordering::Relaxed) != LIVE {
-            // ORDER: Acquire pairs with the Release exchange in `leave`: what the pool wrote before
-            // is seen.
-            let seen = state.load(Ordering::Acquire);
-            debug_assert_eq!(seen, ORPHANED, "a place is released once");
             return false;
         }
         // ORDER: Release pairs with the Acquire in `is_free`, `leave` and `settle`.
@@ -140,13 +135,23 @@ impl ReleaseState {
         true
     }
 
+    /// Makes a release that found the pool's end see all that the pool wrote before it called
+    /// [`leave`](Self::leave). Not a part of [`release`](Self::release), whose fast path has two
+    /// instructions more with it.
+    #[inline(always)]
+    pub fn see_end(&self) {
+        // ORDER: Acquire pairs with the Release exchange in `leave`.
+        let seen = self.0.load(Ordering::Acquire);
+        debug_assert_eq!(seen, ORPHANED, "a place is released once");
+    }
+
     /// Ends the pool's use of the place. It returns whether a buffer holds it, whose release counts
     /// itself from then on, unless [`settle`](Self::settle) finds it. For the pool.
     ///
     /// Cost: a locked instruction.
     #[must_use]
     pub fn leave(&self) -> bool {
-        // ORDER: Release on success pairs with the Acquire load in `release`; what is read then is
+        // ORDER: Release on success pairs with the Acquire load in `see_end`; what is read then is
         // what this thread stored. Acquire on failure pairs with the Release of the store there.
         let held = self.0.compare_exchange(LIVE, ORPHANED, Ordering::Release, Ordering::Acquire).is_ok();
         if !held {

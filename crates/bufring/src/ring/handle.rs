@@ -197,9 +197,11 @@ impl GuardHandle {
         let _ = guard;
         #[cfg(feature = "alloc")]
         {
-            // SAFETY: the block is not counted yet, and its allocator has ended, which wrote
-            // `before` last.
-            let before = unsafe { &(*guard.as_ptr()).before }.get();
+            // SAFETY: the block is not counted yet, so its guard is valid.
+            let guard_at = unsafe { guard.as_ref() };
+            guard_at.state.see_end();
+            // The allocator has ended, and wrote it last.
+            let before = guard_at.before.get();
             // SAFETY: so far in front of it stands the guard at the front, in one region, which is
             // all in reach of the handle's pointer.
             let front = unsafe { guard.byte_sub(before as usize * UNIT) };

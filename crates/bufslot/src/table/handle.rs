@@ -95,8 +95,11 @@ impl SlotHandle {
         let _ = slot;
         #[cfg(feature = "alloc")]
         {
-            // SAFETY: the slot is not counted yet, and its pool has ended, which wrote `prev` last.
-            let at = unsafe { &(*slot.as_ptr()).prev }.get();
+            // SAFETY: the slot is not counted yet, so it is valid.
+            let shared = unsafe { slot.as_ref() };
+            shared.state.see_end();
+            // The pool has ended, and wrote it last.
+            let at = shared.prev.get();
             let back = at as usize + TABLE_OFFSET;
             // SAFETY: so far behind its control block stands the slot, in one region, which is all
             // in reach of the handle's pointer.

@@ -50,6 +50,7 @@ const PARKED: u32 = 4;
 /// assert!(place.leave());
 /// // SAFETY: as above.
 /// assert!(unsafe { !ReleaseState::release(NonNull::from(&place)) });
+/// place.see_end();
 /// ```
 #[repr(transparent)]
 pub struct ReleaseState(AtomicU32);

@@ -94,7 +94,8 @@ impl Args {
 
 /// Runs every job in a process of its own. The output of a job is kept until it ends, so that it is not mixed up.
 fn all() -> Result<()> {
-    let mut jobs: Vec<_> = Job::each().collect();
+    // `busy` is run by its name until its time on an idle machine is known.
+    let mut jobs: Vec<_> = Job::each().filter(|job| *job != Job::Busy).collect();
     // Other jobs' times would mean nothing beside it.
     jobs.retain(|job| *job != Job::Busy);
     if let Outcome::Passed = bare::possible()? {

@@ -94,9 +94,8 @@ impl Args {
 
 /// Runs every job in a process of its own. The output of a job is kept until it ends, so that it is not mixed up.
 fn all() -> Result<()> {
-    // `busy` is run by its name until its time on an idle machine is known.
-    let mut jobs: Vec<_> = Job::each().filter(|job| *job != Job::Busy).collect();
-    // Other jobs' times would mean nothing beside it.
+    let mut jobs: Vec<_> = Job::each().collect();
+    // It runs by its name, until its time on an idle machine is known.
     jobs.retain(|job| *job != Job::Busy);
     if let Outcome::Passed = bare::possible()? {
         // The same command, in richer surroundings.
@@ -106,7 +105,7 @@ fn all() -> Result<()> {
     }
     let folder = shell::target_folder().join("ci");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let mut steps = Steps::new("ci", jobs.len() + 1);
+    let mut steps = Steps::new("ci", jobs.len());
     let started = Instant::now();
     let run = |job: Job| {
         if let Some(left_out) = Apart::left_out(started.elapsed()) {
@@ -115,15 +114,14 @@ fn all() -> Result<()> {
         eprintln!("==> ci: {job:?} begins");
         (job, job.run_apart(&folder))
     };
-    let mut done = |(job, ran): (Job, Result<Apart>)| {
+    let done = |(job, ran): (Job, Result<Apart>)| {
         let name = format!("{job:?}").to_lowercase();
         match ran {
             Ok(Apart { outcome, took, processor }) => steps.add(&name, outcome, took, processor),
             Err(error) => steps.add(&name, Err(error), Duration::ZERO, None),
         }
     };
-    queue::run(jobs, |job| job.group(), run, &mut done);
-    done(run(Job::Busy));
+    queue::run(jobs, |job| job.group(), run, done);
     steps.finish()
 }
 

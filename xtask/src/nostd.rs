@@ -17,7 +17,10 @@ use crate::strategies;
 
 /// The program, a workspace of its own.
 const MANIFEST: &str = "xtask/nostd-check/Cargo.toml";
-const PROGRAM: &str = "target/nostd/release/nostd-check";
+/// Named, so that the flags reach no build script.
+const HOST: &str = "x86_64-unknown-linux-gnu";
+const PROGRAM: &str = "target/nostd/x86_64-unknown-linux-gnu/release/nostd-check";
+const BROKEN: &str = "target/nostd-broken/x86_64-unknown-linux-gnu/release/nostd-check";
 /// No C runtime, no C library, nothing to relocate.
 const FLAGS: &str =
     "-Dwarnings -Crelocation-model=static -Clink-arg=-nostdlib -Clink-arg=-static -Clink-arg=-no-pie";
@@ -91,7 +94,7 @@ fn program(features: &str) -> Result<Outcome> {
 fn build(root: &Path, features: &str, folder: &str) -> Result<()> {
     let manifest = root.join(MANIFEST);
     let mut build = command!(
-        "cargo build --quiet --release --target-dir {folder} --features {features} --manifest-path {manifest}"
+        "cargo build --quiet --release --target {HOST} --target-dir {folder} --features {features} --manifest-path {manifest}"
     );
     shell::run(build.env("RUSTFLAGS", FLAGS))
 }
@@ -104,7 +107,7 @@ fn broken() -> Result<Outcome> {
     let mut copied = Copied::at("target/nostd-broken/tree")?;
     copied.put(mutants::read(DEFECT)?.apply(|path| Ok(fs::read_to_string(path)?))?)?;
     build(copied.root(), "", "target/nostd-broken")?;
-    let output = Command::new("target/nostd-broken/release/nostd-check").output()?;
+    let output = Command::new(BROKEN).output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     ensure!(output.status.code() == Some(1), "the scenarios pass with a defect: {text}");
     ensure!(text.contains("the check at"), "the program with a defect fails, but says `{text}`");

@@ -20,7 +20,7 @@
 //! | [`workloads`] | what contestants are put to | `harness` |
 //! | [`adapters`] | the contestants: strategies, controls, peers | `harness`, `workloads` |
 //! | [`drawing`] | numbers for people, a pen for SVG | |
-//! | [`report`] | tables, Markdown, charts, the page | `harness`, `drawing` |
+//! | [`report`] | the sections of the report, and its charts | `harness`, `drawing` |
 //! | [`select`] | which rows and columns a command line means | `harness`, `workloads`, `adapters` |
 //!
 //! The method is described in `docs/benchmarking.md`. `cargo xtask bench` runs it.

@@ -37,15 +37,6 @@ enum Task {
         #[arg(long, default_value = "target/bench-report")]
         out: PathBuf,
     },
-    /// Write the results' documents again: `docs/results.md`, its charts, the front page's chart.
-    Results {
-        /// The folder of the documents.
-        #[arg(long, default_value = "docs")]
-        docs: PathBuf,
-        /// Write nothing, and fail if the documents differ from the results.
-        #[arg(long)]
-        check: bool,
-    },
     /// Measure one row, in a process of its own.
     #[command(hide = true)]
     Group {
@@ -115,10 +106,8 @@ fn perform(task: Task) -> Result<()> {
         Task::Run(run) => run.run(),
         Task::Report { out } => {
             let results = Results::read(&out)?;
-            report::write(&results, &out)
+            report::of(&results).write(&out)
         }
-        Task::Results { docs, check: true } => report::published::check(&docs),
-        Task::Results { docs, check: false } => report::published::write(&docs),
         Task::Group { child, alone, times_only } => {
             let (case, contestants) = child.find()?;
             let mut effort = child.effort();
@@ -161,12 +150,12 @@ impl Run {
         let plan = Plan { scale, cases, contestants, everywhere, count: self.count, memory: !self.no_memory };
         let results = parent::run(&plan)?;
         if scale == Scale::Test {
-            report::table::print_test(&results);
+            report::print_test(&results);
         } else {
             results.write(&self.out)?;
-            report::write(&results, &self.out)?;
-            report::table::print(&results);
-            println!("report: {}", self.out.join("index.html").display());
+            let report = report::of(&results);
+            report.write(&self.out)?;
+            report.print(&self.out);
         }
         for failure in results.failures(&[Kind::Peer]) {
             eprintln!("peer failed: {failure}");

@@ -36,9 +36,6 @@ pub(crate) struct Args {
     /// Fail if something does not hold that has to.
     #[arg(long, conflicts_with = "test")]
     check: bool,
-    /// Write the figures into docs/idle.md and README.md, too. Only the whole trial is written there.
-    #[arg(long, conflicts_with_all = ["quick", "test", "contestant", "allocator"])]
-    publish: bool,
 }
 
 impl Args {
@@ -59,12 +56,7 @@ impl Args {
 
     /// The program's own command line.
     fn command(&self) -> Command {
-        let flags = [
-            ("--quick", self.quick),
-            ("--test", self.test),
-            ("--check", self.check),
-            ("--publish", self.publish),
-        ];
+        let flags = [("--quick", self.quick), ("--test", self.test), ("--check", self.check)];
         let mut command = Trials {
             program: "bufidle",
             profile: PROFILE,
@@ -113,12 +105,5 @@ mod tests {
         let expected = "run --quick --check --rounds 2 --contestant codec --contestant shard --out a b --allocator glibc";
         assert_eq!(passed.join(" "), expected);
         assert!(passed.iter().any(|word| word == "a b"), "one word");
-    }
-
-    #[test]
-    fn parts_of_a_trial_are_not_published() {
-        for part in ["--quick", "--test", "--allocator=glibc"] {
-            assert!(Line::try_parse_from(["idle", "--publish", part]).is_err(), "{part}");
-        }
     }
 }

@@ -40,7 +40,7 @@ pub(crate) struct Args {
     #[arg(long)]
     test: bool,
     /// The file that the table is written to.
-    #[arg(long, default_value = "docs/proxy.md", value_name = "FILE")]
+    #[arg(long, default_value = "target/proxy.md", value_name = "FILE")]
     out: PathBuf,
 }
 
@@ -83,6 +83,7 @@ impl Args {
             return Ok(());
         }
         let page = table::page(&runs, &load, rounds, &table::machine()?)?;
+        print!("{page}");
         fs::write(&self.out, page).with_context(|| format!("cannot write {}", self.out.display()))
     }
 }

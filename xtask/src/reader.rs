@@ -32,9 +32,6 @@ pub(crate) struct Args {
     /// Fail if something does not hold that has to.
     #[arg(long, conflicts_with = "test")]
     check: bool,
-    /// Write the figures into docs/reader.md, too.
-    #[arg(long, conflicts_with_all = ["test", "contestant"])]
-    publish: bool,
     /// Only build it.
     #[arg(long)]
     no_run: bool,
@@ -51,12 +48,7 @@ impl Args {
 
     /// The program's own command line.
     fn command(&self) -> Command {
-        let flags = [
-            ("--quick", self.quick),
-            ("--test", self.test),
-            ("--check", self.check),
-            ("--publish", self.publish),
-        ];
+        let flags = [("--quick", self.quick), ("--test", self.test), ("--check", self.check)];
         Trials {
             program: "bufreader",
             profile: PROFILE,
@@ -88,12 +80,5 @@ mod tests {
         let passed: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
         let expected = "run --quick --check --rounds 2 --contestant aligned --contestant slot --out a b";
         assert_eq!(passed.join(" "), expected);
-    }
-
-    #[test]
-    fn parts_of_a_trial_are_not_published() {
-        for part in ["--test", "--contestant=slot"] {
-            assert!(Line::try_parse_from(["reader", "--publish", part]).is_err(), "{part}");
-        }
     }
 }

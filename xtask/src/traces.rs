@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use buftrace::Trace;
 
 use crate::shell::{self, command};
-use load::{Made, NGINX, REDIS, Source};
+use load::{NGINX, REDIS, Source};
 
 /// Where the traces are.
 const FOLDER: &str = "benches/traces";
@@ -43,12 +43,9 @@ impl Args {
         fs::create_dir_all(FOLDER).with_context(|| format!("cannot make {FOLDER}"))?;
         for source in &sources {
             let path = Path::new(FOLDER).join(format!("{}.buftrace", source.name));
-            let made = source.record(&path).with_context(|| format!("cannot record {}", source.name))?;
-            let trace = read(&path)?;
+            source.record(&path).with_context(|| format!("cannot record {}", source.name))?;
             let bytes = fs::metadata(&path)?.len();
             ensure!(bytes < LIMIT_BYTES, "{} has {bytes} bytes, over the limit", path.display());
-            let section = describe(source, &made, &trace, bytes)?;
-            fs::write(Path::new(FOLDER).join(format!("{}.md", source.name)), section)?;
         }
         write_readme()
     }
@@ -59,30 +56,14 @@ fn read(path: &Path) -> Result<Trace> {
     Trace::decode(&file).with_context(|| format!("cannot decode {}", path.display()))
 }
 
-/// The page beside one trace.
-fn describe(source: &Source, made: &Made, trace: &Trace, bytes: u64) -> Result<String> {
-    let mut page = format!("# {}\n\n{}\n\n", source.name, source.about);
-    writeln!(page, "`{}.buftrace`: {bytes} bytes, {} events.\n", source.name, trace.events().len())?;
-    writeln!(page, "Versions:\n")?;
-    for version in &made.versions {
-        writeln!(page, "- {version}")?;
-    }
-    writeln!(
-        page,
-        "\nCommands, with free ports and a temporary folder in the place of `PORT`, `PROXY` and `TMP`:\n"
-    )?;
-    writeln!(page, "```text\n{}\n```", made.commands.join("\n"))?;
-    writeln!(page, "\nSummary:\n\n```text\n{}\n```", trace.summary().to_string().trim_end())?;
-    Ok(page)
-}
-
 fn write_readme() -> Result<()> {
     let mut page = "# Recorded traces\n\n\
-        These traces hold what a TCP proxy (`examples/src/bin/proxy.rs`) asked of its buffer pools while real programs talked through it. \
-        `cargo xtask traces` makes them again; `cargo xtask traces --show FILE` shows one. The format is described in \
-        `crates/buftrace/src/format.rs`. They hold sizes, threads and times, and no bytes of the traffic.\n\n\
-        | trace | date | acquires | sizes | most out at once | released on another thread | how |\n\
-        | --- | --- | --- | --- | --- | --- | --- |\n"
+        These traces hold what a TCP proxy (`examples/src/bin/proxy.rs`) asked of its buffer pools while real programs talked through it: \
+        sizes, threads and times, and no bytes of the traffic. `cargo xtask traces` records them again, with the servers and loads of the \
+        scripts in `examples/loads`. `cargo xtask traces --show FILE` prints a summary of one. The format is described in \
+        `crates/buftrace/src/format.rs`.\n\n\
+        | trace | made by | load | acquires | sizes | most in use at once | released on another thread |\n\
+        | --- | --- | --- | ---: | ---: | --- | ---: |\n"
         .to_owned();
     for source in [REDIS, NGINX] {
         let path = Path::new(FOLDER).join(format!("{}.buftrace", source.name));
@@ -90,11 +71,13 @@ fn write_readme() -> Result<()> {
             continue;
         }
         let summary = read(&path)?.summary();
-        let name = source.name;
         writeln!(
             page,
-            "| `{name}.buftrace` | {} | {} | {} | {} buffers, {} bytes | {:.1} % | [{name}.md]({name}.md) |",
+            "| `{}.buftrace` | {} ({}) | {} | {} | {} | {} buffers, {} bytes | {:.1} % |",
+            source.name,
+            summary.made_by,
             summary.date,
+            source.about,
             summary.acquires,
             summary.distinct_sizes,
             summary.max_live,

@@ -34,9 +34,6 @@ enum Task {
         /// The report's folder.
         #[arg(long, default_value = "target/idle-report", value_name = "DIR")]
         out: PathBuf,
-        /// Write the figures into the documents in the current folder, too.
-        #[arg(long)]
-        publish: bool,
     },
     /// Serve until standard input ends.
     #[command(hide = true)]
@@ -69,9 +66,6 @@ struct Run {
     /// Fail if something does not hold that has to.
     #[arg(long, conflicts_with = "test")]
     check: bool,
-    /// Write the figures into docs/idle.md and README.md, too. Only the whole trial is written there.
-    #[arg(long, conflicts_with_all = ["quick", "test", "contestant", "allocator"])]
-    publish: bool,
 }
 
 /// The program: all of them are this, each over its allocator.
@@ -83,18 +77,18 @@ pub fn main() -> ExitCode {
 fn perform(task: Task) -> Result<()> {
     match task {
         Task::Run(run) => run.run(),
-        Task::Report { out, publish } => {
-            let results = Results::read(&out)?;
-            report::write(&results, &out)?;
-            if publish {
-                report::publish(&results, Path::new("."))?;
-            }
-            report::print(&results);
-            mark::judge(&marks::all(&results), false)
-        }
+        Task::Report { out } => show(&Results::read(&out)?, &out),
         Task::Serve(options) => options.run(),
         Task::Profile(job) => job.run(),
     }
+}
+
+/// Writes the report into `folder`, and prints it.
+fn show(results: &Results, folder: &Path) -> Result<()> {
+    let report = report::of(results);
+    report.write(folder)?;
+    report.print(folder);
+    Ok(())
 }
 
 impl Run {
@@ -116,14 +110,9 @@ impl Run {
             folder: own_folder()?,
         };
         let results = plan.run()?;
-        report::write(&results, &self.out)?;
         results.write(&self.out)?;
-        if self.publish {
-            report::publish(&results, Path::new("."))?;
-        }
-        println!("report: {}", self.out.join("idle.md").display());
-        report::print(&results);
+        show(&results, &self.out)?;
         // Nothing has to hold of four clients.
-        if scale == Scale::Test { Ok(()) } else { mark::judge(&marks::all(&results), self.check) }
+        mark::judge(&marks::all(&results), self.check && scale != Scale::Test)
     }
 }

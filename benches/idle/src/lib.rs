@@ -14,10 +14,10 @@
 //! | [`watch`] | a server that runs, and its memory over time |
 //! | [`idle`], [`budget`], [`profile`] | the three trials |
 //! | [`record`], [`marks`] | what they found, and what has to hold of it |
-//! | [`report`] | tables, charts, the documents |
+//! | [`report`] | tables, charts |
 //! | [`plan`], [`command`] | which trials run, and the command line |
 //!
-//! `docs/idle.md` describes the method. `cargo xtask idle` runs it.
+//! `docs/benchmarking.md` describes the method. `cargo xtask idle` runs it.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::std_instead_of_alloc,

@@ -133,7 +133,7 @@ fn budget(run: &BudgetRun) -> Option<Vec<Mark>> {
 mod tests {
     use super::*;
     use crate::idle::Course;
-    use crate::record::{Host, Load};
+    use crate::record::Load;
 
     fn run(contestant: Contestant, before: u64, peak: u64, idle: u64, requests: u64) -> IdleRun {
         let load = Load { requests, seconds: 1.0, processor_seconds: 1.0 };
@@ -153,7 +153,13 @@ mod tests {
 
     fn results(idle: Vec<IdleRun>) -> Results {
         let (budget, profile) = (Vec::new(), Vec::new());
-        Results { host: Host::default(), course: Course::TEST, idle, budget, profile }
+        Results {
+            host: bufadvise::measure::host::Host::default(),
+            course: Course::TEST,
+            idle,
+            budget,
+            profile,
+        }
     }
 
     fn judged(runs: Vec<IdleRun>) -> Vec<bool> {

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use bufadvise::measure::host;
 
 use crate::budget::Crowd;
 use crate::contestant::{Allocator, Contestant};
 use crate::idle::Course;
 use crate::marks;
 use crate::profile::{Job, Source};
-use crate::record::{BudgetRun, Host, IdleRun, ProfileRun, Results};
+use crate::record::{BudgetRun, IdleRun, ProfileRun, Results};
 
 /// How much there is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +53,7 @@ impl Plan {
             let program = allocator.program(&self.folder);
             ensure!(program.is_file(), "{} is missing; `cargo xtask idle` builds it", program.display());
         }
-        let host = Host::look();
+        let host = host::look();
         let course = match self.scale {
             Scale::Full => Course::FULL,
             Scale::Quick => Course::QUICK,

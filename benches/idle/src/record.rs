@@ -1,10 +1,9 @@
 //! What the trials found, for programs.
 
-use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use bufadvise::measure::host::Host;
 use buftrials::median;
 use serde::{Deserialize, Serialize};
 
@@ -12,11 +11,8 @@ use crate::contestant::{Allocator, Contestant};
 use crate::idle::Course;
 use crate::watch::Sample;
 
-/// The name of the file.
-const FILE: &str = "idle.json";
-
 /// All of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Results {
     /// Where it was measured.
     pub host: Host,
@@ -28,21 +24,6 @@ pub struct Results {
     pub budget: Vec<BudgetRun>,
     /// A proxy's sizes.
     pub profile: Vec<ProfileRun>,
-}
-
-/// The machine, the system, the compiler, the commit.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Host {
-    /// The processor's name, and the number of cores.
-    pub processor: String,
-    /// The system's name and version.
-    pub kernel: String,
-    /// The compiler's version.
-    pub compiler: String,
-    /// The commit, and whether something differed from it.
-    pub commit: String,
-    /// When the trials began.
-    pub date: String,
 }
 
 /// A part of a run, in milliseconds since its start.
@@ -161,9 +142,7 @@ impl Results {
     ///
     /// When the file cannot be written.
     pub fn write(&self, folder: &Path) -> Result<()> {
-        let path = folder.join(FILE);
-        let text = serde_json::to_string(self)?;
-        fs::write(&path, text + "\n").with_context(|| format!("cannot write {}", path.display()))
+        buftrials::results::write(self, folder)
     }
 
     /// Reads them from `folder`.
@@ -172,9 +151,7 @@ impl Results {
     ///
     /// When the file cannot be read, or is not one of these.
     pub fn read(folder: &Path) -> Result<Self> {
-        let path = folder.join(FILE);
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        serde_json::from_str(&text).with_context(|| format!("cannot understand {}", path.display()))
+        buftrials::results::read(folder)
     }
 
     /// The runs of a contestant over an allocator.
@@ -190,34 +167,6 @@ impl Results {
         of: impl Fn(&IdleRun) -> f64,
     ) -> Option<f64> {
         median(self.runs(contestant, allocator).map(of))
-    }
-}
-
-impl Host {
-    /// Looks around.
-    #[must_use]
-    pub fn look() -> Self {
-        let output = |program: &str, arguments: &[&str]| {
-            let output = Command::new(program).args(arguments).output().ok();
-            let output = output.filter(|output| output.status.success());
-            output.map_or_else(
-                || "unknown".to_owned(),
-                |output| String::from_utf8_lossy(&output.stdout).trim().to_owned(),
-            )
-        };
-        let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let cpu = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
-        let cpu = cpu.map_or(std::env::consts::ARCH, |(_, name)| name.trim());
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let changes = output("git", &["status", "--porcelain", "--untracked-files=no"]);
-        let commit = output("git", &["rev-parse", "--short=12", "HEAD"]);
-        Self {
-            processor: format!("{cpu}, {cores} cores"),
-            kernel: output("uname", &["-srm"]),
-            compiler: output("rustc", &["--version"]),
-            commit: if changes.is_empty() { commit } else { commit + "-dirty" },
-            date: output("date", &["-u", "+%Y-%m-%d %H:%M UTC"]),
-        }
     }
 }
 

@@ -46,7 +46,7 @@ fn a_tiny_run_has_every_figure() {
     assert_eq!(bounded.len(), 1, "{:?}", results.budget);
     assert!(bounded.iter().all(|&(peak, budget)| peak > 1 << 20 && peak <= budget), "{bounded:?}");
     assert_eq!(results.profile.len(), 6);
-    for file in ["idle.md", "idle-glibc.svg", "front.svg"] {
+    for file in ["report.md", "index.html", "idle-glibc.svg", "front.svg"] {
         assert!(out.join(file).is_file(), "{file}");
     }
 }

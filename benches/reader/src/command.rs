@@ -29,9 +29,6 @@ enum Task {
         /// The report's folder.
         #[arg(long, default_value = "target/reader-report", value_name = "DIR")]
         out: PathBuf,
-        /// Write the figures into docs/reader.md, too.
-        #[arg(long)]
-        publish: bool,
     },
     /// Run one cell in this process.
     #[command(hide = true)]
@@ -58,9 +55,6 @@ struct Run {
     /// Fail if something does not hold that has to.
     #[arg(long, conflicts_with = "test")]
     check: bool,
-    /// Write the figures into docs/reader.md, too.
-    #[arg(long, conflicts_with_all = ["test", "contestant"])]
-    publish: bool,
 }
 
 /// The program.
@@ -72,17 +66,17 @@ pub fn main() -> ExitCode {
 fn perform(task: Task) -> Result<()> {
     match task {
         Task::Run(run) => run.run(),
-        Task::Report { out, publish } => {
-            let results = Results::read(&out)?;
-            report::write(&results, &out)?;
-            if publish {
-                report::publish(&results, Path::new("."))?;
-            }
-            report::print(&results);
-            mark::judge(&marks::all(&results), false)
-        }
+        Task::Report { out } => show(&Results::read(&out)?, &out),
         Task::Cell(options) => options.print(),
     }
+}
+
+/// Writes the report into `folder`, and prints it.
+fn show(results: &Results, folder: &Path) -> Result<()> {
+    let report = report::of(results);
+    report.write(folder)?;
+    report.print(folder);
+    Ok(())
 }
 
 impl Run {
@@ -96,13 +90,8 @@ impl Run {
         let plan = Plan { scale, rounds, contestants: self.contestant };
         let results = plan.run(&self.out)?;
         results.write(&self.out)?;
-        report::write(&results, &self.out)?;
-        if self.publish {
-            report::publish(&results, Path::new("."))?;
-        }
-        println!("report: {}", self.out.join("reader.md").display());
-        report::print(&results);
+        show(&results, &self.out)?;
         // Nothing has to hold of a small file.
-        if scale == Scale::Test { Ok(()) } else { mark::judge(&marks::all(&results), self.check) }
+        mark::judge(&marks::all(&results), self.check && scale != Scale::Test)
     }
 }

@@ -11,9 +11,9 @@
 //! | [`cell`] | one cell: its axes, and what it measured |
 //! | [`trial`], [`work`] | how a cell is run: pools and threads; reads and checks |
 //! | [`plan`], [`command`] | which cells run, and the command line |
-//! | [`marks`], [`report`] | what has to hold; tables, the chart, the documents |
+//! | [`marks`], [`report`] | what has to hold; tables, the chart |
 //!
-//! `docs/reader.md` describes the method. `cargo xtask reader` runs it.
+//! `docs/benchmarking.md` describes the method. `cargo xtask reader` runs it.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::std_instead_of_alloc,

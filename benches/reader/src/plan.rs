@@ -19,8 +19,6 @@ const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 /// The most bytes that are in flight.
 const MOST_IN_FLIGHT: usize = 128 * MIB;
-const FILE: &str = "reader.json";
-
 /// How much is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Scale {
@@ -96,9 +94,7 @@ impl Results {
     ///
     /// When the file cannot be written.
     pub fn write(&self, folder: &Path) -> Result<()> {
-        let path = folder.join(FILE);
-        fs::write(&path, serde_json::to_string(self)? + "\n")
-            .with_context(|| format!("cannot write {}", path.display()))
+        buftrials::results::write(self, folder)
     }
 
     /// Reads them from `folder`.
@@ -107,9 +103,7 @@ impl Results {
     ///
     /// When the file cannot be read, or is not one of these.
     pub fn read(folder: &Path) -> Result<Self> {
-        let path = folder.join(FILE);
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        serde_json::from_str(&text).with_context(|| format!("cannot understand {}", path.display()))
+        buftrials::results::read(folder)
     }
 
     /// The rows that something was measured in, in order.

@@ -23,7 +23,7 @@ fn a_tiny_run_has_every_figure() {
     for (cell, rounds) in &results.cells {
         assert!(rounds.len() == 1 && rounds[0].reads > 0, "{cell:?}: {rounds:?}");
     }
-    for file in ["reader.md", "reader.svg"] {
+    for file in ["report.md", "index.html", "reader.svg"] {
         assert!(out.join(file).metadata().unwrap().len() > 100, "{file}");
     }
 }

@@ -1,10 +1,9 @@
 //! What is measured, as it is passed from child to parent and kept in `results.json`.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 pub use bufadvise::measure::host::Host;
 pub use bufadvise::measure::tail::Tail;
 use serde::{Deserialize, Serialize};
@@ -14,9 +13,6 @@ use crate::harness::statistics::quantile;
 
 /// Version of the file's layout.
 pub const SCHEMA: u32 = 2;
-
-/// The file's name in a report's folder.
-const FILE: &str = "results.json";
 
 /// All results of one run of the matrix.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -245,11 +241,9 @@ impl Results {
     ///
     /// When it cannot be read, or is of another layout.
     pub fn read(folder: &Path) -> Result<Self> {
-        let path = folder.join(FILE);
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let results: Self =
-            serde_json::from_str(&text).with_context(|| format!("{} is no such file", path.display()))?;
-        ensure!(results.schema == SCHEMA, "{} has layout {}, not {SCHEMA}", path.display(), results.schema);
+        let results: Self = buftrials::results::read(folder)?;
+        let (found, folder) = (results.schema, folder.display());
+        ensure!(found == SCHEMA, "the results in {folder} have layout {found}, not {SCHEMA}");
         Ok(results)
     }
 
@@ -259,10 +253,7 @@ impl Results {
     ///
     /// When it cannot be written.
     pub fn write(&self, folder: &Path) -> Result<()> {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let path = folder.join(FILE);
-        fs::write(&path, serde_json::to_string_pretty(self)?)
-            .with_context(|| format!("cannot write {}", path.display()))
+        buftrials::results::write(self, folder)
     }
 
     /// The cell of a row and a column.

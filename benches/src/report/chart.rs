@@ -1,43 +1,31 @@
 //! Charts, drawn as SVG: lines over a parameter where there is one, dots on a scale where there is
 //! none. Times are on logarithmic scales, since they span decades.
 
+use buftrials::report::Picture;
+
 use super::dots::{Dot, Dots, Line};
 use super::{lines, view};
 use crate::drawing::{number, svg};
 use crate::harness::Kind;
 use crate::harness::record::{Column, Results, Row, Timing};
 
-/// The width of a chart on a page with room for it.
-const WIDE: f64 = 960.0;
-/// The width of the same chart on a telephone.
-const NARROW: f64 = 380.0;
+/// The width of a chart.
+pub(super) const WIDTH: f64 = 960.0;
 
 /// A chart.
 #[derive(Debug)]
 pub struct Chart {
-    /// File name without extension.
-    pub name: String,
     /// The workload that it shows; empty for the overview.
     pub workload: String,
-    /// What it shows.
-    pub title: String,
-    /// The drawing, without styles.
-    pub wide: String,
-    /// The same for less room.
-    pub narrow: String,
+    /// The drawing as a file of its own.
+    pub picture: Picture,
 }
 
 impl Chart {
-    /// The drawing as a file of its own.
-    #[must_use]
-    pub fn standalone(&self) -> String {
-        svg::standalone(&self.wide)
-    }
-
-    /// Draws in both widths; `None` without data.
-    fn draw(name: &str, workload: &str, title: &str, draw: impl Fn(f64) -> Option<String>) -> Option<Self> {
-        let (wide, narrow) = (draw(WIDE)?, draw(NARROW)?);
-        Some(Self { name: name.into(), workload: workload.into(), title: title.into(), wide, narrow })
+    /// `None` without data.
+    fn new(name: &str, workload: &str, title: &str, drawing: Option<String>) -> Option<Self> {
+        let picture = Picture { name: name.into(), title: title.into(), svg: svg::standalone(&drawing?) };
+        Some(Self { workload: workload.into(), picture })
     }
 }
 
@@ -53,7 +41,7 @@ pub fn all(results: &Results) -> Vec<Chart> {
                 let title = format!("{workload}: time per operation by size of the buffer");
                 let axis = "bytes of the buffer";
                 let lines = lines::Lines { results, title: &title, axis, rows: &rows, names: &names };
-                charts.extend(Chart::draw(workload, workload, &title, |width| lines.draw(width)));
+                charts.extend(Chart::new(workload, workload, &title, lines.draw()));
             }
             "threads" => charts.extend(by_threads(results, &rows)),
             _ => charts.extend(times(results, workload, &rows)),
@@ -75,7 +63,7 @@ fn by_threads(results: &Results, rows: &[&Row]) -> Vec<Chart> {
         let name = format!("threads-{}", size.replace(' ', ""));
         let title = format!("threads: time per operation of one thread by number of threads, {size}");
         let lines = lines::Lines { results, title: &title, axis: "threads", rows: &of_size, names: &names };
-        Chart::draw(&name, "threads", &title, |width| lines.draw(width))
+        Chart::new(&name, "threads", &title, lines.draw())
     };
     sizes.into_iter().filter_map(chart).collect()
 }
@@ -155,7 +143,7 @@ fn overview(results: &Results) -> Option<Chart> {
     let title = "time relative to vec: geometric mean by workload";
     let axis = "times vec (left is faster)";
     let dots = Dots { results, title, axis, mark: Some(1.0), lines: &lines, show: number::ratio };
-    Chart::draw("overview", "", title, |width| dots.draw(width))
+    Chart::new("overview", "", title, dots.draw())
 }
 
 /// Times of a workload without a parameter to draw a line over.
@@ -176,7 +164,7 @@ fn times(results: &Results, workload: &str, rows: &[&Row]) -> Option<Chart> {
     let title = format!("{workload}: time per operation");
     let axis = "time per operation (left is faster)";
     let dots = Dots { results, title: &title, axis, mark: None, lines: &lines, show: number::time };
-    Chart::draw(workload, workload, &title, |width| dots.draw(width))
+    Chart::new(workload, workload, &title, dots.draw())
 }
 
 #[cfg(test)]
@@ -195,10 +183,9 @@ mod tests {
             let charts = all(&results);
             assert_eq!(charts.len(), 2, "the overview, and that of {workload}");
             for chart in charts {
-                for drawing in [&chart.wide, &chart.narrow] {
-                    assert!(drawing.contains("slot"), "{drawing}");
-                    assert!(!drawing.contains("-default"), "{drawing}");
-                }
+                let drawing = chart.picture.svg;
+                assert!(drawing.contains("slot"), "{drawing}");
+                assert!(!drawing.contains("-default"), "{drawing}");
             }
         }
     }

@@ -11,8 +11,6 @@ use crate::harness::record::{Column, Record, Results, Row};
 pub struct Summary<'a> {
     /// Its name.
     pub name: &'a str,
-    /// That of the one with settings.
-    pub tuned: &'a str,
     /// How many rows that are.
     pub rows: usize,
     /// In how many of those it takes more than [`SLOW`] times as long.
@@ -61,7 +59,6 @@ fn summary<'a>(results: &'a Results, column: &'a Column) -> Option<Summary<'a>> 
     let ratios = view::ratios(results, &column.name, |record| record.to_tuned);
     Some(Summary {
         name: &column.name,
-        tuned: column.of.as_deref()?,
         rows: ratios.len(),
         slow: ratios.iter().filter(|(_, ratio)| *ratio > SLOW).count(),
         mean: view::mean(&ratios),
@@ -163,17 +160,11 @@ pub(super) mod tests {
     #[test]
     fn each_default_has_a_line() {
         let results = sample();
-        let lines: Vec<_> = summaries(&results)
-            .iter()
-            .map(|line| (line.name, line.tuned, line.rows, line.slow, line.worst.1))
-            .collect();
+        let lines: Vec<_> =
+            summaries(&results).iter().map(|line| (line.name, line.rows, line.slow, line.worst.1)).collect();
         assert_eq!(
             lines,
-            [
-                ("slot-default", "slot", 2, 1, 3.0),
-                ("ring-default", "ring", 2, 1, 10.0),
-                ("peer-default", "peer", 1, 0, 0.875),
-            ]
+            [("slot-default", 2, 1, 3.0), ("ring-default", 2, 1, 10.0), ("peer-default", 1, 0, 0.875),]
         );
         assert!((summaries(&results)[0].mean - 3.0_f64.sqrt()).abs() < 1e-9);
         let ids: Vec<&str> = rows(&results).iter().map(|row| row.id.as_str()).collect();
@@ -188,8 +179,6 @@ pub(super) mod tests {
         let rivals: Vec<&str> =
             view::duels(&results, "slot").iter().map(|duel| duel.rival.name.as_str()).collect();
         assert_eq!(rivals, ["ring", "peer", "vec"]);
-        let ranked = view::standings(&results, |record| record.to_vec);
-        assert!(!ranked.iter().any(|standing| standing.contestant.ends_with("-default")), "{ranked:?}");
         let losers: Vec<&str> = view::losses(&results).iter().map(|loss| loss.strategy).collect();
         assert_eq!(losers, [] as [&str; 0], "{losers:?}");
     }

@@ -1,6 +1,6 @@
 //! Dots on a logarithmic scale, a row for each line of a workload.
 
-use super::chart::{class, named};
+use super::chart::{WIDTH, class, named};
 use crate::drawing::number;
 use crate::drawing::scale::Log;
 use crate::drawing::svg::{Drawing, MARGIN, text_width};
@@ -56,11 +56,11 @@ const LABEL: f64 = 40.0;
 
 impl Dots<'_> {
     /// The drawing; `None` without data.
-    pub(super) fn draw(&self, width: f64) -> Option<String> {
+    pub(super) fn draw(&self) -> Option<String> {
         let values = self.lines.iter().flat_map(|line| line.dots.iter().map(|dot| dot.value));
         let scale = Log::around(values.chain(self.mark))?;
         let longest = self.lines.iter().map(|line| text_width(&line.label)).fold(0.0, f64::max);
-        let mut drawing = Drawing::new(width);
+        let mut drawing = Drawing::new(WIDTH);
         drawing.title(self.title);
         let any =
             |name: &str| self.lines.iter().any(|line| line.dots.iter().any(|dot| dot.contestant == name));
@@ -68,7 +68,7 @@ impl Dots<'_> {
         let frame = Frame {
             scale,
             left: MARGIN + longest + 12.0,
-            right: width - MARGIN - 12.0,
+            right: WIDTH - MARGIN - 12.0,
             top,
             bottom: top + ROW * self.lines.len() as f64,
         };

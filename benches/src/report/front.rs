@@ -4,6 +4,8 @@
 //! No workload has all strategies in it, since a ring of bytes hands out no buffers: it has a panel
 //! of its own.
 
+use buftrials::report::Picture;
+
 use crate::drawing::number;
 use crate::drawing::svg::{self, Drawing, MARGIN, text_width};
 use crate::harness::record::Results;
@@ -53,9 +55,9 @@ struct Bar {
     class: &'static str,
 }
 
-/// The chart as a file of its own; `None` where the results lack a cell of it.
+/// The chart; `None` where the results lack a cell of it.
 #[must_use]
-pub fn draw(results: &Results) -> Option<String> {
+pub fn draw(results: &Results) -> Option<Picture> {
     let panels: Vec<(&str, Vec<Bar>)> =
         PANELS.iter().map(|panel| Some((panel.title, bars(results, panel)?))).collect::<Option<_>>()?;
     let all = || panels.iter().flat_map(|(_, bars)| bars);
@@ -83,7 +85,8 @@ pub fn draw(results: &Results) -> Option<String> {
     let day = host.date.split(' ').next().unwrap_or_default();
     let text = format!("Ratios of medians of the same rounds; {}, {} cores, {day}", host.cpu, host.cores);
     drawing.text(MARGIN, y + 24.0, "start", "axis", &text);
-    Some(svg::standalone(&drawing.finish(y + 38.0)))
+    let svg = svg::standalone(&drawing.finish(y + 38.0));
+    Some(Picture { name: "front".into(), title: TITLE.into(), svg })
 }
 
 /// The colours of our strategies, of `Vec`, and of all others.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::chart::{class, drawn, named, words};
+use super::chart::{WIDTH, class, drawn, words};
 use crate::drawing::number;
 use crate::drawing::scale::{Log, apart};
 use crate::drawing::svg::{Drawing, MARGIN, text_width};
@@ -50,13 +50,10 @@ struct End<'a> {
 const HEIGHT: f64 = 380.0;
 /// From one name at the lines' ends to the next, at least.
 const LABEL: f64 = 15.0;
-/// The least width of a chart whose lines have their names at their ends. In a narrower one the
-/// names are in a legend.
-const ROOM: f64 = 640.0;
 
 impl Lines<'_> {
     /// The drawing; `None` without data.
-    pub(super) fn draw(&self, width: f64) -> Option<String> {
+    pub(super) fn draw(&self) -> Option<String> {
         let names: Vec<&str> = drawn(self.results).map(|column| column.name.as_str()).collect();
         let values = self
             .rows
@@ -66,13 +63,9 @@ impl Lines<'_> {
         let shown = |name: &str| self.rows.iter().any(|row| self.timing(row, name).is_some());
         let longest =
             names.iter().filter(|name| shown(name)).map(|name| text_width(name)).fold(0.0, f64::max);
-        let mut drawing = Drawing::new(width);
-        let mut top = drawing.title(self.title) + 20.0;
-        let has_room = width >= ROOM;
-        if !has_room {
-            top = drawing.legend(&named(self.results, shown)) + 14.0;
-        }
-        let (left, right) = (MARGIN + 52.0, width - MARGIN - if has_room { longest + 40.0 } else { 16.0 });
+        let mut drawing = Drawing::new(WIDTH);
+        let top = drawing.title(self.title) + 20.0;
+        let (left, right) = (MARGIN + 52.0, WIDTH - MARGIN - longest - 40.0);
         let step = (right - left) / (self.rows.len().max(2) - 1) as f64;
         let frame = Frame { scale, left, right, top, bottom: top + HEIGHT, step };
         self.grid(&mut drawing, &frame);
@@ -87,9 +80,7 @@ impl Lines<'_> {
                 Some(End { y, contestant, class })
             })
             .collect();
-        if has_room {
-            Self::names_at_ends(&mut drawing, &frame, ends);
-        }
+        Self::names_at_ends(&mut drawing, &frame, ends);
         Some(drawing.finish(frame.bottom + 48.0))
     }
 

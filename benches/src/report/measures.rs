@@ -5,8 +5,6 @@ use crate::harness::record::Record;
 
 /// What is measured besides time.
 pub(super) struct Measure {
-    /// In a word, for the switch.
-    pub(super) name: &'static str,
     /// What the table has.
     pub(super) title: &'static str,
     /// A cell of it, if there is one.
@@ -15,7 +13,6 @@ pub(super) struct Measure {
 
 pub(super) const MEASURES: &[Measure] = &[
     Measure {
-        name: "throughput",
         title: "throughput",
         show: |record| {
             let timing = record.timing()?;
@@ -23,7 +20,6 @@ pub(super) const MEASURES: &[Measure] = &[
         },
     },
     Measure {
-        name: "tails",
         title: "single operations: p50 / p99 / p99.9 in ns, with the clock",
         show: |record| {
             let tail = record.timing()?.tail.as_ref()?;
@@ -31,18 +27,12 @@ pub(super) const MEASURES: &[Measure] = &[
         },
     },
     Measure {
-        name: "heap calls",
         title: "heap calls per operation",
         show: |record| record.heap_calls.map(|calls| format!("{calls:.2}")),
     },
     Measure {
-        name: "fallbacks",
         title: "fallbacks, share of operations",
         show: |record| record.fallbacks.filter(|&share| share > 0.0).map(number::share),
     },
-    Measure {
-        name: "memory",
-        title: "peak resident memory, growth",
-        show: |record| record.peak_bytes.map(number::memory),
-    },
+    Measure { title: "peak resident memory, growth", show: |record| record.peak_bytes.map(number::memory) },
 ];

@@ -1,44 +1,65 @@
-//! The report: terminal, Markdown, charts, one page.
+//! The report on the matrix: its sections, and its pictures.
 
 pub mod chart;
 pub mod defaults;
 mod dots;
 pub mod front;
 mod lines;
-pub mod markdown;
 mod measures;
-pub mod page;
-pub mod published;
-pub mod table;
+pub mod sections;
 mod texts;
 pub mod view;
 
-use std::fs;
-use std::path::Path;
-
-use anyhow::{Context, Result};
+use buftrials::report::{Report, facts};
+use buftrials::table::Table;
 
 use crate::drawing::number;
 use crate::harness::Kind;
 use crate::harness::record::{Outcome, Results};
 
-/// Writes all files of the report but `results.json`.
-///
-/// # Errors
-///
-/// When one cannot be written.
-pub fn write(results: &Results, folder: &Path) -> Result<()> {
-    let put = |name: &str, text: &str| {
-        let path = folder.join(name);
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
-    };
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let charts = chart::all(results);
-    for chart in &charts {
-        put(&format!("{}.svg", chart.name), &chart.standalone())?;
+/// The whole report.
+#[must_use]
+pub fn of(results: &Results) -> Report {
+    let (host, settings) = (&results.host, &results.settings);
+    let more = [
+        ("memory", number::memory(host.memory_bytes)),
+        ("governor", host.governor.clone().unwrap_or_else(|| "not readable".into())),
+        (
+            "settings",
+            format!(
+                "{}: {} processes a row, each of up to {} rounds of {} ms; {} single operations for the tails; {:.0} s in all",
+                settings.scale,
+                settings.layouts,
+                settings.rounds,
+                settings.run_ms,
+                settings.samples,
+                results.seconds
+            ),
+        ),
+    ];
+    Report {
+        title: "Benchmark matrix".into(),
+        head: format!("{}\n{}", facts(host, &more), texts::METHOD),
+        sections: sections::all(results),
     }
-    put("report.md", &markdown::report(results, &charts, "# Benchmark matrix", ""))?;
-    put("index.html", &page::page(results, &charts))
+}
+
+/// Prints what `--test` found: how many cells of each contestant are right.
+pub fn print_test(results: &Results) {
+    let mut table = Table::new(&["contestant", "right", "unsupported", "failed"]);
+    for column in &results.contestants {
+        let count = |which: fn(&Outcome) -> bool| {
+            let cells = results.cells.iter().filter(|record| record.contestant == column.name);
+            cells.filter(|record| which(&record.outcome)).count().to_string()
+        };
+        table.rows.push(vec![
+            column.name.clone(),
+            count(|outcome| matches!(outcome, Outcome::Checked)),
+            count(|outcome| matches!(outcome, Outcome::Unsupported { .. })),
+            count(Outcome::is_failure),
+        ]);
+    }
+    println!("{}", table.plain(usize::MAX));
 }
 
 fn kind(kind: Kind) -> &'static str {
@@ -49,49 +70,4 @@ fn kind(kind: Kind) -> &'static str {
         Kind::Control => "control",
         Kind::Peer => "peer",
     }
-}
-
-/// The machine, the build and the settings, by name.
-fn facts(results: &Results) -> Vec<(&'static str, String)> {
-    let host = &results.host;
-    let mut facts = vec![
-        ("processor", format!("{}, {} cores", host.cpu, host.cores)),
-        ("memory", number::memory(host.memory_bytes)),
-        ("governor", host.governor.clone().unwrap_or_else(|| "not readable".into())),
-        ("kernel", host.kernel.clone()),
-        ("compiler", host.rustc.clone()),
-        ("commit", host.commit.clone()),
-        ("date", host.date.clone()),
-    ];
-    if let Some(load) = host.load {
-        facts.push(("load before", format!("{load:.2}")));
-    }
-    let settings = &results.settings;
-    facts.push((
-        "settings",
-        format!(
-            "{}: {} processes a row, each of up to {} rounds of {} ms; {} single operations for the tails; {:.0} s in all",
-            settings.scale, settings.layouts, settings.rounds, settings.run_ms, settings.samples, results.seconds
-        ),
-    ));
-    facts
-}
-
-/// Cells without times, those with the same reason together: contestant, outcome, rows.
-fn reasons(results: &Results) -> Vec<(&str, &Outcome, Vec<&str>)> {
-    let mut lines: Vec<(&str, &Outcome, Vec<&str>)> = Vec::new();
-    for record in &results.cells {
-        if matches!(record.outcome, Outcome::Timed(_) | Outcome::Checked) {
-            continue;
-        }
-        let known = lines
-            .iter_mut()
-            .find(|(name, outcome, _)| *name == record.contestant && **outcome == record.outcome);
-        match known {
-            Some((_, _, cases)) => cases.push(&record.case),
-            None => lines.push((&record.contestant, &record.outcome, vec![&record.case])),
-        }
-    }
-    lines.sort_by_key(|(_, outcome, _)| matches!(outcome, Outcome::Unsupported { .. }));
-    lines
 }

@@ -74,41 +74,6 @@ pub(super) fn mean(ratios: &[(&Row, f64)]) -> f64 {
     (ratios.iter().map(|(_, ratio)| ratio.ln()).sum::<f64>() / ratios.len() as f64).exp()
 }
 
-/// A contestant's times in times of one other's, over the rows in which both were timed in the same
-/// rounds.
-#[derive(Debug)]
-pub struct Standing<'a> {
-    /// The contestant.
-    pub contestant: &'a str,
-    /// How many rows that are.
-    pub rows: usize,
-    /// The geometric mean.
-    pub mean: f64,
-    /// The row that is best for the contestant, and the ratio there.
-    pub best: (&'a Row, f64),
-    /// The row that is worst for it.
-    pub worst: (&'a Row, f64),
-}
-
-/// How all contestants, except other settings and none, compare with one, by a cell's ratio to
-/// that, the fastest first.
-#[must_use]
-pub fn standings(results: &Results, ratio: impl Fn(&Record) -> Option<f64>) -> Vec<Standing<'_>> {
-    let mut standings: Vec<Standing<'_>> = results
-        .contestants
-        .iter()
-        .filter(|column| !is_aside(column.kind))
-        .filter_map(|column| {
-            let ratios = ratios(results, &column.name, &ratio);
-            let (best, worst) = (*ratios.first()?, *ratios.last()?);
-            let contestant = column.name.as_str();
-            Some(Standing { contestant, rows: ratios.len(), mean: mean(&ratios), best, worst })
-        })
-        .collect();
-    standings.sort_by(|one, other| one.mean.total_cmp(&other.mean));
-    standings
-}
-
 /// The fastest contestant of a row. The floor does not count: it is not a pool. Nor does a
 /// contestant with other settings, or without any.
 #[must_use]
@@ -147,21 +112,6 @@ pub fn mean_ratio(results: &Results, rows: &[&Row], contestant: &str) -> Option<
         rows.iter().filter_map(|row| results.cell(&row.id, contestant)?.to_vec).map(f64::ln).collect();
     let mean = logs.iter().sum::<f64>() / logs.len() as f64;
     (!logs.is_empty()).then(|| (mean.exp(), logs.len()))
-}
-
-/// Names of the contestants, those first that have the smallest mean ratio; those without times
-/// last.
-#[must_use]
-pub fn by_speed<'a>(results: &'a Results, rows: &[&Row]) -> Vec<&'a str> {
-    let mut names: Vec<(&str, f64)> = columns(results, rows)
-        .into_iter()
-        .map(|column| {
-            let mean = mean_ratio(results, rows, &column.name).map_or(f64::INFINITY, |(mean, _)| mean);
-            (column.name.as_str(), mean)
-        })
-        .collect();
-    names.sort_by(|one, other| one.1.total_cmp(&other.1));
-    names.into_iter().map(|(name, _)| name).collect()
 }
 
 /// A row in which a strategy is slower than someone.

@@ -3,8 +3,9 @@
 //! | module | what is in it |
 //! | --- | --- |
 //! | [`table`] | tables, in Markdown and for a terminal |
+//! | [`report`] | a report of tables and pictures: on a terminal, in Markdown, as a page |
+//! | [`results`] | results, as JSON |
 //! | [`mark`] | what has to hold of the results |
-//! | [`document`] | documents with a block of figures |
 #![allow(
     clippy::std_instead_of_alloc,
     clippy::std_instead_of_core,
@@ -13,8 +14,9 @@
 
 use std::process::ExitCode;
 
-pub mod document;
 pub mod mark;
+pub mod report;
+pub mod results;
 pub mod table;
 
 /// Turns what a program did into its exit code, and prints an error.

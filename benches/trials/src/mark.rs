@@ -26,13 +26,12 @@ pub fn table(marks: &[Mark]) -> Table {
     table
 }
 
-/// Prints what has to hold, and whether it does.
+/// Fails where something does not hold.
 ///
 /// # Errors
 ///
 /// When something does not hold, if that is to be `checked`.
 pub fn judge(marks: &[Mark], checked: bool) -> Result<()> {
-    println!("\n{}", table(marks).plain());
     let failed: Vec<&str> = marks.iter().filter(|mark| !mark.holds).map(|mark| mark.what.as_str()).collect();
     ensure!(!checked || failed.is_empty(), "{} do not hold:\n  {}", failed.len(), failed.join("\n  "));
     Ok(())

@@ -12,8 +12,8 @@ pub struct Table {
 impl Table {
     /// Makes a table without rows.
     #[must_use]
-    pub fn new(head: &[&str]) -> Self {
-        Self { head: head.iter().map(|&name| name.to_owned()).collect(), rows: Vec::new() }
+    pub fn new<S: AsRef<str>>(head: &[S]) -> Self {
+        Self { head: head.iter().map(|name| name.as_ref().to_owned()).collect(), rows: Vec::new() }
     }
 
     /// Returns it in Markdown.
@@ -26,25 +26,33 @@ impl Table {
         line(&self.head) + &line(&marks) + &rows
     }
 
-    /// Returns it for a terminal.
+    /// Returns it for a terminal of `width` characters. Columns that have no room follow below, with
+    /// the first column again.
     #[must_use]
-    pub fn plain(&self) -> String {
+    pub fn plain(&self, width: usize) -> String {
         let lines = || core::iter::once(&self.head).chain(&self.rows);
-        let width = |at: usize| {
+        let widest = |at: usize| {
             lines().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0)
         };
-        let widths: Vec<usize> = (0..self.head.len()).map(width).collect();
-        let line = |row: &Vec<String>| {
-            let cells = row.iter().zip(&widths).enumerate();
-            let cells =
-                cells.map(
-                    |(at, (cell, &width))| {
-                        if at == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-                    },
-                );
-            cells.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+        let widths: Vec<usize> = (0..self.head.len()).map(widest).collect();
+        let first = widths.first().copied().unwrap_or(0);
+        let (mut parts, mut used) = (vec![Vec::new()], first);
+        for (at, column) in widths.iter().enumerate().skip(1) {
+            if used + 2 + column > width && used > first {
+                parts.push(Vec::new());
+                used = first;
+            }
+            used += 2 + column;
+            parts.last_mut().expect("there is one").push(at);
+        }
+        let line = |row: &[String], part: &[usize]| {
+            let name = row.first().map_or("", String::as_str);
+            let cells = part.iter().map(|&at| format!("  {:>width$}", row[at], width = widths[at]));
+            let line = format!("{name:<first$}{}", cells.collect::<String>());
+            line.trim_end().to_owned() + "\n"
         };
-        lines().map(line).collect()
+        let part = |part: &Vec<usize>| lines().map(|row| line(row, part)).collect::<String>();
+        parts.iter().map(part).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -57,6 +65,14 @@ mod tests {
         let mut table = Table::new(&["name", "µs"]);
         table.rows.push(vec!["one".to_owned(), "10".to_owned()]);
         assert_eq!(table.markdown(), "| name | µs |\n| --- | ---: |\n| one | 10 |\n");
-        assert_eq!(table.plain(), "name  µs\none   10\n");
+        assert_eq!(table.plain(80), "name  µs\none   10\n");
+    }
+
+    #[test]
+    fn columns_without_room_follow_below() {
+        let mut table = Table::new(&["name", "a", "b", "long"]);
+        table.rows.push(["one", "1", "2", "3"].map(str::to_owned).to_vec());
+        assert_eq!(table.plain(10), "name  a  b\none   1  2\n\nname  long\none      3\n");
+        assert_eq!(table.plain(1), "name  a\none   1\n\nname  b\none   2\n\nname  long\none      3\n");
     }
 }

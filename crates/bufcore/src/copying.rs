@@ -16,7 +16,7 @@ const TRAP_BYTES: usize = 32;
 /// On AMD's Zen 3 and later, `rep movsb` takes twenty times as long when the target lies 1 to 32
 /// bytes behind the source, modulo 4 KiB. Each store then seems to hit a load that is still to
 /// come. C libraries do not avoid this, so a `memcpy` of 4 KiB takes 60 or 1400 ns there, depending
-/// on placement alone; docs/decisions.md has the figures. In this case the function copies in
+/// on placement alone. In this case the function copies in
 /// pieces, for which the library uses ordinary loads and stores. All copies of these packages are
 /// made by it.
 ///

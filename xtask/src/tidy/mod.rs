@@ -1,7 +1,6 @@
 //! `cargo xtask tidy`: what the compiler does not check.
 
 mod examples;
-mod figures;
 mod lex;
 mod links;
 mod manifests;
@@ -18,7 +17,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use self::examples::Types;
-use self::figures::Figures;
 use crate::ci::Job;
 use crate::{packages, strategies};
 
@@ -30,9 +28,6 @@ const TEXT: [&str; 8] = ["rs", "toml", "md", "yml", "yaml", "sh", "lua", "html"]
 /// Options of `tidy`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Write the figures of the last results into the texts that quote them.
-    #[arg(long)]
-    figures: bool,
     /// Write the list of the implementations' constants, around which the test kit draws its numbers.
     #[arg(long)]
     thresholds: bool,
@@ -58,22 +53,11 @@ impl Args {
         let mut found = Vec::new();
         let mut files = Vec::new();
         collect(Path::new("."), &mut files)?;
-        let results = fs::read_to_string(figures::RESULTS).context("cannot read the results")?;
-        let figures = Figures::of(&results);
         let types = Types::read()?;
         for file in &files {
-            let mut text =
-                fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+            let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
             let name = file.strip_prefix(".").unwrap_or(file);
-            let is_markdown = name.extension().is_some_and(|ending| ending == "md");
-            let mut findings = Vec::new();
-            if is_markdown && figures::MADE.iter().all(|made| name != Path::new(made)) {
-                if self.figures {
-                    text = mend(file, text, &figures)?;
-                }
-                findings.extend(figures::check(&text, &figures));
-            }
-            findings.extend(source::check(name, &text));
+            let mut findings = source::check(name, &text);
             findings.extend(types.check(name, &text));
             if words::applies(name) {
                 findings.extend(words::check(&text));
@@ -130,16 +114,6 @@ fn report(found: &[(PathBuf, Finding)], files: usize) -> Result<()> {
     }
     ensure!(found.is_empty(), "tidy: {} finding(s) in {files} files", found.len());
     Ok(())
-}
-
-/// Writes the figures of the results into `file`, which reads `text`, and returns what it reads then.
-fn mend(file: &Path, text: String, figures: &Figures<'_>) -> Result<String> {
-    let (corrected, _) = figures.correct(&text);
-    if corrected != text {
-        fs::write(file, &corrected).with_context(|| format!("cannot write {}", file.display()))?;
-        println!("{}: figures of {} written", file.display(), figures::RESULTS);
-    }
-    Ok(corrected)
 }
 
 /// Lists our text files under `folder`, in order of their names. Links are not followed.

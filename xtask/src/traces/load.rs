@@ -30,25 +30,18 @@ pub(super) struct Source {
     pub(super) programs: &'static [Program],
 }
 
-/// How a trace was made.
-#[derive(Debug)]
-pub(super) struct Made {
-    pub(super) versions: Vec<String>,
-    pub(super) commands: Vec<String>,
-}
-
 /// redis.
 pub(super) const REDIS: Source = Source {
     name: "redis",
-    about: "A redis server and redis-benchmark: requests of some 30 bytes to 150 kB, answers likewise, lists, pipelines.",
+    about: "requests of some 30 bytes to 150 kB, answers likewise, lists, pipelines",
     programs: &[REDIS_SERVER, REDIS_BENCHMARK],
 };
 
 /// nginx.
 pub(super) const NGINX: Source = Source {
     name: "nginx",
-    about: "An nginx web server and wrk: short requests, and files of 200 B to 1 MiB, the small ones more often. Clients pause \
-            for up to 100 ms between requests.",
+    about: "short requests, and files of 200 B to 1 MiB, the small ones more often; clients pause \
+            for up to 100 ms between requests",
     programs: &[NGINX_SERVER, WRK],
 };
 
@@ -58,7 +51,7 @@ const PROXY: [&str; 2] = ["--queue", "8"];
 
 impl Source {
     /// Records it into `path`.
-    pub(super) fn record(&self, path: &Path) -> Result<Made> {
+    pub(super) fn record(&self, path: &Path) -> Result<()> {
         let versions = self.programs.iter().map(Program::version).collect::<Result<Vec<_>>>()?;
         // Dropped last, after the programs that have files in it.
         let folder = Shell::new()?.create_temp_dir()?;
@@ -79,13 +72,7 @@ impl Source {
         let load = format!("{SCRIPTS}/{}-load.sh", self.name);
         let proxy_port = proxy_port.to_string();
         Running::start(&mut command!("sh {load} {proxy_port}"), false)?.finish(LIMIT)?;
-        proxy.terminate()?;
-        let commands = vec![
-            format!("sh {SCRIPTS}/{}-serve.sh PORT TMP", self.name),
-            format!("proxy --to 127.0.0.1:PORT {} --record {}.buftrace", PROXY.join(" "), self.name),
-            format!("sh {load} PROXY"),
-        ];
-        Ok(Made { versions, commands })
+        proxy.terminate()
     }
 }
 

@@ -6,6 +6,7 @@ use core::fmt::Write;
 use bufadvise::drawing::number;
 use bufadvise::drawing::scale::{Log, apart};
 use bufadvise::drawing::svg::{self, Drawing, MARGIN, text_width};
+use buftrials::report::Picture;
 
 use super::table;
 use crate::contestant::{Allocator, Contestant};
@@ -27,27 +28,24 @@ const FRONT: [Contestant; 5] = [
     Contestant::ShardKeeper,
 ];
 
-/// A chart for each allocator, with the name of its file.
+/// The chart of an allocator; `None` without data.
 #[must_use]
-pub fn all(results: &Results) -> Vec<(String, String)> {
-    let draw = |allocator: Allocator| {
-        let title = format!("Resident memory of a server over time, over {}", allocator.name());
-        let runs = Contestant::ALL.into_iter().filter_map(|one| results.runs(one, allocator).next());
-        Some((format!("idle-{}.svg", allocator.name()), draw(&title, &runs.collect::<Vec<_>>())?))
-    };
-    Allocator::ALL.into_iter().filter_map(draw).collect()
+pub fn over(results: &Results, allocator: Allocator) -> Option<Picture> {
+    let title = format!("Resident memory of a server over time, over {}", allocator.name());
+    let runs = Contestant::ALL.into_iter().filter_map(|one| results.runs(one, allocator).next());
+    draw(format!("idle-{}", allocator.name()), title, &runs.collect::<Vec<_>>())
 }
 
 /// The chart of the front page; `None` where a line is missing.
 #[must_use]
-pub fn front(results: &Results) -> Option<String> {
+pub fn front(results: &Results) -> Option<Picture> {
     let runs = FRONT.into_iter().map(|one| results.runs(one, Allocator::Glibc).next());
     let title = format!(
         "Resident memory of a server: {} connections that each send {} once",
         results.course.clients,
         table::size(results.course.large_bytes)
     );
-    draw(&title, &runs.collect::<Option<Vec<_>>>()?)
+    draw("front".to_owned(), title, &runs.collect::<Option<Vec<_>>>()?)
 }
 
 /// When the run's burst was over, in milliseconds since its start. Bursts take more or less time; what
@@ -78,15 +76,15 @@ impl Frame {
     }
 }
 
-/// The drawing as a file of its own; `None` without data.
-fn draw(title: &str, runs: &[&IdleRun]) -> Option<String> {
+/// `None` without data.
+fn draw(name: String, title: String, runs: &[&IdleRun]) -> Option<Picture> {
     let samples = || runs.iter().flat_map(|run| &run.samples);
     let scale = Log::around(samples().map(|sample| sample.bytes as f64))?;
     let times = runs.iter().flat_map(|run| run.samples.iter().map(|sample| sample.at as f64 - origin(run)));
     let first = times.clone().fold(f64::INFINITY, f64::min);
     let last = times.fold(first + 1.0, f64::max);
     let mut drawing = Drawing::new(WIDTH);
-    let top = drawing.title(title) + 36.0;
+    let top = drawing.title(&title) + 36.0;
     let longest = runs.iter().map(|run| text_width(run.contestant.title())).fold(0.0, f64::max);
     let (left, right) = (MARGIN + 64.0, WIDTH - MARGIN - longest - 40.0);
     let frame = Frame { scale, times: (first, last), left, right, top, bottom: top + HEIGHT };
@@ -98,7 +96,8 @@ fn draw(title: &str, runs: &[&IdleRun]) -> Option<String> {
         line(&mut drawing, &frame, run);
     }
     names(&mut drawing, &frame, runs);
-    Some(svg::standalone(&drawing.finish(frame.bottom + 48.0)))
+    let svg = svg::standalone(&drawing.finish(frame.bottom + 48.0));
+    Some(Picture { name, title, svg })
 }
 
 /// Lines at bytes and seconds.
@@ -202,7 +201,8 @@ mod tests {
     #[test]
     fn a_line_and_a_name_for_each() {
         let runs = [run(Contestant::Codec, 10), run(Contestant::Shard, 300), run(Contestant::ShardKeeper, 5)];
-        let drawing = draw("memory", &runs.iter().collect::<Vec<_>>()).unwrap();
+        let draw = |runs: &[&IdleRun]| draw("memory".to_owned(), "Memory".to_owned(), runs);
+        let drawing = draw(&runs.iter().collect::<Vec<_>>()).unwrap().svg;
         for run in &runs {
             assert!(drawing.contains(&format!(">{}</text>", run.contestant.title())), "{drawing}");
         }
@@ -210,6 +210,6 @@ mod tests {
         for label in ["silence", "100 MiB", "-1 s", "1 s"] {
             assert!(drawing.contains(&format!(">{label}</text>")), "{label}: {drawing}");
         }
-        assert!(draw("nothing", &[]).is_none());
+        assert!(draw(&[]).is_none());
     }
 }

@@ -1,82 +1,95 @@
-//! What the trials found, for people: tables, charts, and the documents that have them.
+//! What the trials found, for people: tables and charts.
 
 pub mod chart;
-pub mod page;
 pub mod table;
 
-use std::fs;
-use std::path::Path;
+use buftrials::mark;
+use buftrials::report::{Report, Section, facts};
 
-use anyhow::{Context, Result};
-use buftrials::document::{Block, put};
-
+use crate::contestant::Allocator;
+use crate::marks;
 use crate::record::Results;
 
-/// The workspace's documents that have a block of the results.
-const DOCUMENT: &str = "docs/idle.md";
-const FRONT_PAGE: &str = "README.md";
-/// The charts, from [`DOCUMENT`] and from the workspace's root.
-const CHARTS: &str = "results";
-const FRONT_CHART: &str = "docs/idle.svg";
-
-/// The block that this writes.
-const BLOCK: Block = Block::of("idle");
-
-/// Writes the report into `folder`: tables and charts.
-///
-/// # Errors
-///
-/// When a file cannot be written.
-pub fn write(results: &Results, folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    put(&folder.join("idle.md"), &format!("# The morning after\n\n{}", page::block(results, "")))?;
-    for (name, drawing) in chart::all(results) {
-        put(&folder.join(name), &drawing)?;
+/// The whole report.
+#[must_use]
+pub fn of(results: &Results) -> Report {
+    let course = &results.course;
+    let more = format!(
+        "{} connections, a frame of {} from each; {} s of silence",
+        course.clients,
+        table::size(course.large_bytes),
+        course.silence.as_secs_f64()
+    );
+    let mut sections: Vec<Section> = Allocator::ALL
+        .into_iter()
+        .filter_map(|allocator| {
+            let table = table::idle(results, allocator)?;
+            Some(Section {
+                title: format!("Idle after a burst, over {}", allocator.name()),
+                pictures: chart::over(results, allocator).into_iter().collect(),
+                tables: vec![table],
+                ..Section::default()
+            })
+        })
+        .collect();
+    if let Some(first) = sections.first_mut() {
+        first.pictures.extend(chart::front(results));
     }
-    if let Some(drawing) = chart::front(results) {
-        put(&folder.join("front.svg"), &drawing)?;
+    let mut section = |title: &str, table| {
+        sections.push(Section { title: title.to_owned(), tables: vec![table], ..Section::default() });
+    };
+    if !results.budget.is_empty() {
+        section("More than the server may hold", table::budget(&results.budget));
     }
-    Ok(())
-}
-
-/// Writes the tables and charts into the documents of the workspace at `root`.
-///
-/// # Errors
-///
-/// When the results lack something that a document has, or a file cannot be read or written.
-pub fn publish(results: &Results, root: &Path) -> Result<()> {
-    let drawing = chart::front(results).context("the results lack a line of the front page's chart")?;
-    let line = page::front(results, FRONT_CHART).context("the results lack a figure of the front page")?;
-    let document = BLOCK.filled(root, DOCUMENT, &page::block(results, &format!("{CHARTS}/")))?;
-    let front_page = BLOCK.filled(root, FRONT_PAGE, &line)?;
-    for (name, text) in [(DOCUMENT, document), (FRONT_PAGE, front_page)] {
-        put(&root.join(name), &text)?;
+    if !results.profile.is_empty() {
+        section("A websocket proxy's sizes", table::profile(&results.profile));
     }
-    put(&root.join(FRONT_CHART), &drawing)?;
-    let charts = root.join("docs").join(CHARTS);
-    for (name, drawing) in chart::all(results) {
-        put(&charts.join(name), &drawing)?;
-    }
-    Ok(())
-}
-
-/// Prints the tables.
-pub fn print(results: &Results) {
-    for (title, table) in table::all(results) {
-        println!("\n{title}\n\n{}", table.plain());
+    section("What has to hold", mark::table(&marks::all(results)));
+    Report {
+        title: "The morning after".to_owned(),
+        head: facts(&results.host, &[("course", more)]),
+        sections,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use bufadvise::measure::host::Host;
 
-    /// The documents have their blocks, so that a long run does not fail at its end.
+    use super::*;
+    use crate::contestant::Contestant;
+    use crate::idle::Course;
+    use crate::record::{IdleRun, Load};
+
     #[test]
-    fn documents_have_a_block() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        for name in [DOCUMENT, FRONT_PAGE] {
-            assert!(BLOCK.filled(&root, name, "").is_ok(), "{name}");
+    fn the_report_has_tables_and_what_has_to_hold() {
+        let load = Load { requests: 1, seconds: 1.0, processor_seconds: 1.0 };
+        let run = |contestant| IdleRun {
+            contestant,
+            allocator: Allocator::Glibc,
+            before: 1 << 20,
+            peak: 3 << 20,
+            idle: 2 << 20,
+            idle_lazily_freed: 0,
+            busy: load,
+            after: load,
+            phases: Vec::new(),
+            samples: Vec::new(),
+        };
+        let results = Results {
+            host: Host::default(),
+            course: Course::FULL,
+            idle: Contestant::ALL.map(run).to_vec(),
+            budget: Vec::new(),
+            profile: Vec::new(),
+        };
+        let text = of(&results).markdown();
+        for line in [
+            "- course: 1000 connections, a frame of 1 MiB from each; 8 s of silence\n",
+            "| ShardPool, keeper | 1.0 MiB | 3.0 MiB | 2.0 MiB | 2.00 |",
+            "at most 1.2 | 2.00 | **no** |",
+        ] {
+            assert!(text.contains(line), "{line}\n{text}");
         }
     }
 }

@@ -8,24 +8,9 @@ use crate::contestant::{Allocator, Contestant};
 use crate::profile::Source;
 use crate::record::{BudgetRun, IdleRun, ProfileRun, Results};
 
-/// All tables that the results have figures for, each with its title.
+/// Memory around a burst, over an allocator; `None` without runs.
 #[must_use]
-pub fn all(results: &Results) -> Vec<(String, Table)> {
-    let idle = Allocator::ALL.into_iter().filter_map(|allocator| {
-        let title = format!("Idle after a burst, over {}", allocator.name());
-        Some((title, idle(results, allocator)?))
-    });
-    let mut tables: Vec<_> = idle.collect();
-    if !results.budget.is_empty() {
-        tables.push(("More than the server may hold".to_owned(), budget(&results.budget)));
-    }
-    if !results.profile.is_empty() {
-        tables.push(("A websocket proxy's sizes".to_owned(), profile(&results.profile)));
-    }
-    tables
-}
-
-fn idle(results: &Results, allocator: Allocator) -> Option<Table> {
+pub fn idle(results: &Results, allocator: Allocator) -> Option<Table> {
     let mut table = Table::new(&[
         "buffers",
         "before the burst",
@@ -58,7 +43,9 @@ fn idle(results: &Results, allocator: Allocator) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-fn budget(runs: &[BudgetRun]) -> Table {
+/// More than the server may hold.
+#[must_use]
+pub fn budget(runs: &[BudgetRun]) -> Table {
     let mut table = Table::new(&[
         "buffers",
         "clients",
@@ -89,7 +76,9 @@ fn budget(runs: &[BudgetRun]) -> Table {
     table
 }
 
-fn profile(runs: &[ProfileRun]) -> Table {
+/// A websocket proxy's sizes.
+#[must_use]
+pub fn profile(runs: &[ProfileRun]) -> Table {
     let allocators: Vec<Allocator> =
         Allocator::ALL.into_iter().filter(|one| runs.iter().any(|run| run.allocator == *one)).collect();
     let mut live: Vec<usize> = runs.iter().map(|run| run.live).collect();

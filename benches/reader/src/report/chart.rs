@@ -3,10 +3,12 @@
 use bufadvise::drawing::number;
 use bufadvise::drawing::scale::Log;
 use bufadvise::drawing::svg::{self, Drawing, MARGIN, text_width};
+use buftrials::report::Picture;
 
 use crate::cell::{Cell, Measured, Row, Work, size};
 use crate::plan::Results;
 
+const TITLE: &str = "Microseconds of a processor for a read past the page cache (logarithmic)";
 const WIDTH: f64 = 960.0;
 const BAR: f64 = 12.0;
 const LINE: f64 = 19.0;
@@ -14,9 +16,9 @@ const LINE: f64 = 19.0;
 /// The sizes that the chart shows, where they were measured.
 const SIZES: [usize; 3] = [4 << 10, 64 << 10, 1 << 20];
 
-/// The drawing as a file of its own; `None` without data.
+/// The chart; `None` without data.
 #[must_use]
-pub fn draw(results: &Results) -> Option<String> {
+pub fn draw(results: &Results) -> Option<Picture> {
     let depth = results.rows().iter().map(|row| row.depth).filter(|&depth| depth <= 8).max()?;
     let rows = SIZES.map(|bytes| Row { work: Work::Read, direct: true, bytes, depth, threads: 1 });
     let bars = |row: Row| {
@@ -29,8 +31,7 @@ pub fn draw(results: &Results) -> Option<String> {
     let scale = Log::around(all().map(|bar| bar.1))?;
     let longest = all().map(|(cell, _)| text_width(&cell.name())).fold(0.0, f64::max);
     let mut drawing = Drawing::new(WIDTH);
-    let mut y =
-        drawing.title("Microseconds of a processor for a read past the page cache (logarithmic)") + 24.0;
+    let mut y = drawing.title(TITLE) + 24.0;
     let (left, right) = (MARGIN + longest + 12.0, WIDTH - MARGIN - 60.0);
     for (row, bars) in groups {
         drawing.text(MARGIN, y, "start", "name strong", &format!("{}, depth {depth}", size(row.bytes)));
@@ -44,5 +45,6 @@ pub fn draw(results: &Results) -> Option<String> {
         }
         y += LINE / 2.0;
     }
-    Some(svg::standalone(&drawing.finish(y + 8.0)))
+    let svg = svg::standalone(&drawing.finish(y + 8.0));
+    Some(Picture { name: "reader".to_owned(), title: TITLE.to_owned(), svg })
 }

@@ -13,7 +13,7 @@ use super::recorder;
 ///
 /// A recording has samples: a byte is drawn every 1 MiB on average, and the request that it
 /// belongs to is followed to its release. A sample costs a walk through the call stack, by far the
-/// most of it all. `docs/decisions.md` in the repository has figures.
+/// most of it all.
 ///
 /// All allocators of this type in a program write into one recording.
 ///

@@ -71,8 +71,7 @@
 //! # What it costs
 //!
 //! Nothing is added to what pools do. A pool pays for a look at it: what
-//! [`stats`](crate::BufferPool::stats) of its strategy costs. `docs/decisions.md` in the repository
-//! has figures.
+//! [`stats`](crate::BufferPool::stats) of its strategy costs.
 //!
 //! # Code of the program's
 //!

@@ -197,7 +197,7 @@ fn a_scrape_costs_the_same_for_each_pool() {
     }
 }
 
-/// Prints the figures of docs/decisions.md:
+/// Prints what readings cost:
 /// `cargo test --release --package bufworks --all-features --test it -- --nocapture
 /// what_a_scrape_costs`. A pool that was not looked at for long is in no cache of the processor, so
 /// many pools cost more than few.

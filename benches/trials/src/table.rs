@@ -36,15 +36,16 @@ impl Table {
         };
         let widths: Vec<usize> = (0..self.head.len()).map(widest).collect();
         let first = widths.first().copied().unwrap_or(0);
-        let (mut parts, mut used) = (vec![Vec::new()], first);
+        let (mut parts, mut part, mut used) = (Vec::new(), Vec::new(), first);
         for (at, column) in widths.iter().enumerate().skip(1) {
             if used + 2 + column > width && used > first {
-                parts.push(Vec::new());
+                parts.push(core::mem::take(&mut part));
                 used = first;
             }
             used += 2 + column;
-            parts.last_mut().expect("there is one").push(at);
+            part.push(at);
         }
+        parts.push(part);
         let line = |row: &[String], part: &[usize]| {
             let name = row.first().map_or("", String::as_str);
             let cells = part.iter().map(|&at| format!("  {:>width$}", row[at], width = widths[at]));

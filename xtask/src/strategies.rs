@@ -158,7 +158,6 @@ fn checklist(strategy: &Strategy, packages: &[Package]) -> Vec<(&'static str, Ve
                 Item::file(format!("fuzz/fuzz_targets/{name}.rs"), "a fuzz target for what only it does"),
                 Item::text("crates/bufworks/docs/guide.md", package, "when to take it, in the guide to all"),
                 Item::text("docs/architecture.md", &format!("crates/{package}"), "its place in the map"),
-                Item::text("docs/unsafe.md", package, "why it is sound"),
             ],
         ),
     ]

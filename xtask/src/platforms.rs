@@ -258,3 +258,17 @@ impl Emulated {
         Ok(linked && shell::works(&mut command))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::suites;
+
+    #[test]
+    fn manifests_say_what_a_platform_runs() {
+        let [all, unmapped, everywhere] = [(true, true), (true, false), (false, true)]
+            .map(|(tested, mapped)| suites(tested, mapped).unwrap());
+        assert!(all.contains(&"bufslot".to_owned()) && all.contains(&"bufmirror".to_owned()));
+        assert!(unmapped.contains(&"bufslot".to_owned()) && !unmapped.contains(&"bufmirror".to_owned()));
+        assert!(everywhere.contains(&"bufcore".to_owned()) && !everywhere.contains(&"bufslot".to_owned()));
+    }
+}

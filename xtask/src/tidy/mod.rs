@@ -8,7 +8,6 @@ mod mutants;
 mod orderings;
 mod source;
 mod thresholds;
-mod words;
 mod workflow;
 
 use std::fs;
@@ -17,6 +16,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use self::examples::Types;
+use self::source::Part;
 use crate::ci::Job;
 use crate::{packages, strategies};
 
@@ -53,16 +53,14 @@ impl Args {
         let mut found = Vec::new();
         let mut files = Vec::new();
         collect(Path::new("."), &mut files)?;
-        let types = Types::read()?;
+        let types = Types::read(&packages)?;
         for file in &files {
             let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
             let name = file.strip_prefix(".").unwrap_or(file);
-            let mut findings = source::check(name, &text);
-            findings.extend(types.check(name, &text));
-            if words::applies(name) {
-                findings.extend(words::check(&text));
-            } else if words::applies_to_source(name) {
-                findings.extend(words::check_source(&text));
+            let package = packages.iter().find(|package| package.has_source(name));
+            let mut findings = source::check(name, &text, package.map(Part::of).unwrap_or_default());
+            if let Some(package) = package {
+                findings.extend(types.check(package, &text));
             }
             found.extend(findings.into_iter().map(|finding| (name.to_owned(), finding)));
         }
@@ -77,8 +75,8 @@ impl Args {
         found.extend(faulty);
         let (faulty, orders) = orderings::check(&packages)?;
         found.extend(faulty.into_iter().map(|finding| (PathBuf::from(crate::orderings::FILE), finding)));
-        let faulty = thresholds::check(&packages, self.thresholds)?.into_iter();
-        found.extend(faulty.map(|finding| (PathBuf::from(thresholds::FILE), finding)));
+        let (file, faulty) = thresholds::check(&packages, self.thresholds)?;
+        found.extend(faulty.into_iter().map(|finding| (file.clone(), finding)));
         let workflow = fs::read_to_string(workflow::FILE).context("cannot read the workflow")?;
         let jobs = Job::each().map(Job::name).collect::<Result<Vec<_>>>()?;
         let findings = workflow::check(&workflow, &jobs);

@@ -72,6 +72,8 @@ pub(crate) use self::block::{Block, HEADER_BYTES};
 pub(crate) use self::chain::Chain;
 pub(crate) use self::layout::{Layout, has_table};
 pub(crate) use self::listed::Given;
+#[cfg(all(test, loom))]
+pub(crate) use self::orphaned::newly_returned;
 
 /// The largest shard: what is out of it, and distances in it, are counted in fewer bits than these.
 pub(crate) const MAX_SHARD_BYTES: usize = 1 << 30;

@@ -4,7 +4,7 @@
 use core::ptr::NonNull;
 
 use bufcore::strategy::orphans;
-use bufcore::strategy::sync::Ordering;
+use bufcore::strategy::sync::{AtomicUsize, Ordering};
 
 use super::{NOBODY, ORPHANED, Shard};
 
@@ -47,18 +47,30 @@ impl Shard {
     /// Counts the buffers of an orphaned shard that its owner has released without seeing that the
     /// pool ended, since the last such call.
     pub(crate) fn settle(&self) -> usize {
-        // ORDER: Acquire pairs with the Release of the exchange: `returned` is not older than what
-        // the last call saw.
-        let mut settled = self.settled.load(Ordering::Acquire);
-        loop {
-            // ORDER: Acquire pairs with the Release of `release_here` and `fold`: the owner is done
-            // with those buffers before the memory goes.
-            let returned = self.own.returned.load(Ordering::Acquire);
-            // ORDER: Release and Acquire pair with each other, as above.
-            match self.settled.compare_exchange(settled, returned, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return returned.wrapping_sub(settled),
-                Err(now) => settled = now,
-            }
+        newly_returned(&self.own.returned, &self.settled)
+    }
+}
+
+/// Counts what `returned` has beyond `settled`, for one of the threads that do so at the same time.
+pub(crate) fn newly_returned(returned: &AtomicUsize, settled: &AtomicUsize) -> usize {
+    // ORDER: Relaxed, here and below: only the number counts.
+    let mut counted = settled.load(Ordering::Relaxed);
+    loop {
+        // ORDER: Acquire pairs with the Release of `release_here` and `fold`: the owner is done
+        // with those buffers before the memory goes.
+        let new = returned.load(Ordering::Acquire).wrapping_sub(counted);
+        // No more, or this thread reads an older value than another one has counted.
+        if new as isize <= 0 {
+            return 0;
+        }
+        match settled.compare_exchange(
+            counted,
+            counted.wrapping_add(new),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        ) {
+            Ok(_) => return new,
+            Err(now) => counted = now,
         }
     }
 }

@@ -20,7 +20,7 @@ use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
 
 use crate::cache::local;
-use crate::shard::{Block, HEADER_BYTES};
+use crate::shard::{Block, HEADER_BYTES, newly_returned};
 use crate::{BumpLease, BumpPool};
 
 loom::lazy_static! {
@@ -445,6 +445,25 @@ fn loom_late_releases_free_the_memory_themselves() {
             thread.join().unwrap();
         }
         assert_eq!(freed(), 1, "freed once");
+    });
+}
+
+/// Two threads count the owner's releases while it releases: each release once, and never one less
+/// than none.
+#[test]
+fn loom_releases_are_counted_once() {
+    loom::model(|| {
+        let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+        let count = |counts: &(AtomicUsize, AtomicUsize)| newly_returned(&counts.0, &counts.1);
+        let threads = [(); 2].map(|()| {
+            let counts = counts.clone();
+            thread::spawn(move || count(&counts))
+        });
+        counts.0.store(1, Ordering::Release);
+        let mut counted = threads.map(|thread| thread.join().unwrap()).to_vec();
+        counted.push(count(&counts));
+        assert!(counted.iter().all(|&of_one| of_one <= 1), "{counted:?}");
+        assert_eq!(counted.iter().sum::<usize>(), 1, "{counted:?}");
     });
 }
 

@@ -153,9 +153,7 @@ impl Run {
             report::print_test(&results);
         } else {
             results.write(&self.out)?;
-            let report = report::of(&results);
-            report.write(&self.out)?;
-            report.print(&self.out);
+            report::of(&results).show(&self.out)?;
         }
         for failure in results.failures(&[Kind::Peer]) {
             eprintln!("peer failed: {failure}");

@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -66,17 +66,9 @@ pub fn main() -> ExitCode {
 fn perform(task: Task) -> Result<()> {
     match task {
         Task::Run(run) => run.run(),
-        Task::Report { out } => show(&Results::read(&out)?, &out),
+        Task::Report { out } => report::of(&Results::read(&out)?).show(&out),
         Task::Cell(options) => options.print(),
     }
-}
-
-/// Writes the report into `folder`, and prints it.
-fn show(results: &Results, folder: &Path) -> Result<()> {
-    let report = report::of(results);
-    report.write(folder)?;
-    report.print(folder);
-    Ok(())
 }
 
 impl Run {
@@ -90,7 +82,7 @@ impl Run {
         let plan = Plan { scale, rounds, contestants: self.contestant };
         let results = plan.run(&self.out)?;
         results.write(&self.out)?;
-        show(&results, &self.out)?;
+        report::of(&results).show(&self.out)?;
         // Nothing has to hold of a small file.
         mark::judge(&marks::all(&results), self.check && scale != Scale::Test)
     }

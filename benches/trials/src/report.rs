@@ -107,8 +107,18 @@ impl Report {
         put("index.html", &self.page())
     }
 
-    /// Prints the first table of each section, and where the report is.
-    pub fn print(&self, folder: &Path) {
+    /// Writes the report, and prints the first table of each section.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be written.
+    pub fn show(&self, folder: &Path) -> Result<()> {
+        self.write(folder)?;
+        self.print(folder);
+        Ok(())
+    }
+
+    fn print(&self, folder: &Path) {
         let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         for section in &self.sections {
             if let Some(table) = section.tables.first() {

@@ -100,7 +100,7 @@ enum Task {
     /// Run the tests of every crate, the documentation's examples and the example programs. With
     /// `--long`, run the trials in full.
     Test(test::Args),
-    /// Check the style of sources and documents: links, figures, plain words, module docs, file lengths.
+    /// Check what the compiler does not: links, module docs, file lengths, comments of unsafe code, mutants.
     Tidy(tidy::Args),
     /// Make the recorded traces again from real servers, or show one.
     Traces(traces::Args),

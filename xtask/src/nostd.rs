@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::compilers::{self, Library};
 use crate::copied::Copied;
@@ -24,8 +24,6 @@ const BROKEN: &str = "target/nostd-broken/x86_64-unknown-linux-gnu/release/nostd
 /// No C runtime, no C library, nothing to relocate.
 const FLAGS: &str =
     "-Dwarnings -Crelocation-model=static -Clink-arg=-nostdlib -Clink-arg=-static -Clink-arg=-no-pie";
-/// The known defect that the program has to find.
-const DEFECT: &str = "bufslot/nolock";
 const RUNS_HERE: bool = cfg!(all(target_os = "linux", target_arch = "x86_64"));
 const ELSEWHERE: &str = "the program's entry point is for Linux on x86-64";
 /// Features of the program: without an allocator, and with one.
@@ -99,13 +97,16 @@ fn build(root: &Path, features: &str, folder: &str) -> Result<()> {
     shell::run(build.env("RUSTFLAGS", FLAGS))
 }
 
-/// The scenarios find a pool that takes no slot for used (docs/testing.md).
+/// The scenarios find the defect that the program's manifest names.
 fn broken() -> Result<Outcome> {
     if !RUNS_HERE {
         return Outcome::skipped(ELSEWHERE);
     }
+    let program = Path::new(MANIFEST).parent().context("a manifest has a folder")?;
+    let defect = packages::all_of(program)?.into_iter().find_map(|package| package.defect);
+    let defect = defect.context("the program names no defect")?;
     let mut copied = Copied::at("target/nostd-broken/tree")?;
-    copied.put(mutants::read(DEFECT)?.apply(|path| Ok(fs::read_to_string(path)?))?)?;
+    copied.put(mutants::read(&defect)?.apply(|path| Ok(fs::read_to_string(path)?))?)?;
     build(copied.root(), "", "target/nostd-broken")?;
     let output = Command::new(BROKEN).output()?;
     let text = String::from_utf8_lossy(&output.stdout);

@@ -232,7 +232,7 @@ impl Counts {
         *self.0.entry(package.to_owned()).or_default().entry(word).or_default() += 1;
     }
 
-    /// As the table in `docs/testing.md`.
+    /// As a Markdown table.
     fn print(&self) {
         const COLUMNS: [&str; 5] = ["models", "races", "equivalent", "elsewhere", "survived"];
         println!("| package | mutants | {} |", COLUMNS.join(" | "));

@@ -1,7 +1,7 @@
 //! What `cargo metadata` says about this workspace's packages.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 
 use anyhow::{Context, Result};
 use cargo_metadata::{DependencyKind, MetadataCommand};
@@ -25,6 +25,10 @@ pub(crate) struct Package {
     pub(crate) apart: BTreeSet<String>,
     /// Features that bring many crates of others along, as `package.metadata.bufworks.heavy`: left out where minutes count.
     pub(crate) heavy: BTreeSet<String>,
+    /// What else the manifest says of the package to these commands: keys that are true in `package.metadata.bufworks`.
+    pub(crate) traits: BTreeSet<String>,
+    /// The mutant that the package's program has to find, as `package.metadata.bufworks.defect`.
+    pub(crate) defect: Option<String>,
     pub(crate) dependencies: Vec<Dependency>,
     pub(crate) targets: Vec<Target>,
 }
@@ -53,6 +57,17 @@ pub(crate) struct Target {
 }
 
 impl Package {
+    /// Whether the manifest says so of the package.
+    pub(crate) fn is(&self, what: &str) -> bool {
+        self.traits.contains(what)
+    }
+
+    /// Whether the file, by its path from the root of the workspace, is a source of the package.
+    pub(crate) fn has_source(&self, file: &Path) -> bool {
+        let is_rust = file.extension().is_some_and(|ending| ending == "rs");
+        is_rust && absolute(file).is_ok_and(|file| file.starts_with(self.folder.join("src")))
+    }
+
     /// The integration test of this name.
     pub(crate) fn test(&self, name: &str) -> Option<&Target> {
         self.targets.iter().find(|target| target.kind == "test" && target.name == name)
@@ -92,10 +107,12 @@ pub(crate) fn published() -> Result<Vec<Package>> {
 
 /// What the commands need to know of a package.
 fn package(package: cargo_metadata::Package) -> Package {
+    let said = &package.metadata["bufworks"];
     let ours = |list: &str| {
-        let words = package.metadata["bufworks"][list].as_array().into_iter().flatten();
+        let words = said[list].as_array().into_iter().flatten();
         words.filter_map(|word| word.as_str()).map(str::to_owned).collect()
     };
+    let is_said = said.as_object().into_iter().flatten().filter(|(_, value)| value.as_bool() == Some(true));
     Package {
         name: package.name.to_string(),
         // `None` is any registry, an empty list is none.
@@ -107,6 +124,8 @@ fn package(package: cargo_metadata::Package) -> Package {
         documents_all: package.metadata["docs"]["rs"]["all-features"] == true,
         apart: ours("apart"),
         heavy: ours("heavy"),
+        traits: is_said.map(|(key, _)| key.clone()).collect(),
+        defect: said["defect"].as_str().map(str::to_owned),
         features: package.features,
         dependencies: package.dependencies.into_iter().map(dependency).collect(),
         targets: package.targets.into_iter().map(target).collect(),

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use crate::compilers::{self, Library};
 use crate::features::SHORT;
-use crate::packages;
+use crate::packages::{self, Package};
 use crate::shell::{self, command};
 use crate::steps::{Outcome, Steps};
 use crate::strategies;
@@ -35,8 +35,8 @@ struct Emulated {
     /// Whether all published libraries are type-checked for it, with all features. (Programs are, for the
     /// platforms of `cross`.)
     checks_all: bool,
-    /// Strategies that are not tested there.
-    leaves_out: &'static [&'static str],
+    /// Whether the strategies are tested there, and not only the packages that are tested everywhere.
+    tests_strategies: bool,
     /// Tests that measure what an emulator changes, or take minutes in one.
     skips: &'static [&'static str],
 }
@@ -50,7 +50,7 @@ const EMULATED: [Emulated; 3] = [
         optimises: false,
         tests_mappings: false,
         checks_all: true,
-        leaves_out: &[MAPPED],
+        tests_strategies: true,
         skips: &[
             // The address space is too small for the pools of 1 MiB that its threads end all the time.
             "heap::t25_forks_amid_traffic",
@@ -66,7 +66,7 @@ const EMULATED: [Emulated; 3] = [
         tests_mappings: false,
         checks_all: false,
         // They store numbers as the processor does, in memory that no other program reads.
-        leaves_out: &[MAPPED, "bufbump", "bufring", "bufshard", "bufslot"],
+        tests_strategies: false,
         skips: &[
             "t12_",
             "t17_",
@@ -90,22 +90,26 @@ const EMULATED: [Emulated; 3] = [
         optimises: false,
         tests_mappings: true,
         checks_all: true,
-        leaves_out: &[],
+        tests_strategies: true,
         skips: &[],
     },
 ];
 
-/// What is tested beside the strategies: the package that all depend on, and the format of traces,
-/// which has an order of bytes.
-const BESIDE: [&str; 2] = ["bufcore", "buftrace"];
-/// The strategy whose suite needs mappings.
-const MAPPED: &str = "bufmirror";
+/// What a manifest says of a package whose suite runs on every platform.
+const EVERYWHERE: &str = "everywhere";
+/// What a manifest says of a package whose suite needs memory that the system maps twice.
+const MAPS_TWICE: &str = "maps-twice";
 
-/// The packages whose suites are for other platforms as well: those of the strategies, but for those that are left out, and `BESIDE`.
-fn suites(leaves_out: &'static [&'static str]) -> Result<impl Iterator<Item = String>> {
-    let strategies = strategies::all(&packages::all()?)?.into_iter().map(|strategy| strategy.package);
-    let tested = strategies.filter(|package| !leaves_out.contains(&package.as_str()));
-    Ok(tested.chain(BESIDE.map(str::to_owned)))
+/// The packages whose suites are for other platforms as well.
+fn suites(tests_strategies: bool, tests_mappings: bool) -> Result<Vec<String>> {
+    let packages = packages::all()?;
+    let strategies = strategies::all(&packages)?;
+    let is_strategy = |package: &Package| strategies.iter().any(|one| one.package == package.name);
+    let is_tested = |package: &&Package| {
+        package.is(EVERYWHERE)
+            || tests_strategies && is_strategy(package) && (tests_mappings || !package.is(MAPS_TWICE))
+    };
+    Ok(packages.iter().filter(is_tested).map(|package| package.name.clone()).collect())
 }
 
 /// Type-checks the published packages for other platforms.
@@ -118,7 +122,7 @@ pub(crate) fn cross() -> Result<Outcome> {
             platforms.push(platform);
         }
     }
-    let suites: Vec<_> = suites(&[])?.collect();
+    let suites = suites(true, true)?;
     let mut steps = Steps::new("cross", platforms.len());
     let mut checked = 0;
     for platform in platforms {
@@ -187,7 +191,7 @@ impl Emulated {
             return Outcome::skipped(compilers::MISSING);
         };
         command.args(["--no-fail-fast", "--test", "it"]);
-        for package in suites(self.leaves_out)? {
+        for package in suites(self.tests_strategies, self.tests_mappings)? {
             command.args(["--package", &package]);
         }
         command.arg("--").args(self.skips.iter().flat_map(|test| ["--skip", test]));
@@ -196,7 +200,10 @@ impl Emulated {
         if self.tests_mappings
             && let Some(mut command) = self.cargo("test")?
         {
-            command.args(["--lib", "--package", MAPPED]);
+            command.arg("--lib");
+            for package in packages::all()?.iter().filter(|package| package.is(MAPS_TWICE)) {
+                command.args(["--package", &package.name]);
+            }
             self.run(&mut command, runs.as_deref())?;
         }
         if self.checks_all
@@ -249,5 +256,19 @@ impl Emulated {
         let mut command = Command::new(runner.unwrap_or(program.as_os_str()));
         command.args(runner.map(|_| &program));
         Ok(linked && shell::works(&mut command))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::suites;
+
+    #[test]
+    fn manifests_say_what_a_platform_runs() {
+        let [all, unmapped, everywhere] = [(true, true), (true, false), (false, true)]
+            .map(|(tested, mapped)| suites(tested, mapped).unwrap());
+        assert!(all.contains(&"bufslot".to_owned()) && all.contains(&"bufmirror".to_owned()));
+        assert!(unmapped.contains(&"bufslot".to_owned()) && !unmapped.contains(&"bufmirror".to_owned()));
+        assert!(everywhere.contains(&"bufcore".to_owned()) && !everywhere.contains(&"bufslot".to_owned()));
     }
 }

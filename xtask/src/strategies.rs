@@ -158,7 +158,6 @@ fn checklist(strategy: &Strategy, packages: &[Package]) -> Vec<(&'static str, Ve
                 Item::file(format!("fuzz/fuzz_targets/{name}.rs"), "a fuzz target for what only it does"),
                 Item::text("crates/bufworks/docs/guide.md", package, "when to take it, in the guide to all"),
                 Item::text("docs/architecture.md", &format!("crates/{package}"), "its place in the map"),
-                Item::text("docs/unsafe.md", package, "why it is sound"),
             ],
         ),
     ]
@@ -256,6 +255,20 @@ mod tests {
         let toy = Strategy { name: "toy".into(), package: "buftoy".into() };
         let there: Vec<_> = by_hand(&toy, &packages).into_iter().filter(|item| item.is_there).collect();
         assert_eq!(there.len(), 1, "it is on by default: {there:?}");
+    }
+
+    /// No job names a strategy: all find them by the manifests.
+    #[test]
+    fn no_command_names_a_strategy() {
+        let packages = packages::all_of(Path::new(ROOT)).unwrap();
+        let names: Vec<_> = all(&packages).unwrap().into_iter().map(|strategy| strategy.package).collect();
+        let xtask = packages.iter().find(|package| package.name == "xtask").unwrap();
+        for (path, text) in crate::orderings::sources(xtask).unwrap() {
+            let code = text.split("#[cfg(test)]").next().unwrap();
+            for line in code.lines().filter_map(|line| line.split("//").next()) {
+                assert!(!names.iter().any(|name| line.contains(name)), "{}: {line}", path.display());
+            }
+        }
     }
 
     /// So the paths in the list are those of the workspace.

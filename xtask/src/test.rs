@@ -26,8 +26,8 @@ const DEBUG_ONLY: [&str; 9] = [
 ];
 /// Of these, the packages whose tests need crates of others: they are built with all of their features.
 const WITH_OTHERS: [&str; 2] = ["bufbench", "bufruntimes"];
-/// The pool that several threads share is soaked for longer than in the other tests. (The others are soaked by hand.)
-const SOAKED: &str = "bufshard";
+/// What the manifest says of a pool whose suite is soaked for longer than in the other tests. (The others are soaked by hand.)
+const SOAKED: &str = "soaked";
 const SOAK_SECONDS: &str = "30";
 /// How much the tests of minutes do: a quarter of what finds every known defect, and a sixteenth of what `--long` does.
 pub(crate) const SHORT: [(&str, &str); 4] = [
@@ -147,9 +147,11 @@ fn long() -> Result<Vec<Task>> {
     let mut released = released(&[])?;
     // Optimisation changes nothing about what compiles.
     released.retain(|program| program.target != COMPILE_FAIL);
-    let soaks = released.iter().filter(|program| program.package == SOAKED && program.target == "it");
+    let is_soaked =
+        |program: &&Program| packages.iter().any(|one| one.name == program.package && one.is(SOAKED));
+    let soaks = released.iter().filter(is_soaked).filter(|program| program.target == "it");
     let soaks: Vec<_> = soaks.cloned().map(Task::Soak).collect();
-    ensure!(!soaks.is_empty(), "{SOAKED} has no suite to soak");
+    ensure!(!soaks.is_empty(), "no suite is {SOAKED}");
     Ok(in_order(soaks.into_iter().chain(debug.into_iter().chain(released).map(Task::Program))))
 }
 

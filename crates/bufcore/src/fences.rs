@@ -1,5 +1,11 @@
 //! The fence that costs one side nothing and the other a system call; see
 //! [`crate::strategy::fences`].
+//!
+//! `membarrier` executes a full fence on each processor that runs a thread of the process, before
+//! it returns; a thread that does not run executed one when it was switched out. With the
+//! compiler's fence on the other side, either that thread's store is visible after the call, or
+//! its load comes after the claim. The language's memory model has no such fence, so nothing is
+//! published by it: every handover of memory has a Release and an Acquire of its own.
 
 use crate::sync::{Ordering, compiler_fence, fence};
 

@@ -1,4 +1,24 @@
 //! The lease: the part of the pool that a buffer keeps.
+//!
+//! # What unsafe code of this workspace keeps
+//!
+//! Whatever safe code does with handles (moves them, drops them in any order, on any thread, after
+//! their pool, while unwinding, or forgets them), memory is:
+//!
+//! - *exclusive*: while a buffer lives, nobody else reads or writes its bytes; while views live,
+//!   nobody writes them;
+//! - *valid*: it stays allocated until the buffer, or its last view, was dropped;
+//! - *initialised*: every byte that safe code is lent was written before;
+//! - *released once*, when no handle of it is left.
+//!
+//! Two rules follow for the source. No unsafe code relies on the implementor of a safe trait
+//! (`BufferPool`, `AsRef`, `io::Read`, wakers): what such code returns is compared or measured
+//! before it is used. Every function that safe code can reach is sound for every argument at every
+//! moment; otherwise it is an `unsafe fn` with numbered duties.
+//!
+//! Code of users (fallbacks, sources, wakers, readers, iterators, the global allocator, drops of
+//! values) may panic, or use and end any pool. So it is called with no lock held, no list
+//! borrowed, and with all that it may meet complete; counts change before it or after it returned.
 
 use core::ptr::NonNull;
 

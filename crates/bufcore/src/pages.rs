@@ -4,6 +4,13 @@
 //! in ordinary pages that nobody has locked, and refuses it for all else. So what a region does not
 //! know of its memory, such as where the program's allocator has it from, the kernel tells.
 //! `MADV_DONTNEED` then takes the pages at once, and what is there afterwards is zero.
+//!
+//! - The range is cut down to whole pages within the region, in the system's unit: `madvise`
+//!   rounds lengths up.
+//! - After `MADV_FREE` alone a page may turn to zeros at any later moment, which no safe reader
+//!   may see. When the second call is refused, one store to each page ends that state.
+//! - Memory whose pages a device or another process may have (of a caller, of a source, populated,
+//!   locked, or of reserved huge pages) says no, unless its owner says otherwise.
 
 use core::ops::Range;
 

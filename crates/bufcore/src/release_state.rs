@@ -1,4 +1,17 @@
 //! The state of a place in a pool's memory; see [`crate::strategy::ReleaseState`].
+//!
+//! # Why a release is counted once
+//!
+//! A release is a load (has the pool ended?) and a store (`FREE`). With loads and stores alone a
+//! release that was stopped between the two and the pool's end cannot agree on which came last; a
+//! locked instruction in every release would decide it, at more than the cost of all the rest. So
+//! the end marks n places as `ORPHANED`, and the release of each reads its state once:
+//!
+//! - It read `ORPHANED`: it stores nothing and counts itself, so no `settle` finds it.
+//! - It read `LIVE`: it stores `FREE` after the mark, since the exchange that made the mark saw
+//!   `LIVE`. One `settle` exchanges that `FREE` for `SETTLED` and counts it.
+//!
+//! A place that was free at the end is `SETTLED` before anybody looks.
 
 use core::fmt;
 use core::ptr::NonNull;

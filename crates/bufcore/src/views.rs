@@ -1,4 +1,12 @@
 //! The count of a memory's handles; see [`crate::strategy::Views`].
+//!
+//! # Why exactly one handle is last
+//!
+//! A handle that finds the count at 1 is the only one: only handles make handles, so nobody is
+//! left who could change the count. Any other handle subtracts 1, which is one atomic step, and
+//! the one whose step leads to 0 is last. A forgotten handle keeps the count up, so nothing is
+//! freed early. More than 2^31 handles panic before the count could wrap, and the increment is
+//! undone first.
 
 use crate::sync::{AtomicU32, Ordering, RELEASE};
 

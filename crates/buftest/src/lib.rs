@@ -19,7 +19,7 @@
 //!   does what it is told.
 //! - [`tasks`] polls futures by hand.
 //!
-//! How to use it, and which defect shows that each trial can fail: `docs/testing.md`.
+//! How to use it: `docs/testing.md`. `cargo xtask broken --list` prints the mutant that each trial catches.
 
 #![allow(
     clippy::alloc_instead_of_core,

@@ -20,14 +20,25 @@ pub fn all() -> &'static [usize] {
     &ALL
 }
 
-/// Reads the values of a list. Expressions that the list could not evaluate are no numbers.
+/// Reads the values of a list.
 fn parse(list: &str) -> Vec<usize> {
-    let values = list.lines().filter_map(|line| line.rsplit_once(" = ")?.1.parse::<usize>().ok());
+    let values = list.lines().filter_map(|line| value(line.split_once(" = ")?.1));
     let mut all: Vec<_> = values.filter(|value| (1..=MOST).contains(value)).collect();
     all.sort_unstable();
     all.dedup();
     assert!(all.len() > 10, "the list has lost its values");
     all
+}
+
+/// Returns the value of a plain number, a product or a shift; of a range, its end; of a choice, the
+/// last one. Other expressions name constants that are in the list themselves.
+fn value(expression: &str) -> Option<usize> {
+    let number = |text: &str| text.trim().replace('_', "").parse::<usize>().ok();
+    let last = expression.rsplit(['{', '=']).next()?.trim_end_matches([' ', '}']);
+    match last.split_once("<<") {
+        Some((left, right)) => number(left)?.checked_shl(number(right)?.try_into().ok()?),
+        None => last.split('*').map(number).try_fold(1_usize, |product, one| product.checked_mul(one?)),
+    }
 }
 
 /// Returns a number at `threshold`, one below or one above, as `number` says. Sometimes it is that
@@ -61,6 +72,21 @@ mod tests {
             }
         }
         assert_eq!([0, 1, 2].map(|number| near(1, 3 * 16 * 6 + number)), [0, 1, 2]);
+    }
+
+    #[test]
+    fn values_are_those_of_the_expressions() {
+        for (expression, expected) in [
+            ("1_000", Some(1000)),
+            ("16 << 10", Some(16 << 10)),
+            ("2 * 32", Some(64)),
+            ("1..=64 << 10", Some(64 << 10)),
+            ("if cfg!(loom) { 2 } else { 512 }", Some(512)),
+            ("size_of::<Block>()", None),
+            ("OTHER / 2", None),
+        ] {
+            assert_eq!(value(expression), expected, "{expression}");
+        }
     }
 
     #[test]

@@ -11,6 +11,16 @@ use crate::Operation;
 /// Says that a driver could not wait, and returns the operation.
 ///
 /// The operation is still in flight, and has its buffer. It can be waited for again.
+///
+/// ```
+/// use bufcore::Lease;
+/// use bufuring::{Done, Driver, Operation};
+///
+/// /// Waits, once more if the first wait fails.
+/// fn wait<L: Lease>(driver: &Driver, operation: Operation<L>) -> std::io::Result<Done<L>> {
+///     driver.wait(operation).or_else(|refused| Ok(driver.wait(refused.operation)?))
+/// }
+/// ```
 pub struct WaitError<L: Lease> {
     /// The call that failed: `io_uring_enter`.
     pub error: io::Error,
@@ -88,6 +98,16 @@ impl From<ShortWrite> for io::Error {
 }
 
 /// Says why a receiver has no bytes.
+///
+/// ```
+/// use bufuring::ReceiveError;
+///
+/// /// Whether to ask again when buffers were released.
+/// fn is_for_later(error: &ReceiveError) -> bool {
+///     matches!(error, ReceiveError::Acquire(_))
+/// }
+/// # assert!(!is_for_later(&ReceiveError::Io(std::io::ErrorKind::Other.into())));
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReceiveError {

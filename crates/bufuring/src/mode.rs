@@ -4,6 +4,17 @@ use core::fmt;
 use std::io;
 
 /// Names a call that the system refused.
+///
+/// ```
+/// use bufcore::{HugePages, MapOptions};
+/// use bufuring::Arena;
+///
+/// let arena = Arena::mapped(4 << 20, MapOptions::new().huge_pages(HugePages::Require))?;
+/// if let Some(refused) = arena.refused() {
+///     eprintln!("ordinary pages: {refused}");
+/// }
+/// # Ok::<(), bufcore::RegionError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Refused {
     /// The call.

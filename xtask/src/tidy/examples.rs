@@ -5,56 +5,39 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
 
 use anyhow::{Context, Result};
 
 use super::Finding;
 use super::lex::is_word;
+use crate::packages::Package;
 
-/// The packages whose public types need an example.
-const PACKAGES: [&str; 9] = [
-    "bufadvise",
-    "bufbump",
-    "bufcore",
-    "bufmirror",
-    "bufring",
-    "bufshard",
-    "bufslot",
-    "buftrace",
-    "bufworks",
-];
 /// How types are declared.
 const KINDS: [&str; 4] = ["struct ", "enum ", "union ", "trait "];
 /// The words behind a fence whose code is compiled. One without a word is, too.
 const COMPILED: [&str; 4] = ["rust", "no_run", "should_panic", "standalone_crate"];
 
-/// The names of the public types of each package to which the rule applies.
+/// The names of the public types of each published package.
 #[derive(Debug)]
 pub(super) struct Types {
-    of_package: BTreeMap<&'static str, BTreeSet<String>>,
+    of_package: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Types {
     /// Reads the lists.
-    pub(super) fn read() -> Result<Self> {
-        let read = |package: &'static str| {
-            let list = format!("docs/api/{package}.txt");
+    pub(super) fn read(packages: &[Package]) -> Result<Self> {
+        let read = |package: &Package| {
+            let list = format!("docs/api/{}.txt", package.name);
             let text = fs::read_to_string(&list).with_context(|| format!("cannot read {list}"))?;
-            Ok((package, listed(&text)))
+            Ok((package.name.clone(), listed(&text)))
         };
-        Ok(Self { of_package: PACKAGES.into_iter().map(read).collect::<Result<_>>()? })
+        let published = packages.iter().filter(|package| package.published);
+        Ok(Self { of_package: published.map(read).collect::<Result<_>>()? })
     }
 
-    /// Checks the source file `name` of the workspace.
-    pub(super) fn check(&self, name: &Path, text: &str) -> Vec<Finding> {
-        let parts: Vec<_> = name.iter().filter_map(|part| part.to_str()).collect();
-        match parts[..] {
-            ["crates", package, "src", .., file] if file.ends_with(".rs") => {
-                self.of_package.get(package).map_or_else(Vec::new, |types| missing(text, types))
-            }
-            _ => Vec::new(),
-        }
+    /// Checks a source file of `package`.
+    pub(super) fn check(&self, package: &Package, text: &str) -> Vec<Finding> {
+        self.of_package.get(&package.name).map_or_else(Vec::new, |types| missing(text, types))
     }
 }
 

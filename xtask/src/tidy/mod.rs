@@ -1,7 +1,6 @@
 //! `cargo xtask tidy`: what the compiler does not check.
 
 mod examples;
-mod figures;
 mod lex;
 mod links;
 mod manifests;
@@ -9,7 +8,6 @@ mod mutants;
 mod orderings;
 mod source;
 mod thresholds;
-mod words;
 mod workflow;
 
 use std::fs;
@@ -18,7 +16,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use self::examples::Types;
-use self::figures::Figures;
+use self::source::Part;
 use crate::ci::Job;
 use crate::{packages, strategies};
 
@@ -30,9 +28,6 @@ const TEXT: [&str; 8] = ["rs", "toml", "md", "yml", "yaml", "sh", "lua", "html"]
 /// Options of `tidy`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Write the figures of the last results into the texts that quote them.
-    #[arg(long)]
-    figures: bool,
     /// Write the list of the implementations' constants, around which the test kit draws its numbers.
     #[arg(long)]
     thresholds: bool,
@@ -58,27 +53,14 @@ impl Args {
         let mut found = Vec::new();
         let mut files = Vec::new();
         collect(Path::new("."), &mut files)?;
-        let results = fs::read_to_string(figures::RESULTS).context("cannot read the results")?;
-        let figures = Figures::of(&results);
-        let types = Types::read()?;
+        let types = Types::read(&packages)?;
         for file in &files {
-            let mut text =
-                fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+            let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
             let name = file.strip_prefix(".").unwrap_or(file);
-            let is_markdown = name.extension().is_some_and(|ending| ending == "md");
-            let mut findings = Vec::new();
-            if is_markdown && figures::MADE.iter().all(|made| name != Path::new(made)) {
-                if self.figures {
-                    text = mend(file, text, &figures)?;
-                }
-                findings.extend(figures::check(&text, &figures));
-            }
-            findings.extend(source::check(name, &text));
-            findings.extend(types.check(name, &text));
-            if words::applies(name) {
-                findings.extend(words::check(&text));
-            } else if words::applies_to_source(name) {
-                findings.extend(words::check_source(&text));
+            let package = packages.iter().find(|package| package.has_source(name));
+            let mut findings = source::check(name, &text, package.map(Part::of).unwrap_or_default());
+            if let Some(package) = package {
+                findings.extend(types.check(package, &text));
             }
             found.extend(findings.into_iter().map(|finding| (name.to_owned(), finding)));
         }
@@ -93,8 +75,8 @@ impl Args {
         found.extend(faulty);
         let (faulty, orders) = orderings::check(&packages)?;
         found.extend(faulty.into_iter().map(|finding| (PathBuf::from(crate::orderings::FILE), finding)));
-        let faulty = thresholds::check(&packages, self.thresholds)?.into_iter();
-        found.extend(faulty.map(|finding| (PathBuf::from(thresholds::FILE), finding)));
+        let (file, faulty) = thresholds::check(&packages, self.thresholds)?;
+        found.extend(faulty.into_iter().map(|finding| (file.clone(), finding)));
         let workflow = fs::read_to_string(workflow::FILE).context("cannot read the workflow")?;
         let jobs = Job::each().map(Job::name).collect::<Result<Vec<_>>>()?;
         let findings = workflow::check(&workflow, &jobs);
@@ -130,16 +112,6 @@ fn report(found: &[(PathBuf, Finding)], files: usize) -> Result<()> {
     }
     ensure!(found.is_empty(), "tidy: {} finding(s) in {files} files", found.len());
     Ok(())
-}
-
-/// Writes the figures of the results into `file`, which reads `text`, and returns what it reads then.
-fn mend(file: &Path, text: String, figures: &Figures<'_>) -> Result<String> {
-    let (corrected, _) = figures.correct(&text);
-    if corrected != text {
-        fs::write(file, &corrected).with_context(|| format!("cannot write {}", file.display()))?;
-        println!("{}: figures of {} written", file.display(), figures::RESULTS);
-    }
-    Ok(corrected)
 }
 
 /// Lists our text files under `folder`, in order of their names. Links are not followed.

@@ -5,6 +5,8 @@ use std::path::Path;
 use super::Finding;
 use super::lex::{self, Line, is_word};
 use super::links;
+use crate::models::LOOM;
+use crate::packages::Package;
 
 /// More lines than this do not fit in one reading.
 const MAX_LINES: usize = 800;
@@ -17,17 +19,27 @@ const ORDER_LINES: usize = 6;
 /// A statement and the comment in front of it are looked for over at most this number of lines.
 const SAFETY_LINES: usize = 16;
 
-/// Libraries that hand out no memory of their own, or only before there is a second thread; and `bufuring`, whose other side is the kernel.
-const UNMODELLED: [&str; 5] = ["bufadvise", "bufpreload", "buftest", "buftrace", "bufuring"];
-
-/// The test kits.
-const UNPUBLISHED: [&str; 4] = ["bufbare", "bufrefused", "bufruntimes", "buftest"];
-
 const UNFINISHED_WORDS: [&str; 3] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
 const ORDERINGS: [&str; 5] = ["Relaxed", "Acquire", "Release", "AcqRel", "SeqCst"];
 
+/// What a file is a part of.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Part {
+    /// Of a published package.
+    is_product: bool,
+    /// Of a package with models, whose checker has to see all atomics.
+    is_modelled: bool,
+}
+
+impl Part {
+    /// That of the sources of `package`.
+    pub(super) fn of(package: &Package) -> Self {
+        Self { is_product: package.published, is_modelled: LOOM.has_models(package) }
+    }
+}
+
 /// Checks the file `name` of the workspace.
-pub(super) fn check(name: &Path, text: &str) -> Vec<Finding> {
+pub(super) fn check(name: &Path, text: &str, part: Part) -> Vec<Finding> {
     let mut found = Vec::new();
     let is = |ending: &str| name.extension().is_some_and(|found| found == ending);
     if is("md") {
@@ -39,9 +51,8 @@ pub(super) fn check(name: &Path, text: &str) -> Vec<Finding> {
     }
     found.extend(links::check_rust(name, text));
     let lines = lex::lines(text);
-    let is_product = is_product(name);
-    length(text, if is_product { MAX_PRODUCT_LINES } else { MAX_LINES }, &mut found);
-    if is_product {
+    length(text, if part.is_product { MAX_PRODUCT_LINES } else { MAX_LINES }, &mut found);
+    if part.is_product {
         width(text, &mut found);
     }
     unfinished(&lines, &mut found);
@@ -53,23 +64,11 @@ pub(super) fn check(name: &Path, text: &str) -> Vec<Finding> {
     safety(&lines, &mut found);
     if name.file_name().is_none_or(|file| file != "sync.rs") {
         orders(&lines, &mut found);
-        if is_modelled(name) {
+        if part.is_modelled {
             facade(&lines, &mut found);
         }
     }
     found
-}
-
-/// Whether the file is a part of what is published.
-fn is_product(name: &Path) -> bool {
-    let parts: Vec<_> = name.iter().filter_map(|part| part.to_str()).collect();
-    matches!(parts[..], ["crates", package, "src", ..] if !UNPUBLISHED.contains(&package))
-}
-
-/// Whether the file belongs to a library whose atomics the model checker has to see.
-fn is_modelled(name: &Path) -> bool {
-    let parts: Vec<_> = name.iter().filter_map(|part| part.to_str()).collect();
-    matches!(parts[..], ["crates", name, "src", ..] if !UNMODELLED.contains(&name))
 }
 
 /// What rustfmt does for Rust.
@@ -188,10 +187,13 @@ fn has_word(text: &str, word: &str) -> bool {
 mod tests {
     use super::*;
 
+    const LIBRARY: Part = Part { is_product: true, is_modelled: true };
+    const OTHER: Part = Part { is_product: false, is_modelled: false };
+
     /// What is found in a file of a library whose docs are in order.
     fn found(body: &str) -> Vec<(usize, String)> {
         let text = format!("//! Docs.\n{body}\n");
-        let found = check(Path::new("crates/bufslot/src/pool.rs"), &text);
+        let found = check(Path::new("src/pool.rs"), &text, LIBRARY);
         found.into_iter().map(|finding| (finding.line - 1, finding.message)).collect()
     }
 
@@ -202,11 +204,11 @@ mod tests {
     #[test]
     fn every_file_says_what_it_is_for() {
         let name = Path::new("src/a.rs");
-        assert_eq!(check(name, "//! Docs.\n"), []);
-        assert_eq!(check(name, "\n//! Docs.\n"), []);
-        assert_eq!(check(name, "use a;\n//! Docs.\n").len(), 1);
-        assert_eq!(check(name, "").len(), 1);
-        assert_eq!(check(Path::new("tests/compile_fail/no_set_len.rs"), "fn main() {}\n"), []);
+        assert_eq!(check(name, "//! Docs.\n", OTHER), []);
+        assert_eq!(check(name, "\n//! Docs.\n", OTHER), []);
+        assert_eq!(check(name, "use a;\n//! Docs.\n", OTHER).len(), 1);
+        assert_eq!(check(name, "", OTHER).len(), 1);
+        assert_eq!(check(Path::new("tests/compile_fail/no_set_len.rs"), "fn main() {}\n", OTHER), []);
     }
 
     #[test]
@@ -220,33 +222,32 @@ mod tests {
     #[test]
     fn space_at_the_end_is_found_where_rustfmt_does_not_look() {
         assert_eq!(lines_found("a \nb\t\nc"), [0; 0]);
-        assert_eq!(check(Path::new("a.toml"), "x = 1 \n").len(), 1);
-        assert_eq!(check(Path::new("a.toml"), "x = 1").len(), 1);
+        assert_eq!(check(Path::new("a.toml"), "x = 1 \n", OTHER).len(), 1);
+        assert_eq!(check(Path::new("a.toml"), "x = 1", OTHER).len(), 1);
     }
 
     #[test]
     fn long_files_are_found() {
         let name = Path::new("src/a.rs");
-        assert_eq!(check(name, &"//! Docs.\n".repeat(MAX_LINES)), []);
-        assert_eq!(check(name, &"//! Docs.\n".repeat(MAX_LINES + 1)).len(), 1);
-        let product = Path::new("crates/bufslot/src/a.rs");
-        assert_eq!(check(product, &"//! Docs.\n".repeat(MAX_PRODUCT_LINES)), []);
-        assert_eq!(check(product, &"//! Docs.\n".repeat(MAX_PRODUCT_LINES + 1)).len(), 1);
+        for (limit, part) in [(MAX_LINES, OTHER), (MAX_PRODUCT_LINES, LIBRARY)] {
+            assert_eq!(check(name, &"//! Docs.\n".repeat(limit), part), []);
+            assert_eq!(check(name, &"//! Docs.\n".repeat(limit + 1), part).len(), 1);
+        }
     }
 
     #[test]
     fn wide_comments_are_found() {
-        let product = Path::new("crates/bufslot/src/a.rs");
+        let name = Path::new("src/a.rs");
         let of = |start: &str, columns: usize| {
             format!("//! Docs.\n{start}{}\n", "x".repeat(columns - start.len()))
         };
-        assert_eq!(check(product, &of("// ", MAX_COMMENT_COLUMNS)), []);
-        assert_eq!(check(product, &of("// ", MAX_COMMENT_COLUMNS + 1)).len(), 1);
-        assert_eq!(check(product, &of("    /// ", MAX_COMMENT_COLUMNS + 1)).len(), 1);
+        assert_eq!(check(name, &of("// ", MAX_COMMENT_COLUMNS), LIBRARY), []);
+        assert_eq!(check(name, &of("// ", MAX_COMMENT_COLUMNS + 1), LIBRARY).len(), 1);
+        assert_eq!(check(name, &of("    /// ", MAX_COMMENT_COLUMNS + 1), LIBRARY).len(), 1);
         for whole in ["/// | ", "// https://", "/// ```\n/// "] {
-            assert_eq!(check(product, &of(whole, MAX_COMMENT_COLUMNS + 20)), [], "{whole}");
+            assert_eq!(check(name, &of(whole, MAX_COMMENT_COLUMNS + 20), LIBRARY), [], "{whole}");
         }
-        assert_eq!(check(Path::new("crates/buftest/src/a.rs"), &of("// ", 150)), []);
+        assert_eq!(check(name, &of("// ", 150), OTHER), []);
     }
 
     #[test]
@@ -271,15 +272,14 @@ mod tests {
         assert_eq!(lines_found(&far), [ORDER_LINES + 2]);
         assert_eq!(lines_found("use a::Ordering::Relaxed;\nuse b::{\n    Ordering::SeqCst,\n};"), [0; 0]);
         assert_eq!(lines_found("a.cmp(b) == Ordering::Less"), [0; 0]);
-        assert_eq!(check(Path::new("src/sync.rs"), "//! Docs.\nlet a = Ordering::Release;\n"), []);
+        assert_eq!(check(Path::new("src/sync.rs"), "//! Docs.\nlet a = Ordering::Release;\n", LIBRARY), []);
     }
 
     #[test]
     fn library_atomics_come_from_the_facade() {
         assert_eq!(lines_found("use core::sync::atomic::AtomicU32;"), [1]);
         let text = "//! Docs.\nuse core::sync::atomic::AtomicU32;\n";
-        assert_eq!(check(Path::new("crates/bufslot/src/sync.rs"), text), []);
-        assert_eq!(check(Path::new("crates/bufslot/tests/it/main.rs"), text), []);
-        assert_eq!(check(Path::new("crates/buftest/src/lib.rs"), text), []);
+        assert_eq!(check(Path::new("src/sync.rs"), text, LIBRARY), []);
+        assert_eq!(check(Path::new("src/lib.rs"), text, OTHER), []);
     }
 }

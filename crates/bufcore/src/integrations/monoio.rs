@@ -1,8 +1,12 @@
 //! The `monoio` crate.
 //!
 //! The runtime owns a buffer while the kernel reads or writes its bytes. It keeps it until the
-//! kernel has finished, also when the future of the operation is dropped. A runtime that ends does
-//! not wait for the kernel; `docs/unsafe.md` says what that means.
+//! kernel has finished, also when the future of the operation is dropped.
+//!
+//! A buffer's memory belongs to the pool, so moving the value moves no byte, and `Lease`, rule 1,
+//! keeps it valid until the value is dropped. A runtime that ends closes its ring and drops the
+//! buffers of operations whose futures were dropped, without waiting for the kernel. A late write
+//! was never seen, but monoio does not promise that there is none: let operations end before it.
 
 use monoio::buf::{IoBuf, IoBufMut};
 

@@ -1,4 +1,14 @@
 //! How a block comes to the list when its pool ends, and how its late releases are counted.
+//!
+//! `out` starts at `RUNNING`, which it never reaches otherwise. The pool's end adds the number of
+//! marked buffers and subtracts `RUNNING`; additions commute, so releases in between need no
+//! order, and one step brings `out` to 0. Until its own step the block is valid for each of them,
+//! because its share is in `out`. All steps are AcqRel, so the last one has seen what the others
+//! did.
+//!
+//! A release that raced with the end is not counted by itself. The end looks for such before it
+//! adds to `out`; a late release looks when 1, 2, 4, 8 or 16 others are left; ends of other pools
+//! look at a bounded part of the list, and `sweep` at all of it. Until then the memory stays.
 
 use core::ptr::NonNull;
 

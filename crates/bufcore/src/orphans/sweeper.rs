@@ -4,6 +4,11 @@
 //! Code of the user's runs in it, when the memory goes: the allocator, a source, wakers. A panic
 //! there is no matter of the thread that happens to sweep, and ends at the block. Without `std` it
 //! passes through that thread, which continues to sweep before that.
+//!
+//! No request is lost: a block is pushed before the step on `STATE`, and the sweeper swaps `STATE`
+//! before it swaps the stacks. It takes the finished blocks before the arrived ones, and a block
+//! arrives before its `out` can come to 0, so a finished block is on the list when it is unlinked.
+//! A block is off the list before its memory is freed, and no reference to the list is held then.
 
 use core::cell::UnsafeCell;
 use core::mem;

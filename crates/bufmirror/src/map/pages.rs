@@ -8,6 +8,11 @@
 //! 4. The file is closed: the mappings keep it.
 //!
 //! A step that fails undoes what was done before, by the drops of the file and of the [`Span`].
+//!
+//! When `mmap` with `MAP_FIXED` fails, POSIX lets it have unmapped the range, and another thread
+//! could map something there before the span is unmapped. Linux checks its limits before it
+//! unmaps. After that only the file could refuse, where huge pages have to be reserved; so a
+//! mapping elsewhere reserves them first.
 
 mod calls;
 #[cfg(any(target_os = "android", target_os = "linux"))]

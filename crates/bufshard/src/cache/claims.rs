@@ -1,5 +1,26 @@
 //! Claims: how others get at the magazines of a thread's cache without stopping the thread; and the
 //! flags that they set.
+//!
+//! # Why a claim and a fast path never both go on
+//!
+//! The thread stores `begun` and loads `word`; the claimer changes `word` and loads `begun`; a
+//! fence lies between the steps of each. The cases that are not plain:
+//!
+//! - Counters that were read before a claim came and went: the epoch in `word` is another than in
+//!   `seen`, and the values are not used. A claim that changed nothing puts the old word back, and
+//!   then no value is wrong.
+//! - A claimer cannot make the announcement of an aborted operation true by raising a counter:
+//!   that thread reads a word with the claim or a later epoch, and its slow path announces anew.
+//! - The block apart has a state and no counter, so the same may be announced twice in a row. A
+//!   claimer that takes the second for the first overwrites it; its thread finds the claim, or the
+//!   next epoch.
+//! - `begun` is reset by an exchange for what was seen, never by a store: the thread may have
+//!   announced anew.
+//!
+//! Where the system refuses the heavy fence, nothing is concluded, the claim is given up, and the
+//! cache gets `PLAIN` for good. From then on the thread's slow paths execute full fences and say
+//! so in `fenced`, behind the first one, by a Release store. A claimer that has seen that by
+//! Acquire has seen all earlier announcements, and later ones have a full fence behind them.
 
 use super::{
     BUSY, CLAIMED, CLOSED, EPOCH, FLAGS, FREE, HOT_CLASS, HOT_IN, HOT_OUT, IDLE, NO_HOT, PLAIN, ThreadCache,

@@ -9,6 +9,16 @@
 //! - E3: a lock of the table is never held while that of the log is taken, nor the other way round.
 //! - E4: only the process that started a recording records. A child from `fork` or `vfork` compares
 //!   the process number and neither writes shared state nor takes a lock.
+//!
+//! # Inside of an allocator
+//!
+//! The recorder allocates nothing: its memory is mapped once, and may be all zeros. It indexes by
+//! `get`, so it does not panic. A lock that does not come free in time is given up, and the event
+//! is lost. No lock of the dynamic linker is asked for under one of its own: a stack is taken
+//! before. It reads no memory of the program. Cancellation is off inside, since system calls are
+//! cancellation points and `malloc` is none. Another weaker order than that of `begin` and `start`
+//! would record a request by the settings of an earlier recording; the settings themselves are
+//! atomic.
 
 use core::ffi::c_void;
 use core::fmt::Write as _;

@@ -34,6 +34,23 @@ const LONG_BURST: u32 = 32;
 ///
 /// Dropping it cancels the request when the driver next has something to do. The stream is open
 /// until then.
+///
+/// ```
+/// use std::io::Write;
+/// use std::os::unix::net::UnixStream;
+///
+/// use bufcore::HeapPool;
+/// use bufuring::{Descriptor, Driver};
+///
+/// let driver = Driver::builder().build();
+/// let mut group = driver.group(HeapPool::new(), 4, 4096);
+/// let (mut near, far) = UnixStream::pair()?;
+/// let mut receiver = driver.receive(&Descriptor::new(far), &group);
+/// near.write_all(b"hello")?;
+/// let bytes = receiver.next(&driver, &mut group).expect("the stream is open")?;
+/// assert_eq!(&bytes[..], b"hello");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Receiver<L: Lease> {
     /// `Some` until it is dropped.
     stream: Option<Arc<Stream<L>>>,

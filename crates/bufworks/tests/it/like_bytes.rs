@@ -1,6 +1,10 @@
 //! What the tests of the `bytes` crate ask of `Buf`, `BufMut`, `Bytes` and `BytesMut`, of the
-//! buffers and views of every strategy, where they have the operation. `docs/testing.md` lists what
-//! is left out, and why.
+//! buffers and views of every strategy, where they have the operation.
+//!
+//! Left out: growth and `reserve` (the room is that of the request), `Default`, `FromIterator` and
+//! `From<Vec>` (a buffer comes from a pool), `slice_ref` of views, `set_len` and
+//! `spare_capacity_mut` (all memory is initialised), `Deserialize`, and views that are consumed or
+//! cut to nothing, which keep no memory here.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

@@ -53,7 +53,7 @@ impl Shard {
 
 /// Counts what `returned` has beyond `settled`, for one of the threads that do so at the same time.
 pub(crate) fn newly_returned(returned: &AtomicUsize, settled: &AtomicUsize) -> usize {
-    // ORDER: Relaxed, here and below: only the number counts.
+    // ORDER: Relaxed: a count, which publishes nothing.
     let mut counted = settled.load(Ordering::Relaxed);
     loop {
         // ORDER: Acquire pairs with the Release of `release_here` and `fold`: the owner is done
@@ -63,12 +63,9 @@ pub(crate) fn newly_returned(returned: &AtomicUsize, settled: &AtomicUsize) -> u
         if new as isize <= 0 {
             return 0;
         }
-        match settled.compare_exchange(
-            counted,
-            counted.wrapping_add(new),
-            Ordering::Relaxed,
-            Ordering::Relaxed,
-        ) {
+        let sum = counted.wrapping_add(new);
+        // ORDER: Relaxed: as above.
+        match settled.compare_exchange(counted, sum, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => return new,
             Err(now) => counted = now,
         }

@@ -454,14 +454,12 @@ fn loom_late_releases_free_the_memory_themselves() {
 fn loom_releases_are_counted_once() {
     loom::model(|| {
         let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
-        let count = |counts: &(AtomicUsize, AtomicUsize)| newly_returned(&counts.0, &counts.1);
-        let threads = [(); 2].map(|()| {
-            let counts = counts.clone();
-            thread::spawn(move || count(&counts))
-        });
+        let count = |counts: Arc<(AtomicUsize, _)>| newly_returned(&counts.0, &counts.1);
+        let threads = [counts.clone(), counts.clone()].map(|counts| thread::spawn(move || count(counts)));
+        // ORDER: Release, as in `release_here`.
         counts.0.store(1, Ordering::Release);
         let mut counted = threads.map(|thread| thread.join().unwrap()).to_vec();
-        counted.push(count(&counts));
+        counted.push(count(counts));
         assert!(counted.iter().all(|&of_one| of_one <= 1), "{counted:?}");
         assert_eq!(counted.iter().sum::<usize>(), 1, "{counted:?}");
     });

@@ -26,8 +26,8 @@ use {crate::stats::Released, alloc::sync::Arc};
 /// Failure: when the allocator refuses a buffer, that is an error. With the features `stats` and
 /// `track`, which are for debugging, the pool has bookkeeping on the heap as well. It consists of
 /// counters that [`new`](Self::new) allocates, and a list that grows with each acquire. When the
-/// allocator refuses that, the process aborts. On processors without compare-and-swap this pool counts
-/// nothing.
+/// allocator refuses that, the process aborts. On processors without compare-and-swap this pool
+/// counts nothing.
 ///
 /// ```
 /// use bufcore::{AcquireError, BufferPool, HeapPool};

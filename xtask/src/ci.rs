@@ -16,7 +16,8 @@ use crate::queue;
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
 use crate::{
-    api, bare, features, fuzz, instructions, models, nostd, package, platforms, proxy, sanitize, tidy,
+    api, bare, features, fuzz, instructions, models, nostd, outside, package, platforms, proxy, sanitize,
+    tidy,
 };
 
 /// What `rust-version` promises; checked by `msrv`.
@@ -65,6 +66,7 @@ pub(crate) enum Job {
     Loom,
     Cross,
     Msrv,
+    MinimalVersions,
     Deny,
     Test,
     Busy,
@@ -128,7 +130,7 @@ fn all() -> Result<()> {
 
 /// The processor time of this process and of all processes that it waited for, where the system tells it: two jobs share the
 /// processors, so how long a job took says less.
-fn processor_seconds() -> Option<f64> {
+pub(crate) fn processor_seconds() -> Option<f64> {
     /// Each second has this number of ticks, for every processor that Linux runs on.
     const TICKS: f64 = 100.0;
     let text = fs::read_to_string("/proc/self/stat").ok()?;
@@ -245,6 +247,7 @@ impl Job {
             }
             Self::Instructions => return instructions::check(false),
             Self::Msrv => return msrv(),
+            Self::MinimalVersions => outside::check_oldest()?,
             Self::Cross => return platforms::cross(),
             Self::Emulate => return platforms::emulate(),
             Self::Package => package::check()?,

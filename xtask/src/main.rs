@@ -25,6 +25,7 @@ mod models;
 mod mutants;
 mod nostd;
 mod orderings;
+mod outside;
 mod package;
 mod packages;
 mod platforms;
@@ -34,6 +35,7 @@ mod queue;
 mod reader;
 mod sanitize;
 mod shell;
+mod size;
 mod steps;
 mod strategies;
 mod stress;
@@ -93,6 +95,8 @@ enum Task {
     Sanitize(sanitize::Args),
     /// Run the larger models of shuttle: schedules of several threads that are drawn at random.
     Shuttle,
+    /// Count lines, words, public types, circles of files and locked packages, beside what they may come to.
+    Size(size::Args),
     /// List the files and lines that a strategy needs, and mark those that exist.
     Strategy(strategies::Args),
     /// Run every strategy under load for a number of minutes, against shadow models.
@@ -125,6 +129,7 @@ fn run(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Resu
         Task::Reader(args) => args.run(),
         Task::Sanitize(args) => args.run(),
         Task::Shuttle => models::SHUTTLE.check(),
+        Task::Size(args) => args.run(),
         Task::Strategy(args) => args.run(),
         Task::Stress(args) => args.run(),
         Task::Test(args) => args.run(),

@@ -33,8 +33,11 @@ const BUILDS: [&str; 4] = ["", "wipe,stats", "alloc", "alloc,wipe,stats"];
 const WITHOUT_SWAPS: [&str; 2] = ["thumbv6m-none-eabi", "riscv32imc-unknown-none-elf"];
 /// Features with which the pools are built for processors, of those that each has, besides the
 /// umbrella's for each strategy.
-const SETS: [&[&str]; 3] =
-    [&[], &["embedded-io-async", "stats", "wipe"], &["alloc", "bytes", "embedded-io-async", "stats", "wipe"]];
+const SETS: [&[&str]; 3] = [
+    &[],
+    &["embedded-io-async-0_7", "stats", "wipe"],
+    &["alloc", "bytes", "embedded-io-async-0_7", "stats", "wipe"],
+];
 /// One of the ways of `portable-atomic`, which the program chooses: here, that there is one processor.
 const ONE_PROCESSOR: &str = "--cfg portable_atomic_unsafe_assume_single_core";
 

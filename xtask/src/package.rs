@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::first_examples;
+use crate::outside;
 use crate::packages::{self, Package};
 use crate::shell::{self, command};
 
@@ -23,6 +24,7 @@ const MAX_FILE_BYTES: u64 = 128 << 10;
 /// Nothing is fetched.
 pub(crate) fn check() -> Result<()> {
     first_examples::check()?;
+    outside::check()?;
     let packages = packages::published()?;
     let chosen = packages.iter().flat_map(|package| ["--package", &package.name]);
     let mut command = command!("cargo package --allow-dirty --offline --all-features {chosen...}");

@@ -19,7 +19,7 @@ pub(crate) struct Package {
     pub(crate) categories: Vec<String>,
     /// Whether docs.rs is told to show all features.
     pub(crate) documents_all: bool,
-    /// Each feature with what it turns on.
+    /// Each feature with what it turns on, without those for this workspace alone, whose names begin with `_`.
     pub(crate) features: BTreeMap<String, Vec<String>>,
     /// Features that the manifest keeps out of the powerset, as `package.metadata.bufworks.apart`.
     pub(crate) apart: BTreeSet<String>,
@@ -126,7 +126,7 @@ fn package(package: cargo_metadata::Package) -> Package {
         heavy: ours("heavy"),
         traits: is_said.map(|(key, _)| key.clone()).collect(),
         defect: said["defect"].as_str().map(str::to_owned),
-        features: package.features,
+        features: package.features.into_iter().filter(|(name, _)| !name.starts_with('_')).collect(),
         dependencies: package.dependencies.into_iter().map(dependency).collect(),
         targets: package.targets.into_iter().map(target).collect(),
     }

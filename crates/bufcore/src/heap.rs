@@ -12,8 +12,8 @@ use crate::tagged_ptr::TaggedPtr;
 use crate::track::Tracker;
 use crate::views::Views;
 use crate::{AcquireError, Buf, BufferPool, ConfigError, Frozen, Lease, PoolStats, SplitLease};
-#[cfg(feature = "stats")]
-use crate::{stats::Released, sync::Arc};
+#[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
+use {crate::stats::Released, alloc::sync::Arc};
 
 /// Serves every acquire with a fresh, zeroed heap allocation, which the release frees.
 ///
@@ -26,7 +26,8 @@ use crate::{stats::Released, sync::Arc};
 /// Failure: when the allocator refuses a buffer, that is an error. With the features `stats` and
 /// `track`, which are for debugging, the pool has bookkeeping on the heap as well. It consists of
 /// counters that [`new`](Self::new) allocates, and a list that grows with each acquire. When the
-/// allocator refuses that, the process aborts.
+/// allocator refuses that, the process aborts. On processors without compare-and-swap this pool
+/// counts nothing.
 ///
 /// ```
 /// use bufcore::{AcquireError, BufferPool, HeapPool};
@@ -41,7 +42,7 @@ pub struct HeapPool {
     wipe: bool,
     counters: Counters,
     tracker: Tracker,
-    #[cfg(feature = "stats")]
+    #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
     released: Arc<Released>,
 }
 
@@ -54,7 +55,7 @@ pub(crate) struct Header {
     capacity: usize,
     /// The alignment of the allocation.
     alignment: usize,
-    #[cfg(feature = "stats")]
+    #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
     released: Arc<Released>,
 }
 
@@ -195,7 +196,7 @@ impl Drop for HeapLease {
         // SAFETY: as above.
         let (capacity, alignment, start) =
             (header.capacity, header.alignment, unsafe { Self::memory(block) });
-        #[cfg(feature = "stats")]
+        #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
         header.released.add(capacity);
         // SAFETY: the header is initialised, and dropped once, here.
         unsafe { block.drop_in_place() };
@@ -231,7 +232,7 @@ impl HeapPool {
             wipe: false,
             counters: Counters::default(),
             tracker: Tracker::default(),
-            #[cfg(feature = "stats")]
+            #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
             released: Arc::default(),
         }
     }
@@ -298,7 +299,7 @@ impl HeapPool {
     /// # Ok::<(), bufcore::Error>(())
     /// ```
     pub fn reset_high_water(&mut self) {
-        #[cfg(feature = "stats")]
+        #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
         self.counters.reset_high_water(&self.released, &PoolStats::default());
     }
 
@@ -351,7 +352,7 @@ impl HeapPool {
             wipe: self.wipe,
             capacity,
             alignment: self.alignment,
-            #[cfg(feature = "stats")]
+            #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
             released: Arc::clone(&self.released),
         };
         // SAFETY: ours to write, and aligned: the start is to at least a header's alignment, and
@@ -375,9 +376,9 @@ impl BufferPool for HeapPool {
             return Ok(self.tracker.attach(self.nothing()));
         }
         let buf = self.take(capacity)?;
-        #[cfg(feature = "stats")]
+        #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
         self.counters.acquired(Served::Fresh, capacity, &self.released, PoolStats::default);
-        #[cfg(not(feature = "stats"))]
+        #[cfg(not(all(feature = "stats", target_has_atomic = "ptr")))]
         let _ = (&self.counters, Served::Fresh);
         Ok(self.tracker.attach(buf))
     }
@@ -399,12 +400,12 @@ impl BufferPool for HeapPool {
     }
 
     fn stats(&self) -> PoolStats {
-        #[cfg(feature = "stats")]
+        #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
         {
             let stats = self.counters.snapshot(&self.released, &PoolStats::default(), 0);
             PoolStats { reserved_bytes: stats.in_use_bytes, ..stats }
         }
-        #[cfg(not(feature = "stats"))]
+        #[cfg(not(all(feature = "stats", target_has_atomic = "ptr")))]
         PoolStats::default()
     }
 }

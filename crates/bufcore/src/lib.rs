@@ -42,9 +42,9 @@
 //! | `alloc` | [`HeapPool`], regions from the heap, `Vec` and `String` |
 //! | `allocator-api2-0_2`, `allocator-api2-0_4` | [`allocator::PoolAllocator`]: collections whose memory is in a pool; by version of that crate |
 //! | `bytes` | the traits of `bytes`, and `Bytes` from buffers |
-//! | `embedded-io`, `embedded-io-async` | the traits of `embedded_io` and `embedded_io_async` |
-//! | `tokio-uring`, `monoio` | their `IoBuf` and `IoBufMut`; on Linux, on Unix |
-//! | `compio` | its `IoBuf`, and [`compio::ReadBuf`] for reads; on Unix and Windows |
+//! | `embedded-io-0_7`, `embedded-io-async-0_7` | the traits of `embedded_io` and `embedded_io_async` |
+//! | `tokio-uring-0_5`, `monoio-0_2` | their `IoBuf` and `IoBufMut`; on Linux, on Unix |
+//! | `compio-buf-0_8` | its `IoBuf`, and [`compio::ReadBuf`] for reads; on Unix and Windows |
 //! | `serde` | `Serialize` for buffers and views; mapping options in a configuration file |
 //! | `mmap` | regions of mapped pages |
 //! | `wipe` | pools that zero bytes on release |
@@ -171,7 +171,7 @@ pub use frame_writer::FrameWriter;
 pub use frozen::Frozen;
 #[cfg(feature = "alloc")]
 pub use heap::{HeapBuf, HeapLease, HeapPool, HeapView};
-#[cfg(all(feature = "compio", any(unix, windows)))]
+#[cfg(all(feature = "compio-buf-0_8", any(unix, windows)))]
 pub use integrations::compio;
 #[cfg(feature = "std")]
 pub use keeper::{Keeper, KeeperHandle, KeeperThread, Trim, TrimMut, Watch, WeakPool};

@@ -1,12 +1,9 @@
 //! The atomics and locks of this crate: `core`'s and `std`'s, `portable-atomic`'s for processors
 //! that `core` has none for, or those of a model checker under `--cfg loom` or `--cfg shuttle`.
 
-// Loom has none; what it models are processors, and its compiler moves nothing.
-/// Shared ownership, of what is no part of the models.
-#[cfg(all(feature = "alloc", feature = "stats", not(feature = "portable-atomic")))]
-pub(crate) use alloc::sync::Arc;
 #[cfg(any(loom, shuttle))]
 pub use checker::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
+// Loom has none; what it models are processors, and its compiler moves nothing.
 #[cfg(feature = "fences")]
 pub(crate) use core::sync::atomic::compiler_fence;
 #[cfg(all(not(feature = "portable-atomic"), not(any(loom, shuttle))))]
@@ -15,8 +12,6 @@ pub use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
 pub use core::sync::atomic::{Ordering, fence};
 #[cfg(loom)]
 pub use loom as checker;
-#[cfg(all(feature = "alloc", feature = "stats", feature = "portable-atomic"))]
-pub(crate) use portable_atomic_util::Arc;
 #[cfg(shuttle)]
 pub use shuttle as checker;
 

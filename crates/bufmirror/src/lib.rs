@@ -86,8 +86,8 @@
 //! | `std` (default) | mapped rings, channels, message queues, `std::io`; it implies `alloc` |
 //! | `alloc` | rings on the heap |
 //! | `bytes` | `Buf` and `BufMut` for rings |
-//! | `embedded-io` | `Read`, `BufRead` and `Write` for rings |
-//! | `embedded-io-async` | the same as futures, for rings and the ends of a channel |
+//! | `embedded-io-0_7` | `Read`, `BufRead` and `Write` for rings |
+//! | `embedded-io-async-0_7` | the same as futures, for rings and the ends of a channel |
 //! | `tokio` | `AsyncRead`, `AsyncBufRead` and `AsyncWrite` for the ends of a channel |
 //!
 //! Without any of them, rings over a caller's memory need neither an operating system nor an

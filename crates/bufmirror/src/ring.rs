@@ -457,7 +457,7 @@ impl MirrorRing {
 
     /// Appends as many of `bytes` as there is room for; returns how many.
     #[inline]
-    #[cfg(any(feature = "std", feature = "embedded-io"))]
+    #[cfg(any(feature = "std", feature = "embedded-io-0_7"))]
     pub(crate) fn put_some(&mut self, bytes: &[u8]) -> usize {
         let n = bytes.len().min(self.spare_capacity());
         // There is room.
@@ -467,7 +467,7 @@ impl MirrorRing {
 
     /// Moves as many bytes into `into` as there are; returns how many.
     #[inline]
-    #[cfg(any(feature = "std", feature = "embedded-io"))]
+    #[cfg(any(feature = "std", feature = "embedded-io-0_7"))]
     pub(crate) fn get_some(&mut self, into: &mut [u8]) -> usize {
         let n = into.len().min(self.len());
         // There are `n` bytes.

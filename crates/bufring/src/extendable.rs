@@ -286,7 +286,7 @@ impl ByteSink for Extendable<'_> {
     }
 }
 
-#[cfg(any(feature = "std", feature = "embedded-io"))]
+#[cfg(any(feature = "std", feature = "embedded-io-0_7"))]
 impl Extendable<'_> {
     /// Appends all bytes, or else as many of the first ones as the ring says that it has room for,
     /// at least one; returns how many.
@@ -336,14 +336,14 @@ impl std::io::Write for Extendable<'_> {
     }
 }
 
-#[cfg(feature = "embedded-io")]
+#[cfg(feature = "embedded-io-0_7")]
 impl embedded_io::ErrorType for Extendable<'_> {
     type Error = AcquireError;
 }
 
 /// `write` appends as long as the ring has room. Unlike with `std::io::Write`, no room at all is an
 /// error, as `embedded_io` demands. `write_all` appends all or nothing.
-#[cfg(feature = "embedded-io")]
+#[cfg(feature = "embedded-io-0_7")]
 impl embedded_io::Write for Extendable<'_> {
     fn write(&mut self, bytes: &[u8]) -> Result<usize, AcquireError> {
         self.extend_by_some(bytes)
@@ -364,7 +364,7 @@ impl embedded_io::Write for Extendable<'_> {
 }
 
 /// As `embedded_io::Write`: no room is an error, and nothing is waited for.
-#[cfg(feature = "embedded-io-async")]
+#[cfg(feature = "embedded-io-async-0_7")]
 impl embedded_io_async::Write for Extendable<'_> {
     async fn write(&mut self, bytes: &[u8]) -> Result<usize, AcquireError> {
         self.extend_by_some(bytes)

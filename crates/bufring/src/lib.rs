@@ -57,7 +57,7 @@
 //! | --- | --- |
 //! | `std` (default) | `std::io` for buffers; `LocalRing`; it implies `alloc` |
 //! | `alloc` | rings on the heap |
-//! | `bytes`, `embedded-io` | the traits of these crates for buffers; `embedded_io::Write` for buffers that grow |
+//! | `bytes`, `embedded-io-0_7` | the traits of these crates for buffers; `embedded_io::Write` for buffers that grow |
 //! | `serde` | `Serialize` for buffers and views; settings in a configuration file |
 //! | `mmap` | regions of mapped pages, and on Linux pages that go back to the system |
 //! | `wipe` | rings that zero bytes on release |

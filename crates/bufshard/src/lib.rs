@@ -58,7 +58,7 @@
 //!
 //! | feature | adds |
 //! | --- | --- |
-//! | `bytes`, `embedded-io` | the traits of these crates for buffers |
+//! | `bytes`, `embedded-io-0_7` | the traits of these crates for buffers |
 //! | `serde` | `Serialize` for buffers and views; settings in a configuration file |
 //! | `mmap` | mappings for large buffers: freed to the system at once, with huge pages, or locked |
 //! | `wipe` | pools that zero bytes on release |

@@ -52,7 +52,7 @@
 //! | --- | --- |
 //! | `std` (default) | `std::io` for buffers; it implies `alloc` |
 //! | `alloc` | pools on the heap, and the heap as a fallback |
-//! | `bytes`, `embedded-io` | the traits of these crates for buffers |
+//! | `bytes`, `embedded-io-0_7` | the traits of these crates for buffers |
 //! | `serde` | `Serialize` for buffers and views; settings in a configuration file |
 //! | `mmap` | regions of mapped pages, and on Linux pages that go back to the system |
 //! | `wipe` | pools that zero bytes on release |

@@ -24,11 +24,11 @@
 //! | feature | adds |
 //! | --- | --- |
 //! | `slot`, `ring`, `shard`, `bump`, `mirror` (default) | the strategies |
-//! | `std`, `alloc`, `allocator-api2-0_2`, `allocator-api2-0_4`, `bytes`, `embedded-io`, `embedded-io-async`, `mmap`, `wipe`, `serde` | the same in the strategies that are on and have it |
+//! | `std`, `alloc`, `allocator-api2-0_2`, `allocator-api2-0_4`, `bytes`, `embedded-io-0_7`, `embedded-io-async-0_7`, `mmap`, `wipe`, `serde` | the same in the strategies that are on and have it |
 //! | `stats`, `track` | counters, and lists of the buffers that are out; both cost something on every buffer |
 //! | `std` (default) | `frames`: messages of a stream, by length or delimiter |
 //! | `tokio` | `net`: sockets whose buffers are taken when there is something to read; `frames` of them |
-//! | `tokio-uring`, `monoio`, `compio` | these runtimes read into buffers, and write from buffers and views |
+//! | `tokio-uring-0_5`, `monoio-0_2`, `compio-buf-0_8` | these runtimes read into buffers, and write from buffers and views |
 //! | `prometheus`, `metrics`, `tracing` | `monitor`: the numbers of pools, while the program runs |
 //! | `portable-atomic` | nothing: it is for processors without compare-and-swap |
 //! | `full` | all of these, except `stats`, `track`, `portable-atomic` and the three runtimes |

@@ -33,7 +33,7 @@ impl<L: Lease> Buf<L> {
     }
 
     /// Returns where its memory starts, from where all `capacity` bytes can be reached.
-    #[cfg(any(feature = "compio", feature = "monoio", feature = "tokio-uring"))]
+    #[cfg(any(feature = "compio-buf-0_8", feature = "monoio-0_2", feature = "tokio-uring-0_5"))]
     #[allow(dead_code, reason = "not every system has the runtimes")]
     pub(crate) fn memory_ptr(&self) -> NonNull<u8> {
         self.ptr

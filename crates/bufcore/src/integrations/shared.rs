@@ -16,7 +16,7 @@ impl ByteSource for SharedBytes {
 }
 
 /// Copies as many bytes as a read takes, and returns their number.
-#[cfg(any(feature = "std", feature = "embedded-io"))]
+#[cfg(any(feature = "std", feature = "embedded-io-0_7"))]
 fn read(from: &mut SharedBytes, into: &mut [u8]) -> usize {
     let n = into.len().min(from.len());
     crate::copying::copy_bytes(&mut into[..n], &from[..n]);
@@ -54,7 +54,7 @@ mod std_io {
     }
 }
 
-#[cfg(feature = "embedded-io")]
+#[cfg(feature = "embedded-io-0_7")]
 mod embedded_io {
     use core::convert::Infallible;
 

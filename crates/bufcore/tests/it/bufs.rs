@@ -151,7 +151,7 @@ fn the_bytes_crate() {
     assert!(clone.is_unique(), "the bytes were dropped");
 }
 
-#[cfg(feature = "embedded-io")]
+#[cfg(feature = "embedded-io-0_7")]
 #[test]
 fn the_embedded_io_crate() {
     use embedded_io::{Error, ErrorKind, Write};
@@ -268,7 +268,7 @@ fn flushing_and_reading_in_place() {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| io::BufRead::consume(&mut view, 4)))
         .expect_err("over the length");
     assert_eq!(view, "two");
-    #[cfg(feature = "embedded-io")]
+    #[cfg(feature = "embedded-io-0_7")]
     {
         assert_eq!(embedded_io::BufRead::fill_buf(&mut view), Ok(&b"two"[..]));
         embedded_io::BufRead::consume(&mut view, 2);

@@ -157,7 +157,7 @@ fn of_static_bytes() {
     }
 }
 
-#[cfg(feature = "embedded-io")]
+#[cfg(feature = "embedded-io-0_7")]
 #[test]
 fn read_by_embedded_io() {
     use embedded_io::{BufRead, Read};

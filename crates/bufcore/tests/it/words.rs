@@ -68,7 +68,7 @@ fn errors_that_pass_others_on_have_no_other_cause() {
     assert_eq!((error.kind(), cause), (io::ErrorKind::StorageFull, Some(&reserve)));
 }
 
-#[cfg(feature = "embedded-io")]
+#[cfg(feature = "embedded-io-0_7")]
 #[test]
 fn kinds_for_embedded_io() {
     use embedded_io::{Error as _, ErrorKind};

@@ -2,9 +2,9 @@
 
 #[cfg(feature = "bytes")]
 mod bytes;
-#[cfg(feature = "embedded-io")]
+#[cfg(feature = "embedded-io-0_7")]
 mod embedded_io;
-#[cfg(feature = "embedded-io-async")]
+#[cfg(feature = "embedded-io-async-0_7")]
 mod embedded_io_async;
 #[cfg(feature = "std")]
 pub(crate) mod std_io;

@@ -83,7 +83,7 @@ pub(crate) struct Frames {
     mirror: Mirror,
     /// One for each word, for loom, which does not see the bytes.
     #[cfg(loom)]
-    shadows: alloc::vec::Vec<loom::cell::UnsafeCell<()>>,
+    shadows: alloc::vec::Vec<bufcore::strategy::sync::checker::cell::UnsafeCell<()>>,
 }
 
 impl Frames {
@@ -94,7 +94,9 @@ impl Frames {
         debug_assert!(mirror.base().addr().get().is_multiple_of(WORD_BYTES));
         Self {
             #[cfg(loom)]
-            shadows: (0..mirror.capacity() / WORD_BYTES).map(|_| loom::cell::UnsafeCell::new(())).collect(),
+            shadows: (0..mirror.capacity() / WORD_BYTES)
+                .map(|_| bufcore::strategy::sync::checker::cell::UnsafeCell::new(()))
+                .collect(),
             mirror,
         }
     }

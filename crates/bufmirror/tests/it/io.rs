@@ -157,7 +157,7 @@ fn write_all_is_all_or_nothing() {
     assert_eq!(ring.peek(), b"abc", "a part was appended");
     write!(ring, "{text}e").expect("just so much");
     ring.write_all(b"").expect("nothing always fits");
-    #[cfg(feature = "embedded-io")]
+    #[cfg(feature = "embedded-io-0_7")]
     {
         ring.consume(3);
         let refused = embedded_io::Write::write_all(&mut ring, b"fghi");

@@ -28,7 +28,7 @@ fn errors_of_waits() {
     }
 }
 
-#[cfg(feature = "embedded-io")]
+#[cfg(feature = "embedded-io-0_7")]
 #[test]
 fn errors_of_waits_for_embedded_io() {
     use embedded_io::{Error as _, ErrorKind};

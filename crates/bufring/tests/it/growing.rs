@@ -250,7 +250,7 @@ fn writes_are_short_when_the_ring_is_full() {
     assert_eq!(&buffer[..], &large[..n]);
 }
 
-#[cfg(feature = "embedded-io")]
+#[cfg(feature = "embedded-io-0_7")]
 #[test]
 fn embedded_writes_are_short_and_then_refused() {
     use embedded_io::{Error, ErrorKind, Write};
@@ -283,7 +283,7 @@ fn write_all_is_all_or_nothing() {
     assert_eq!(&buffer.finish()[398..402], [1, 1, 3, 3]);
 }
 
-#[cfg(feature = "embedded-io")]
+#[cfg(feature = "embedded-io-0_7")]
 #[test]
 fn write_all_of_embedded_io_is_all_or_nothing() {
     let mut ring = ring(500);
@@ -296,7 +296,7 @@ fn write_all_of_embedded_io_is_all_or_nothing() {
     assert_eq!(embedded_io::Write::write_all(&mut buffer, b""), Ok(()));
 }
 
-#[cfg(feature = "embedded-io-async")]
+#[cfg(feature = "embedded-io-async-0_7")]
 #[test]
 fn the_async_writer_does_not_wait() {
     use std::pin::pin;
@@ -325,7 +325,7 @@ fn flushing_and_short_writes() {
     assert!((1..=capacity).contains(&written), "{written}");
     assert_eq!(buffer.len(), written);
     assert_eq!(Write::write(&mut buffer, &[]).expect("nothing is always written"), 0);
-    #[cfg(feature = "embedded-io")]
+    #[cfg(feature = "embedded-io-0_7")]
     {
         embedded_io::Write::flush(&mut buffer).expect("nothing to flush");
         let more =

@@ -76,7 +76,7 @@ fn bytes() {
     assert_eq!(bytes::Bytes::from(buf.freeze())[..], [0, 0, 0, 7]);
 }
 
-#[cfg(feature = "embedded-io")]
+#[cfg(feature = "embedded-io-0_7")]
 #[test]
 fn embedded_io() {
     let mut buf = HeapPool::new().acquire(4).expect("the heap has room");

@@ -126,7 +126,6 @@ mod orphans;
 #[cfg(feature = "std")]
 mod own_pages;
 mod pages;
-mod parking;
 mod pieces;
 mod pool;
 #[cfg(feature = "std")]

@@ -35,7 +35,7 @@ buftest::conformance! {
     },
 }
 
-// With its guards in a table.
+// With guards of a whole alignment.
 buftest::conformance! {
     name: pages,
     pool: RingPool = || RingPool::builder().capacity(1 << 20).alignment(512).build().expect("settings are right"),

@@ -173,7 +173,7 @@ pub use heap::{HeapBuf, HeapLease, HeapPool, HeapView};
 #[cfg(all(feature = "compio", any(unix, windows)))]
 pub use integrations::compio;
 #[cfg(feature = "std")]
-pub use keeper::{Keeper, KeeperHandle, KeeperThread, Trim, TrimMut, Watch, WeakPool};
+pub use keeper::{Keeper, KeeperHandle, KeeperThread, Trim, Watch, WeakPool};
 pub use lease::{Lease, NoLease, SplitLease};
 #[cfg(feature = "mmap")]
 pub use map_options::{HugePages, MapOptions};

@@ -139,24 +139,12 @@ impl RingPool {
 }
 
 #[cfg(feature = "std")]
-impl bufcore::TrimMut for RingPool {
+impl bufcore::Trim for RingPool {
     fn trim(&mut self) {
         Self::trim(self);
     }
 
-    fn trim_idle(&mut self, _: core::time::Duration) {
-        Self::trim(self);
-    }
-
-    fn reserved_bytes(&self) -> usize {
-        self.stats().reserved_bytes
-    }
-
-    fn idle_bytes(&self) -> usize {
-        self.stats().idle_bytes
-    }
-
-    fn snapshot(&self) -> bufcore::PoolStats {
-        self.stats()
+    fn stats(&self) -> Option<bufcore::PoolStats> {
+        Some(Self::stats(self))
     }
 }

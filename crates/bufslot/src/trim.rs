@@ -161,24 +161,12 @@ impl<F: BufferPool> SlotPool<F> {
 }
 
 #[cfg(feature = "std")]
-impl<F: BufferPool> bufcore::TrimMut for SlotPool<F> {
+impl<F: BufferPool> bufcore::Trim for SlotPool<F> {
     fn trim(&mut self) {
         Self::trim(self);
     }
 
-    fn trim_idle(&mut self, _: core::time::Duration) {
-        Self::trim(self);
-    }
-
-    fn reserved_bytes(&self) -> usize {
-        self.stats().reserved_bytes
-    }
-
-    fn idle_bytes(&self) -> usize {
-        self.stats().idle_bytes
-    }
-
-    fn snapshot(&self) -> bufcore::PoolStats {
-        self.stats()
+    fn stats(&self) -> Option<bufcore::PoolStats> {
+        Some(Self::stats(self))
     }
 }

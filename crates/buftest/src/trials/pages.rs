@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bufcore::{AcquireError, Buf, BufferPool, FrameBuffer, Keeper, PoolStats, PressureSource, TrimMut};
+use bufcore::{AcquireError, Buf, BufferPool, FrameBuffer, Keeper, PoolStats, PressureSource, Trim};
 
 use crate::pattern;
 use crate::process::{resident_bytes, steady_allocator};
@@ -32,7 +32,7 @@ impl<P> Trimmed<P> {
     }
 }
 
-impl<P: TrimMut> Trimmed<P> {
+impl<P: Trim> Trimmed<P> {
     /// Returns the pool, which some calls trim first.
     pub fn pool(&mut self) -> &mut P {
         self.requests += 1;
@@ -43,7 +43,7 @@ impl<P: TrimMut> Trimmed<P> {
     }
 }
 
-impl<P: BufferPool + TrimMut> BufferPool for Trimmed<P> {
+impl<P: BufferPool + Trim> BufferPool for Trimmed<P> {
     type Lease = P::Lease;
 
     fn acquire(&mut self, capacity: usize) -> Result<Buf<P::Lease>, AcquireError> {
@@ -55,11 +55,11 @@ impl<P: BufferPool + TrimMut> BufferPool for Trimmed<P> {
     }
 
     fn stats(&self) -> PoolStats {
-        self.pool.stats()
+        BufferPool::stats(&self.pool)
     }
 }
 
-impl<P: FrameBuffer + TrimMut> FrameBuffer for Trimmed<P> {
+impl<P: FrameBuffer + Trim> FrameBuffer for Trimmed<P> {
     type Lease = P::Lease;
 
     fn writable(&mut self, additional: usize) -> Result<&mut [u8], AcquireError> {
@@ -98,7 +98,7 @@ fn filled<P: BufferPool>(pool: &mut P, bytes: usize, seed: u64) -> Buf<P::Lease>
 
 /// Checks that after a burst that filled `bytes` bytes, all goes with a trim, and not before; and
 /// all can be used again.
-pub fn after_a_burst<P: BufferPool + TrimMut>(mut pool: P, bytes: usize) {
+pub fn after_a_burst<P: BufferPool + Trim>(mut pool: P, bytes: usize) {
     steady_allocator();
     let before = resident_bytes();
     let near = |now: usize| now < before + SLACK_BYTES;
@@ -122,7 +122,7 @@ pub fn after_a_burst<P: BufferPool + TrimMut>(mut pool: P, bytes: usize) {
 }
 
 /// Checks that buffers that stay keep their pages and their bytes, and what is between them goes.
-pub fn around_survivors<P: BufferPool + TrimMut>(mut pool: P, bytes: usize) {
+pub fn around_survivors<P: BufferPool + Trim>(mut pool: P, bytes: usize) {
     steady_allocator();
     let each = 60_000;
     let before = resident_bytes();
@@ -147,7 +147,7 @@ pub fn around_survivors<P: BufferPool + TrimMut>(mut pool: P, bytes: usize) {
 
 /// Checks that a keeper's thread trims a pool that is in a mutex, and waits for nobody who has the
 /// lock.
-pub fn kept_in_a_mutex<P: BufferPool + TrimMut + Send + 'static>(pool: P, bytes: usize) {
+pub fn kept_in_a_mutex<P: BufferPool + Trim + Send + 'static>(pool: P, bytes: usize) {
     steady_allocator();
     let pool = Arc::new(Mutex::new(pool));
     let keeper = Keeper::new().age(Duration::from_millis(20)).pressure(PressureSource::none());
@@ -172,7 +172,7 @@ pub fn kept_in_a_mutex<P: BufferPool + TrimMut + Send + 'static>(pool: P, bytes:
 
 /// Checks that a trim takes nothing from anyone: no request is refused that a pool without trims
 /// would serve.
-pub fn nothing_is_refused<P: BufferPool + FrameBuffer + TrimMut>(mut pool: P, capacity: usize) {
+pub fn nothing_is_refused<P: BufferPool + FrameBuffer + Trim>(mut pool: P, capacity: usize) {
     for round in 0..4_usize {
         pool.trim();
         let all = BufferPool::acquire(&mut pool, capacity).expect("all of it");
@@ -202,6 +202,6 @@ pub fn nothing_is_refused<P: BufferPool + FrameBuffer + TrimMut>(mut pool: P, ca
         pool.trim();
         assert_eq!(pattern::mismatch(&frame, 3, 0), None, "the frame differs");
         drop(frame);
-        assert_eq!(pool.stats().in_use, round % 2, "one for each that is out");
+        assert_eq!(BufferPool::stats(&pool).in_use, round % 2, "one for each that is out");
     }
 }

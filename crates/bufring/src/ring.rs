@@ -75,8 +75,8 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Builds a ring in `region`, whose blocks can take `bytes` bytes with their guards, or all that
-    /// there is room for. It begins with one free block, of the first of these bytes.
+    /// Builds a ring in `region`, whose blocks can take `bytes` bytes with their guards, or all
+    /// that there is room for. It begins with one free block, of the first of these bytes.
     ///
     /// # Errors
     ///

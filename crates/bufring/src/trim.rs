@@ -32,8 +32,8 @@ impl RingPool {
     /// ring. Each thread does so with its [`LocalRing`](crate::LocalAcquire::with_ring). A ring in
     /// a mutex can be watched by a `Keeper` of `bufcore`, which calls it.
     ///
-    /// Cost: a look at every block, two system calls for each run of free ones with a whole page,
-    /// and a page fault for each page that is used again.
+    /// Cost: a look at every block, and two system calls for each run of free ones with a whole
+    /// page. Each page that is used again is a page fault.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {

@@ -5,10 +5,10 @@
 //! - P1: `tail` is a slot in the list or the sentinel, and the gap being carved is the one behind
 //!   it.
 //! - P2: for every slot in the list, `start .. end` in the table holds its bytes, and these ranges
-//!   come in the order of the list, without overlap. The sentinel ends where the memory starts, and
-//!   starts at the end of what the pool uses of it: at most where the memory ends, and in front of
-//!   no slot's end. So the gap behind a slot is from its end to the start of the slot behind it,
-//!   and no live slot's bytes are in it, nor behind the sentinel's start. (A free slot in the list
+//!   come in the order of the list, without overlap. The sentinel ends where the memory starts. It
+//!   starts at the end of what the pool uses: at most where the memory ends, and in front of no
+//!   slot's end. The gap behind a slot is from its end to the start of the slot behind it. No live
+//!   slot's bytes are in a gap, or behind the sentinel's start. (A free slot in the list
 //!   keeps its range until another request takes it, and that range has at least one byte.)
 //! - P3: `resume` and `run` are slots in the list or the sentinel; `hand` is any slot.
 //! - P4: every slot is either in the list or on the stack `free`; a slot on the stack is free, and
@@ -19,7 +19,8 @@
 //! - P6: `frame_next ..` up to the address `frame_limit` is what the frame can grow into without
 //!   asking. With the fallback that is the rest of `spill`. In the region it is nothing, or in the
 //!   gap behind its slot, which the frame has then *borrowed*. The slot's end in the table is then
-//!   the sentinel's start, behind every gap, so nobody else can carve there; and that does not move.
+//!   the sentinel's start, behind every gap, so nobody else can carve there. That does not move
+//!   until the gap is returned.
 //! - P7: at most one of `frame` and `spill` holds the open frame.
 
 mod traits;

@@ -32,8 +32,8 @@ impl<F: BufferPool> SlotPool<F> {
     /// A program calls it after a burst, or from time to time in a tick of the loop that has the
     /// pool. A pool in a mutex can be watched by a `Keeper` of `bufcore`, which calls it.
     ///
-    /// Cost: a look at every slot, two system calls for each gap with a whole page, and a page
-    /// fault for each page that is used again.
+    /// Cost: a look at every slot, and two system calls for each gap with a whole page. Each page
+    /// that is used again is a page fault.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -77,8 +77,9 @@ impl<F: BufferPool> SlotPool<F> {
         let mut before = self.sentinel();
         loop {
             let gap = self.table.slots().end(before)..self.gap_limit(before);
-            // SAFETY: the bytes of a gap, and those behind the end, are in no live slot (P2), and so
-            // in no buffer. The borrow of the pool, which is `mut` further up, keeps requests away.
+            // SAFETY: the bytes of a gap, and those behind the end, are in no live slot (P2), and
+            // so in no buffer. The borrow of the pool, which is `mut` further up, keeps requests
+            // away.
             let _bytes = unsafe { self.table.region().return_pages(gap) };
             before = self.table.slots().next(before);
             if before == self.sentinel() {

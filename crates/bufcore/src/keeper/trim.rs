@@ -12,12 +12,14 @@ use crate::PoolStats;
 
 /// A pool that keeps memory which holds no buffers, and can give it back.
 ///
-/// A [`Keeper`](crate::Keeper) calls these methods from time to time, on its own thread. A pool that
-/// threads share implements the trait for its handle, which a strategy does with
-/// [`trimmed_pool`](crate::trimmed_pool). A pool that one thread at a time uses is watched in an
-/// `Arc<Mutex<_>>`: the keeper does not wait for the lock, and leaves the pool alone until its next
-/// look where another thread has it. A program's own pool that has its locks inside implements the
-/// trait for a reference to it, and is watched in an `Arc`.
+/// A [`Keeper`](crate::Keeper) calls these methods from time to time, on its own thread:
+///
+/// - A pool that threads share implements the trait for its handle. A strategy does so with
+///   [`trimmed_pool`](crate::trimmed_pool).
+/// - A pool that one thread at a time uses is watched in an `Arc<Mutex<_>>`. The keeper does not
+///   wait for the lock. While another thread has it, the keeper leaves the pool alone.
+/// - A pool that has its locks inside implements the trait for a reference to it, and is watched in
+///   an `Arc`.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};

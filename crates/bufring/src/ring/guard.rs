@@ -14,8 +14,8 @@ pub(crate) const GUARD: usize = size_of::<Guard>();
 /// Where a guard is. Made from the region's own pointer, so that it reaches all of the region.
 pub(crate) type At = NonNull<Guard>;
 
-/// Stands in front of a block, at a multiple of a unit. It has no padding, so a guard that is merged
-/// into a block leaves initialised bytes.
+/// Stands in front of a block, at a multiple of a unit. It has no padding, so a guard that is
+/// merged into a block leaves initialised bytes.
 #[cfg_attr(not(loom), repr(C, align(8)))]
 #[cfg_attr(loom, repr(C, align(16)))]
 pub(crate) struct Guard {

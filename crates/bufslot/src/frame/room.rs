@@ -150,9 +150,9 @@ impl<F: BufferPool> SlotPool<F> {
         wanted.saturating_mul(2).min(size::MAX_BYTES)
     }
 
-    /// Returns whether a frame at the end, which is to have `wanted` bytes, goes to the front of the
-    /// region, and the end does not move up for it. Otherwise each frame that comes to the end would
-    /// move it up, until there is no more.
+    /// Returns whether a frame at the end, which is to have `wanted` bytes, goes to the front of
+    /// the region, and the end does not move up for it. Otherwise each frame that comes to the end
+    /// would move it up, until there is no more.
     fn goes_to_front(&mut self, wanted: usize) -> bool {
         // A place there takes a slot.
         self.is_room_near_front(Self::roomy(wanted)) && self.free != NONE

@@ -31,8 +31,8 @@ pub(super) struct Slot {
     pub(super) state: ReleaseState,
     /// How many frozen views share the buffer. Used by `bufcore` only.
     pub(super) views: Views,
-    /// Address of the buffer's first byte, in the memory; for the sentinel, that behind all that the
-    /// pool uses of the memory.
+    /// Address of the buffer's first byte, in the memory; for the sentinel, that behind all that
+    /// the pool uses of the memory.
     pub(super) start: Cell<usize>,
     /// Address behind its last byte; for the sentinel, that of the memory's start.
     pub(super) end: Cell<usize>,

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use bufcore::{BufferPool, TrimMut};
+use bufcore::{BufferPool, Trim};
 use buftest::bytes::Bytes;
 use buftest::identities;
 use buftest::lockstep::Lockstep;
@@ -85,8 +85,7 @@ pub fn run(data: &[u8]) {
             4 => drop(handles.pop()),
             5 => lockstep.pool().trim(),
             6 => others.work(bytes.below(4)),
-            8..=10 => keeping
-                .step(bytes, lockstep.pool(), |pool| Some(Box::new(std::sync::Mutex::new(pool.share()?)))),
+            8..=10 => keeping.step(bytes, lockstep.pool(), |pool| Some(Box::new(pool.share()?))),
             11 => lockstep.pool().trim_idle(Duration::ZERO),
             12 => sums(lockstep),
             _ => {
@@ -111,8 +110,5 @@ fn sums(lockstep: &mut Lockstep<AnyPool>) {
     let (is_clear, pool) = (lockstep.is_clear(), lockstep.pool());
     let stats = pool.stats();
     identities::check(&stats, own, is_clear);
-    assert_eq!(
-        (TrimMut::reserved_bytes(pool), TrimMut::idle_bytes(pool)),
-        (stats.reserved_bytes, stats.idle_bytes)
-    );
+    assert_eq!(Trim::stats(pool), Some(stats));
 }

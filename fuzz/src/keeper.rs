@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use bufcore::{Keeper, KeeperHandle, PressureSource, Trim, Watch};
+use bufcore::{Keeper, KeeperHandle, PoolStats, PressureSource, Trim, Watch};
 use buftest::bytes::Bytes;
 
 use crate::hostile::{Baggage, guarded, locked, panic_on_purpose};
@@ -70,34 +70,34 @@ impl User {
     }
 
     /// Calls `f` with the pool, if there is one, and not under the lock: what it lets go of may come back in.
-    fn with<T: Default>(&self, f: impl FnOnce(&Pool) -> T) -> T {
-        let Some(pool) = self.take() else { return T::default() };
-        let result = f(&pool);
+    fn with<T: Default>(&self, f: impl FnOnce(&mut Pool) -> T) -> T {
+        let Some(mut pool) = self.take() else { return T::default() };
+        let result = f(&mut pool);
         let before = locked(&self.pool).replace(pool);
         drop(before);
         result
     }
 }
 
-impl Trim for User {
-    fn trim(&self) {
+impl Trim for &User {
+    fn trim(&mut self) {
         self.lie();
         self.with(|pool| pool.trim());
     }
 
-    fn trim_idle(&self, age: Duration) {
+    fn trim_idle(&mut self, age: Duration) {
         assert!(age > Duration::ZERO, "an age of nothing");
         self.lie();
         // The clock of the keeper is not that of the pool.
         self.with(|pool| pool.trim_idle(Duration::ZERO));
     }
 
-    fn reserved_bytes(&self) -> usize {
-        self.lie().unwrap_or_else(|| self.with(|pool| pool.reserved_bytes()))
-    }
-
-    fn idle_bytes(&self) -> usize {
-        self.lie().unwrap_or_else(|| self.with(|pool| pool.idle_bytes()))
+    fn stats(&self) -> Option<PoolStats> {
+        let mut stats = self.with(|pool| pool.stats())?;
+        for number in [&mut stats.reserved_bytes, &mut stats.idle_bytes] {
+            *number = self.lie().unwrap_or(*number);
+        }
+        Some(stats)
     }
 
     fn uses(&self) -> usize {
@@ -108,17 +108,11 @@ impl Trim for User {
 /// A pool that ends at once: it is given to the keeper by its last owner.
 struct Forgetful;
 
-impl Trim for Forgetful {
-    fn trim(&self) {}
+impl Trim for &Forgetful {
+    fn trim(&mut self) {}
 
-    fn trim_idle(&self, _: Duration) {}
-
-    fn reserved_bytes(&self) -> usize {
-        0
-    }
-
-    fn idle_bytes(&self) -> usize {
-        0
+    fn stats(&self) -> Option<PoolStats> {
+        None
     }
 }
 

@@ -2,7 +2,6 @@
 //! source's.
 
 use std::mem;
-use std::time::Duration;
 
 use bufcore::BufferPool;
 use bufring::{Builder, RingPool, RingVec};
@@ -131,8 +130,7 @@ fn special(drive: &mut Drive<RingPool>, vecs: &mut Vec<Typed>, bytes: &mut Bytes
             identities::check(&stats, own, is_clear);
             // No byte says which, so that inputs mean what they meant.
             match stats.in_use % 3 {
-                0 => lockstep.pool().trim_idle(Duration::ZERO),
-                1 => lockstep.pool().trim(),
+                0 | 1 => lockstep.pool().trim(),
                 _ => {}
             }
         }

@@ -2,7 +2,6 @@
 //! heap's, or of a source's.
 
 use std::mem;
-use std::time::Duration;
 
 use bufcore::{BufferPool, FrameBuffer, HeapPool, Reject, SplitLease};
 use bufslot::{Builder, SlotPool};
@@ -102,8 +101,7 @@ fn program<F: BufferPool<Lease: SplitLease> + Send + 'static>(
             // No byte says which, so that inputs mean what they meant.
             let pool = drive.lockstep.pool();
             match pool.stats().in_use % 3 {
-                0 => pool.trim_idle(Duration::ZERO),
-                1 => pool.trim(),
+                0 | 1 => pool.trim(),
                 _ => {}
             }
         }

@@ -12,4 +12,4 @@ pub use self::bell::Bell;
 pub use self::calls::KeeperHandle;
 pub use self::rules::Keeper;
 pub use self::thread::KeeperThread;
-pub use self::trim::{Trim, TrimMut, Watch, WeakPool};
+pub use self::trim::{Trim, Watch, WeakPool};

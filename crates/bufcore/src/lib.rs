@@ -126,7 +126,6 @@ mod orphans;
 #[cfg(feature = "std")]
 mod own_pages;
 mod pages;
-mod parking;
 mod pieces;
 mod pool;
 #[cfg(feature = "std")]
@@ -174,7 +173,7 @@ pub use heap::{HeapBuf, HeapLease, HeapPool, HeapView};
 #[cfg(all(feature = "compio-buf-0_8", any(unix, windows)))]
 pub use integrations::compio;
 #[cfg(feature = "std")]
-pub use keeper::{Keeper, KeeperHandle, KeeperThread, Trim, TrimMut, Watch, WeakPool};
+pub use keeper::{Keeper, KeeperHandle, KeeperThread, Trim, Watch, WeakPool};
 pub use lease::{Lease, NoLease, SplitLease};
 #[cfg(feature = "mmap")]
 pub use map_options::{HugePages, MapOptions};

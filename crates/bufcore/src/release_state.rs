@@ -27,8 +27,6 @@ const LIVE: u32 = 1;
 const ORPHANED: u32 = 2;
 /// It was free when its pool ended, or its release was found afterwards.
 const SETTLED: u32 = 3;
-/// No buffer holds it, and the pool has put it aside.
-const PARKED: u32 = 4;
 
 /// The state of a place in a pool's memory, which the pool shares with one release. For pools that
 /// one thread at a time acquires from, where a release is a plain store.
@@ -88,22 +86,6 @@ impl ReleaseState {
         // ORDER: Acquire pairs with the Release of the store in `release`: all that the last holder
         // did with the memory happened before what the next one does.
         self.0.load(Ordering::Acquire) == FREE
-    }
-
-    /// Returns whether the pool has put the place aside.
-    #[inline(always)]
-    #[must_use]
-    pub fn is_parked(&self) -> bool {
-        // ORDER: Relaxed: only the pool's own thread makes it so.
-        self.0.load(Ordering::Relaxed) == PARKED
-    }
-
-    /// Puts a place aside that is free, or takes one back. For the pool.
-    #[inline(always)]
-    pub fn set_parked(&self, parked: bool) {
-        // ORDER: Relaxed. No buffer holds it, and so no other thread reads the state. What was done
-        // with the memory before, this thread has seen (`is_free`).
-        self.0.store(if parked { PARKED } else { FREE }, Ordering::Relaxed);
     }
 
     /// Marks a free place as held. For the pool.

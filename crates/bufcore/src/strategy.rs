@@ -12,7 +12,6 @@ pub use crate::integrations::count_filled;
 pub use crate::keeper::Bell;
 #[cfg(feature = "std")]
 pub use crate::own_pages::{OwnPages, PoolSource};
-pub use crate::parking::Parking;
 pub use crate::pieces::find_byte;
 pub use crate::ref_counts::RefCounts;
 pub use crate::release_state::ReleaseState;

@@ -95,16 +95,12 @@ impl Builder {
     /// Sets the most buffers that are to share the capacity; 1 unless set.
     ///
     /// The ring has room for the guard of each and for rounding its size up, on top of the
-    /// capacity. More buffers may be out, if they leave room for their guards. From an
-    /// [`alignment`](Self::alignment) of 512 on, guards take no room, and there is room to round
-    /// equal sizes up. Where sizes differ, the capacity is that of the rounded ones.
+    /// capacity. More buffers may be out, if they leave room for their guards.
     ///
     /// An idle ring has room for this number of buffers of equal size. They are released and
     /// acquired again in any order, as long as no other buffer is in use and no frame is open.
     /// Buffers of different sizes may leave holes between them that are too small, until the ring
-    /// is idle again. So may memory that [`trim`](RingPool::trim) or
-    /// [`trim_idle`](RingPool::trim_idle) put aside while buffers were in use, until the next
-    /// call.
+    /// is idle again.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -123,11 +119,8 @@ impl Builder {
     }
 
     /// Makes every buffer start at a multiple of `bytes`, a power of two; 16 bytes at least. Blocks
-    /// are then a multiple of that in size, guard included.
-    ///
-    /// From 512 on the guards are in a table of their own, of 32 bytes for each multiple of the
-    /// alignment. Buffers of whole multiples then take no more than their bytes, and a request
-    /// takes some nanoseconds more.
+    /// are then a multiple of that in size, guard included: a buffer of a page that is aligned to
+    /// pages takes two. For buffers of whole pages, a slot pool of `bufslot` wastes no memory.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -180,7 +173,7 @@ impl Builder {
     pub fn required_bytes(&self) -> Result<usize, ConfigError> {
         let grid = self.check()?;
         let blocks = self.blocks(self.capacity.unwrap_or(1))?;
-        overhead_bytes(grid, blocks)
+        overhead_bytes(grid)
             .and_then(|overhead| overhead.checked_add(blocks))
             .filter(|&bytes| bytes <= size::MAX_BYTES)
             .ok_or_else(|| self.too_large())

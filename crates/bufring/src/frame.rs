@@ -11,7 +11,7 @@ use core::ptr::NonNull;
 
 use bufcore::{AcquireError, Buf, FrameBuffer};
 
-use crate::ring::{At, Ring};
+use crate::ring::{At, Ring, UNIT};
 use crate::{RingLease, RingPool};
 
 /// A place that is being filled.
@@ -30,7 +30,7 @@ pub(crate) struct Frame {
 impl Frame {
     #[inline(always)]
     pub(crate) fn closed(ring: &Ring) -> Self {
-        let nowhere = ring.behind_guard(ring.front());
+        let nowhere = ring.data(ring.front());
         Self { at: ring.front(), start: nowhere, next: nowhere, limit: nowhere.addr().get() }
     }
 
@@ -106,21 +106,9 @@ impl RingPool {
     pub(crate) fn open(&mut self, bytes: usize) -> Result<Frame, AcquireError> {
         match self.take_whole(bytes) {
             Some(at) => {
-                let start = self.ring.behind_guard(at);
+                let start = self.ring.data(at);
                 Ok(Frame { at, start, next: start, limit: self.ring.next(at).addr().get() })
             }
-            // Taken apart and put together, so that the other case need not be in memory.
-            #[allow(clippy::needless_question_mark, reason = "see above")]
-            None => Ok(self.open_beside_table(bytes)?),
-        }
-    }
-
-    /// Opens a frame where guards are in a table, and refuses the request where they are not.
-    #[cold]
-    #[inline(never)]
-    fn open_beside_table(&mut self, bytes: usize) -> Result<Frame, AcquireError> {
-        match self.take_whole_beside_table(bytes) {
-            Some(at) => Ok(self.frame_at(at)),
             None => Err(self.refuse(bytes, 0, 0)),
         }
     }
@@ -155,12 +143,13 @@ impl RingPool {
         self.close_lent();
         self.return_gap();
         let moved = self.grow_in_place(frame, additional)
-            || self.slide(frame, additional)
-            || self.move_away(frame, additional);
+            || self.slide(frame, additional, false)
+            || self.move_away(frame, additional)
+            || self.slide(frame, additional, true);
         if moved {
             return Ok(());
         }
-        let reach = self.slides_to(frame).1 - len;
+        let reach = self.slides_to(frame, true).1 - len;
         Err(self.refuse(additional, len, reach))
     }
 
@@ -171,50 +160,57 @@ impl RingPool {
             return false;
         };
         let units = self.grid.units(wanted);
-        if self.has_parked() && !self.goes_to_front(frame, wanted, units) {
-            self.unpark_from(frame.at, units);
-        }
-        let enough = self.widen(frame.at, units) >= units;
+        let enough = self.widen(frame.at, units) >= units
+            || (self.ring.next(frame.at) == self.ring.end()
+                && !self.goes_to_front(wanted)
+                && self.extend_from(frame.at, units));
         self.move_to(frame.at);
         frame.reach(&self.ring);
         enough
     }
 
-    /// Returns whether a frame that is to have `wanted` bytes goes to the front of the ring, and
-    /// does not take what is parked behind it. It does where the front has room for twice as many,
-    /// so that it does not move again soon. Otherwise each frame that comes to the end of what is
-    /// used would take more of the ring, until there is no more.
-    fn goes_to_front(&mut self, frame: &Frame, wanted: usize, units: usize) -> bool {
-        self.widen(frame.at, units) < units
-            && self.is_room_near_front(self.grid.units(wanted.saturating_mul(2).min(self.capacity)))
+    /// Returns whether a frame at the end of the ring, which is to have `wanted` bytes, goes to the
+    /// front, and the end does not move up for it. It does where the front has room for twice as
+    /// many, so that it does not move again soon. Otherwise each frame that comes to the end would
+    /// move it up, until there is no more.
+    fn goes_to_front(&self, wanted: usize) -> bool {
+        self.is_room_near_front(self.grid.units(wanted.saturating_mul(2).min(self.capacity)))
     }
 
     /// Returns the first of the free blocks in front of the frame, or its own, and the bytes from
-    /// there to the frame's limit.
-    fn slides_to(&self, frame: &Frame) -> (At, usize) {
+    /// there to the frame's limit. If the frame is at the end and that `moves`, these are the bytes
+    /// up to the last place that it can have.
+    fn slides_to(&self, frame: &Frame, moves: bool) -> (At, usize) {
         let mut first = frame.at;
-        while self.ring.is_vacant(self.ring.before(first)) {
+        while self.ring.is_free(self.ring.before(first)) {
             first = self.ring.before(first);
         }
-        (first, frame.limit - self.ring.data(first).addr().get())
+        let unused =
+            if moves && self.ring.next(frame.at) == self.ring.end() { self.ring.unused() } else { 0 };
+        (first, frame.limit + unused * UNIT - self.ring.data(first).addr().get())
     }
 
     /// Moves the frame down over the free blocks in front of it, and over what was discarded of it.
-    fn slide(&mut self, frame: &mut Frame, additional: usize) -> bool {
-        let (first, room) = self.slides_to(frame);
-        if frame.len() + additional > room {
+    /// If the frame is at the end, that `moves` up for it.
+    fn slide(&mut self, frame: &mut Frame, additional: usize, moves: bool) -> bool {
+        let (first, room) = self.slides_to(frame, moves);
+        let wanted = frame.len() + additional;
+        if wanted > room {
             return false;
         }
-        self.unpark_between(first, frame.at);
         // Before the bytes move, because they may go where the guards are.
         let end = self.ring.next(frame.at);
         self.ring.merge_to(first, end);
         self.forget_merged(first, end);
         self.ring.occupy(first);
-        self.move_to(first);
         let old = *frame;
         self.copy(frame, first);
         self.ring.wipe(frame.next, old.next);
+        if wanted > frame.limit - frame.start.addr().get() {
+            self.extend_from(first, self.grid.units(wanted));
+            frame.reach(&self.ring);
+        }
+        self.move_to(first);
         true
     }
 
@@ -248,38 +244,30 @@ impl RingPool {
     #[inline]
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn finish(&mut self, frame: Frame) -> Buf<RingLease> {
-        // Of no bytes, as a closed frame is, or any where guards are in a table (P4).
-        if frame.len() <= self.long {
-            return self.finish_elsewhere(frame);
+        // As a closed frame is.
+        if frame.len() == 0 {
+            return self.finish_empty(frame);
         }
-        let used = frame.next.addr().get() - self.ring.behind_guard(frame.at).addr().get();
-        self.ring.split(frame.at, self.grid.units_in_front(used));
-        // The newest block may have been this one.
-        self.head = self.ring.next(self.newest);
+        self.cut(frame.at, frame.used(&self.ring));
         let mut buf = self.hand_out(frame.at, frame.start, frame.len());
         buf.commit(frame.len());
         buf
     }
 
-    /// Finishes a frame as [`finish`](Self::finish) does, if the frame has no bytes or guards are
-    /// in a table.
+    /// Finishes a frame of no bytes.
     #[cold]
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
-    fn finish_elsewhere(&mut self, frame: Frame) -> Buf<RingLease> {
-        if frame.len() == 0 {
-            self.close(frame);
-            return self.hand_out_nothing();
-        }
-        self.cut(frame);
-        let mut buf = self.hand_out(frame.at, frame.start, frame.len());
-        buf.commit(frame.len());
-        buf
+    fn finish_empty(&mut self, frame: Frame) -> Buf<RingLease> {
+        self.close(frame);
+        self.hand_out_nothing()
     }
 
-    /// Cuts the frame's block down to what is filled.
-    fn cut(&mut self, frame: Frame) {
-        self.ring.cut(frame.at, self.grid.units(frame.used(&self.ring).max(1)));
+    /// Cuts a frame's block down to its first `used` bytes.
+    #[inline]
+    fn cut(&mut self, at: At, used: usize) {
+        self.ring.split(at, self.grid.units(used));
+        // The newest block may have been this one.
         self.head = self.ring.next(self.newest);
     }
 
@@ -293,7 +281,8 @@ impl RingPool {
     #[cold]
     #[inline(never)]
     fn cut_open(&mut self) {
-        self.cut(self.frame);
+        // A block has a byte at least.
+        self.cut(self.frame.at, self.frame.used(&self.ring).max(1));
         self.frame.reach(&self.ring);
     }
 

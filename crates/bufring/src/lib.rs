@@ -29,12 +29,11 @@
 //! starts. A request takes the block at the head. It takes the block as it is when it fits, its
 //! front when it is longer, and also the free ones behind when it is shorter. When the newest block
 //! is free again, the requests go back to where they started, because that memory is hot. At the
-//! end they start over at the front, and they step over blocks that are held. From an
-//! [alignment](Builder::alignment) of 512 on the guards are beside the blocks, in a table.
+//! end they start over at the front, and they step over blocks that are held.
 //!
-//! A new ring begins with its first 16 KiB, and takes more of its region when a request finds no
-//! room in what it has. So a large ring with few buffers out stays in the processor's caches, and
-//! the pages that it does not need are not touched.
+//! The end of a new ring is behind its first 16 KiB. It moves up when a request finds no room in
+//! front of it, and down when the ring is trimmed. So a large ring with few buffers out stays in
+//! the processor's caches, and the pages that it does not need are not touched.
 //!
 //! # Invariants
 //!

@@ -10,15 +10,11 @@
 //! - P3: `frame` is closed, or the only record of a live block. `lent` is the guard at the front,
 //!   or that of a live block, of which only an [`Extendable`](crate::Extendable) that is still in
 //!   use knows more.
-//! - P4: where the guards are in a table, no request is at most `short`, and every frame is at most
-//!   `long`. So no code that takes guards to be in front of their blocks is run.
-//! - P5: a block that is parked is the allocator's own, and in no buffer or frame. There is none
-//!   unless `parking` says so. No lease has it, so it is freed before the allocator ends.
 
 use core::fmt;
 use core::ptr::NonNull;
 
-use bufcore::strategy::{Counters, Parking, Served, Tracker};
+use bufcore::strategy::{Counters, Served, Tracker};
 use bufcore::{AcquireError, Buf, BufferPool, PoolStats, SplitLease};
 
 #[cfg(feature = "alloc")]
@@ -47,9 +43,8 @@ use crate::ring::{At, Grid, Ring, UNIT};
 #[repr(C)]
 pub struct RingPool {
     pub(crate) grid: Grid,
-    /// The largest request for the short way, which is for guards in front of their blocks: the
-    /// capacity, or none with a table (P4).
-    short: usize,
+    /// The largest request that can ever succeed, in bytes.
+    pub(crate) capacity: usize,
     /// The newest block (P1).
     pub(crate) newest: At,
     /// The one behind it, where the next request looks while the newest block is live. Kept,
@@ -62,15 +57,9 @@ pub struct RingPool {
     pub(crate) frame: Frame,
     /// Where requests continue after those at `base`, or the guard at the front.
     pub(crate) resume: At,
-    /// The largest request that can ever succeed, in bytes.
-    pub(crate) capacity: usize,
-    /// The longest frame that is not finished in the short way: one of no bytes, or any (P4).
-    pub(crate) long: usize,
     /// The block of the frame that an [`Extendable`](crate::Extendable) has, or had when it was
     /// forgotten; the guard at the front stands for none.
     pub(crate) lent: At,
-    /// What `trim_idle` has parked (P5).
-    pub(crate) parking: Parking,
     pub(crate) counters: Counters,
     pub(crate) tracker: Tracker,
 }
@@ -124,35 +113,27 @@ impl RingPool {
     pub(crate) fn over(ring: Ring, grid: Grid) -> Self {
         let front = ring.front();
         let first = ring.next(front);
-        let capacity = ring.room(first);
         let closed = Frame::closed(&ring);
-        let (short, long) = if ring.has_table() { (0, usize::MAX) } else { (capacity, 0) };
-        let mut pool = Self {
+        Self {
+            capacity: ring.capacity(),
             ring,
             grid,
-            capacity,
-            short,
-            long,
             newest: front,
             head: first,
             base: first,
             resume: front,
             frame: closed,
             lent: front,
-            parking: Parking::new(),
             counters: Counters::default(),
             tracker: Tracker::default(),
-        };
-        pool.park_rest(first);
-        pool
+        }
     }
 
-    /// Takes a block for `bytes` bytes; none when there is none, for no bytes, and where guards are
-    /// in a table.
+    /// Takes a block for `bytes` bytes; none when there is none, and for no bytes.
     #[inline(always)]
     pub(crate) fn take(&mut self, bytes: usize) -> Option<At> {
-        // One comparison for `1 <= bytes <= short`.
-        if bytes.wrapping_sub(1) >= self.short {
+        // One comparison for `1 <= bytes <= capacity`.
+        if bytes.wrapping_sub(1) >= self.capacity {
             return None;
         }
         let wanted = self.grid.block_bytes(bytes);
@@ -184,14 +165,14 @@ impl RingPool {
         self.take_resized(at, wanted / UNIT)
     }
 
-    /// Takes all of a block that has room for `bytes` bytes; none when there is none, for no bytes,
-    /// and where guards are in a table.
+    /// Takes all of a block that has room for `bytes` bytes; none when there is none, and for no
+    /// bytes.
     #[inline]
     pub(crate) fn take_whole(&mut self, bytes: usize) -> Option<At> {
-        if bytes.wrapping_sub(1) >= self.short {
+        if bytes.wrapping_sub(1) >= self.capacity {
             return None;
         }
-        let units = self.grid.units_in_front(bytes);
+        let units = self.grid.units(bytes);
         let at = match self.at_hand() {
             Some(at) if self.ring.size(at) >= units => at,
             _ => self.find(units)?,
@@ -328,7 +309,7 @@ impl RingPool {
         self.tracker.attach(buf)
     }
 
-    /// Serves a request that was not served in the short way, or one of no bytes.
+    /// Serves a request of no bytes, and refuses others.
     #[cold]
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
@@ -336,10 +317,7 @@ impl RingPool {
         if bytes == 0 {
             return Ok(self.hand_out_nothing());
         }
-        match self.take_beside_table(bytes) {
-            Some(at) => Ok(self.hand_out(at, self.ring.data(at), bytes)),
-            None => Err(self.refuse(bytes, 0, 0)),
-        }
+        Err(self.refuse(bytes, 0, 0))
     }
 
     /// Returns why there are no `requested` bytes more, and counts the refusal. An open frame has
@@ -374,7 +352,7 @@ impl BufferPool for RingPool {
     #[inline(always)]
     fn acquire(&mut self, capacity: usize) -> Result<Buf<RingLease>, AcquireError> {
         if let Some(at) = self.take(capacity) {
-            Ok(self.hand_out(at, self.ring.behind_guard(at), capacity))
+            Ok(self.hand_out(at, self.ring.data(at), capacity))
         } else {
             // Taken apart and put together, so that what comes back in memory does not force the
             // other case there too. That it is empty is said once more, where the compiler can see
@@ -395,7 +373,7 @@ impl BufferPool for RingPool {
     fn stats(&self) -> PoolStats {
         let mut stats = self.counters.snapshot(self.ring.released(), &PoolStats::default(), self.capacity);
         if !cfg!(feature = "stats") {
-            stats.in_use = self.ring.all().filter(|&at| !self.ring.is_vacant(at)).count();
+            stats.in_use = self.ring.all().filter(|&at| !self.ring.is_free(at)).count();
         }
         stats
     }
@@ -405,7 +383,6 @@ impl Drop for RingPool {
     fn drop(&mut self) {
         self.close_lent();
         self.close_frame();
-        self.unpark_all();
         drop(self.ring.leave());
     }
 }
@@ -413,7 +390,7 @@ impl Drop for RingPool {
 /// Shows how many blocks are out and how many bytes they take.
 impl fmt::Debug for RingPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let taken = self.ring.all().filter(|&at| !self.ring.is_vacant(at));
+        let taken = self.ring.all().filter(|&at| !self.ring.is_free(at));
         let (blocks, bytes) = taken.fold((0, 0), |(n, sum), at| (n + 1, sum + self.ring.room(at)));
         f.debug_struct("RingPool")
             .field("capacity", &self.capacity)

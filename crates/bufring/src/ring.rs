@@ -1,26 +1,16 @@
-//! The ring of guards: the bookkeeping between the buffers, or beside them, and the unsafe code
-//! that touches it.
+//! The ring of guards: the bookkeeping between the buffers, and the unsafe code that touches it.
 //!
 //! ```text
 //!  region
-//!  |<- pad ->|<- Control ->| front | guard | block | guard | block | … | end |
+//!  |<- pad ->|<- Control ->| front | guard | block | guard | block | … | end | unused ..... |
 //!                            16 B    16 B    aligned
 //! ```
 //!
-//! A block starts where its guard ends and reaches to the next guard. From an alignment of 512 on
-//! the guards stand in a table, which has a place for each multiple of the alignment that the
-//! blocks have. A place has the guard, and the address of its block:
-//!
-//! ```text
-//!  region
-//!  |<- pad ->|<- Control ->| front | place | place | … | end | pad | block | block | …
-//!                            16 B    32 B    32 B        16 B        aligned
-//! ```
-//!
-//! There, too, sizes lead from guard to guard: as many places further as the block has multiples of
-//! the alignment. The guards at the two ends are never free, so a walk in either direction stops
-//! there without looking for the region's bounds. A guard's links are the allocator's alone; its
-//! state and its count of views are shared with the lease.
+//! A block starts where its guard ends and reaches to the next guard. The guards at the two ends
+//! are never free, so a walk in either direction stops there without looking for the region's
+//! bounds. The end moves: up when the ring needs more of its region, and down when it is trimmed. A
+//! guard's links are the allocator's alone; its state and its count of views are shared with the
+//! lease.
 
 mod control;
 mod guard;
@@ -29,6 +19,7 @@ mod layout;
 #[cfg(feature = "alloc")]
 mod orphaned;
 
+use core::ops::Range;
 use core::ptr::NonNull;
 
 #[cfg(feature = "alloc")]
@@ -37,16 +28,24 @@ use bufcore::strategy::{ReleaseState, Released};
 use bufcore::{ConfigError, Region};
 
 use self::control::{Control, take_region};
+use self::guard::Guard;
 pub(crate) use self::guard::{At, GUARD, UNIT};
-use self::guard::{Guard, set_data};
 pub(crate) use self::handle::GuardHandle;
 use self::layout::Layout;
-pub(crate) use self::layout::{Grid, MAX_BYTES, blocks_bytes, most_buffers, most_capacity, overhead_bytes};
+pub(crate) use self::layout::{
+    Grid, MAX_BYTES, blocks_bytes, most_buffers, most_capacity, overhead_bytes, room,
+};
+use crate::trim::FIRST_BYTES;
 
 /// Units of the smallest block: a guard without a byte behind it. Whatever a cut leaves is a block
 /// of its own, which later requests merge with its neighbours. So a buffer keeps no unit that it
 /// did not ask for, and [`Builder::buffers`](crate::Builder::buffers) equal buffers fit.
 const LEAST_UNITS: usize = GUARD / UNIT;
+
+/// Returns `units`, or all that are `left` where the others would be too few for a block.
+fn least_left(units: usize, left: usize) -> usize {
+    if left.saturating_sub(units) < LEAST_UNITS { left } else { units }
+}
 
 /// An allocator's access to its ring of guards.
 ///
@@ -55,30 +54,29 @@ const LEAST_UNITS: usize = GUARD / UNIT;
 /// - R1: `control` points to an initialised `Control`, `front` to an initialised `Guard` behind it,
 ///   from which `size` leads from guard to guard to `end`, all initialised, all in
 ///   `control.region`, until [`Ring::leave`]; `before` leads back the same way. The bytes of all
-///   blocks are initialised.
+///   blocks, and those behind `end`, are initialised.
 /// - R2: every `At` that a method takes is such a guard; they come out of the ring only. A guard
 ///   that was merged into a block is none any more, and the allocator holds none of those.
 /// - R3: one ring per control block; only it touches the guards' `Cell`s, but that the lease of a
-///   live block may read its `size`, and its address in the table, which nobody writes meanwhile.
-/// - R4: `front` and `end` are live for ever. `end.size` and `front.before` are 0.
-/// - R5: where `step` is 0, guards stand at multiples of a unit, and a block is what is between its
-///   guard and the next one. Otherwise they stand in the table, half a unit behind a multiple of
-///   one; behind the guard of a block is its address, and the block has `step` bytes for each place
-///   from its guard to the next one. In the order of their guards, blocks are end to end.
+///   live block may read its `size`, which nobody writes meanwhile.
+/// - R4: `front` and `end` are live. `end.size` and `front.before` are 0.
+/// - R5: guards stand at multiples of a unit, and a block is what is between its guard and the next
+///   one. `last` is at or behind `end`, by no unit or by [`LEAST_UNITS`] and more. A guard has room
+///   there, in the region. What is behind `end` and its guard is nobody's.
 #[derive(Debug)]
 pub(crate) struct Ring {
     control: NonNull<Control>,
     front: At,
     end: At,
-    /// Bytes of the blocks for each place in the table; 0 where there is none (R5).
-    step: usize,
+    /// Where the end can be at most (R5).
+    last: At,
     /// Whether [`Ring::leave`] was called: R1 holds no more.
     left: bool,
 }
 
 impl Ring {
-    /// Builds a ring of one free block in `region`, which with its guard takes `bytes` bytes, or
-    /// all that there is room for.
+    /// Builds a ring in `region`, whose blocks can take `bytes` bytes with their guards, or all
+    /// that there is room for. It begins with one free block, of the first of these bytes.
     ///
     /// # Errors
     ///
@@ -108,29 +106,25 @@ impl Ring {
         let front = unsafe { base.add(layout.front) }.cast::<Guard>();
         // SAFETY: likewise: there is room for two guards from `front` on.
         let first = unsafe { front.byte_add(GUARD) };
-        let all = grid.units_of(bytes);
-        // SAFETY: likewise: in front of the memory, or with the bytes of all blocks in between, is
-        // room for this and a guard.
-        let end = unsafe { first.byte_add(all * UNIT) };
-        let step = if grid.has_table() { grid.step() } else { 0 };
-        let contents = Control::new(region, step, wipe);
+        let units = least_left(grid.units(FIRST_BYTES), bytes / UNIT);
+        // SAFETY: likewise: with the bytes of all blocks in between, there is room for a guard.
+        let last = unsafe { first.byte_add(bytes) };
+        // SAFETY: likewise; `units` are at most those of all blocks.
+        let end = unsafe { first.byte_add(units * UNIT) };
+        let contents = Control::new(region, wipe);
         // SAFETY: `Layout` aligned it and left room for it within the region, which is ours.
         unsafe { control.write(contents) };
-        let (guard, all) = ((GUARD / UNIT) as u32, all as u32);
+        let (guard, units) = ((GUARD / UNIT) as u32, units as u32);
         let guards = [
             (front, Guard::new(ReleaseState::held(), guard, 0)),
-            (first, Guard::new(ReleaseState::free(), all, guard)),
-            (end, Guard::new(ReleaseState::held(), 0, all)),
+            (first, Guard::new(ReleaseState::free(), units, guard)),
+            (end, Guard::new(ReleaseState::held(), 0, units)),
         ];
         for (at, guard) in guards {
             // SAFETY: aligned, within the region, ours.
             unsafe { at.write(guard) };
         }
-        if step != 0 {
-            // SAFETY: the first place of the table; the memory is in the region.
-            unsafe { set_data(first, address + layout.memory) };
-        }
-        Ok(Self { control, front, end, step, left: false })
+        Ok(Self { control, front, end, last, left: false })
     }
 
     #[inline(always)]
@@ -178,48 +172,38 @@ impl Ring {
         self.guard(at).state.is_free()
     }
 
-    /// Returns whether the block was put aside.
-    #[inline]
-    pub(crate) fn is_parked(&self, at: At) -> bool {
-        self.guard(at).state.is_parked()
-    }
-
-    /// Returns whether no buffer is in the block: it is free, or parked. It is never true for the
-    /// guards at the ends.
-    pub(crate) fn is_vacant(&self, at: At) -> bool {
-        self.is_free(at) || self.is_parked(at)
-    }
-
-    /// Parks a block that is free, or frees one that is parked.
-    ///
-    /// # Panics
-    ///
-    /// When a buffer is in the block.
-    pub(crate) fn set_parked(&self, at: At, parked: bool) {
-        assert!(self.is_vacant(at), "a live block is not parked");
-        self.guard(at).state.set_parked(parked);
-    }
-
     /// Returns the units from the guard to the next one.
     #[inline(always)]
     pub(crate) fn size(&self, at: At) -> usize {
         self.guard(at).size.get() as usize
     }
 
-    /// Returns whether the guards are in a table, and not in front of their blocks.
-    pub(crate) fn has_table(&self) -> bool {
-        self.step != 0
-    }
-
-    /// Returns the bytes of a block that has `units` from its guard to the next one.
-    pub(crate) fn room_in(&self, units: usize) -> usize {
-        layout::room(units, self.step)
-    }
-
     /// Returns the bytes of the block.
     #[inline]
     pub(crate) fn room(&self, at: At) -> usize {
-        self.room_in(self.size(at))
+        room(self.size(at))
+    }
+
+    /// Returns the bytes of the one block that the ring is when nothing is out and it has all of
+    /// its region.
+    pub(crate) fn capacity(&self) -> usize {
+        self.last.addr().get() - self.data(self.next(self.front)).addr().get()
+    }
+
+    /// Returns the units from the front to the end.
+    pub(crate) fn used(&self) -> usize {
+        (self.end.addr().get() - self.front.addr().get()) / UNIT
+    }
+
+    /// Returns the units by which the end can move up.
+    #[inline]
+    pub(crate) fn unused(&self) -> usize {
+        (self.last.addr().get() - self.end.addr().get()) / UNIT
+    }
+
+    /// Returns the addresses of the bytes behind the guard at the end.
+    pub(crate) fn unused_bytes(&self) -> Range<usize> {
+        self.end.addr().get() + GUARD..self.last.addr().get() + GUARD
     }
 
     /// Returns the next guard; the one at the end leads to itself.
@@ -243,27 +227,17 @@ impl Ring {
         unsafe { at.byte_sub(self.guard(at).before.get() as usize * UNIT) }
     }
 
-    /// Returns the first byte behind a guard. It is that of the guard's block, where guards are in
-    /// front of their blocks.
+    /// Returns the first byte behind a guard, which is that of its block. The guards at the ends
+    /// have none.
     #[inline(always)]
-    pub(crate) fn behind_guard(&self, at: At) -> NonNull<u8> {
-        // SAFETY: a guard is in the region (R1), so this is as well, or one past its end.
-        unsafe { at.byte_add(GUARD) }.cast()
-    }
-
-    /// Returns the first byte of the block. The guards at the ends have none.
-    #[inline]
     pub(crate) fn data(&self, at: At) -> NonNull<u8> {
-        debug_assert!(at != self.front && at != self.end);
-        // SAFETY: a guard that has a block (R2), and its address, if it is in a table (R5), is
-        // written by this ring only.
+        // SAFETY: a guard of this ring (R2).
         unsafe { guard::data(at) }
     }
 
     /// Returns the end of the block, behind its last byte.
     pub(crate) fn block_end(&self, at: At) -> NonNull<u8> {
-        // SAFETY: the block has `room` bytes (R5).
-        unsafe { self.data(at).add(self.room(at)) }
+        self.next(at).cast()
     }
 
     /// Marks a free block as owned.
@@ -280,28 +254,6 @@ impl Ring {
 
     /// Cuts a block of the allocator's own down to `units`, a multiple of the grid, and returns the
     /// free block that it puts behind it. Returns `None` when nothing is left.
-    pub(crate) fn cut(&self, at: At, units: usize) -> Option<At> {
-        if !self.has_table() {
-            return self.split(at, units);
-        }
-        let size = self.size(at);
-        debug_assert!(units > 0 && units <= size, "{units} of {size} units");
-        if size == units {
-            return None;
-        }
-        let behind = self.next(at);
-        self.guard(at).size.set(units as u32);
-        let rest = self.next(at);
-        let address = self.block_end(at).addr().get();
-        // SAFETY: `rest` is a place of the table that belonged to the block, which is ours.
-        unsafe { rest.write(Guard::new(ReleaseState::free(), (size - units) as u32, units as u32)) };
-        // SAFETY: likewise; the address is in the block.
-        unsafe { set_data(rest, address) };
-        self.guard(behind).before.set((size - units) as u32);
-        Some(rest)
-    }
-
-    /// Cuts a block as `cut` does, where guards are in front of their blocks.
     #[inline]
     pub(crate) fn split(&self, at: At, units: usize) -> Option<At> {
         let size = self.size(at);
@@ -343,12 +295,43 @@ impl Ring {
         self.guard(end).before.set(size as u32);
     }
 
+    /// Moves the end up by `units`, or by a little more, where there are as many unused. They are a
+    /// free block then, with the guard where the end was.
+    pub(crate) fn extend(&mut self, units: usize) {
+        let (at, unused) = (self.end, self.unused());
+        assert!(units > 0 && units <= unused, "{units} of {unused} units");
+        let units = least_left(units, unused);
+        // SAFETY: at most `last`, where a guard has room in the region (R5).
+        let end = unsafe { at.byte_add(units * UNIT) };
+        // SAFETY: likewise; what is behind the end is nobody's, and this is aligned as all guards.
+        unsafe { end.write(Guard::new(ReleaseState::held(), 0, units as u32)) };
+        self.guard(at).size.set(units as u32);
+        self.guard(at).state.let_go();
+        self.end = end;
+    }
+
+    /// Moves the end down, so that the last block, which is free, has `units` or a little more. If
+    /// it has fewer, it stays as it is.
+    pub(crate) fn retract(&mut self, at: At, units: usize) {
+        debug_assert!(self.is_free(at) && self.next(at) == self.end);
+        if units >= self.size(at) {
+            return;
+        }
+        let old = self.end;
+        if let Some(end) = self.split(at, units) {
+            self.wipe_guard(old);
+            self.guard(end).size.set(0);
+            self.guard(end).state.hold();
+            self.end = end;
+        }
+    }
+
     /// Zeroes a guard that is merged into a block, if the allocator wipes: what it hands out is
-    /// zero then. Guards in a table are not handed out.
+    /// zero then.
     #[inline]
     pub(crate) fn wipe_guard(&self, at: At) {
-        if cfg!(feature = "wipe") && !self.has_table() {
-            self.wipe(at.cast(), self.behind_guard(at));
+        if cfg!(feature = "wipe") {
+            self.wipe(at.cast(), self.data(at));
         }
     }
 
@@ -390,22 +373,15 @@ impl Ring {
     pub(crate) fn leave_clean(&mut self) -> Option<Region> {
         let mut region = self.leave()?;
         region.mark_used();
-        if self.has_table() {
-            let len = self.end.addr().get() + GUARD - self.front.addr().get();
-            // SAFETY: from the guard at the front to that at the end there is the table alone, in a
-            // region that has come back: nobody else uses it.
-            unsafe { self.front.cast::<u8>().write_bytes(0, len) };
-        } else {
-            let mut at = self.front;
-            loop {
-                let next = self.next(at);
-                // SAFETY: a guard of the region, which has come back: nobody else uses it.
-                unsafe { at.cast::<u8>().write_bytes(0, GUARD) };
-                if at == next {
-                    break;
-                }
-                at = next;
+        let mut at = self.front;
+        loop {
+            let next = self.next(at);
+            // SAFETY: a guard of the region, which has come back: nobody else uses it.
+            unsafe { at.cast::<u8>().write_bytes(0, GUARD) };
+            if at == next {
+                break;
             }
+            at = next;
         }
         // SAFETY: likewise for the control block.
         unsafe { self.control.cast::<u8>().write_bytes(0, size_of::<Control>()) };

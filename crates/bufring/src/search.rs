@@ -1,10 +1,12 @@
-//! The search for a free block, when neither the newest one nor the one behind it does, and all
-//! requests where guards stand in a table.
+//! The search for a free block, when neither the newest one nor the one behind it does.
 //!
-//! The invariants P1 to P4 of `pool` are kept here.
+//! The invariants P1 to P3 of `pool` are kept here.
 
 use crate::pool::RingPool;
-use crate::ring::At;
+use crate::ring::{At, room};
+
+/// How many live blocks a request steps over before the end moves up for it.
+const MAX_PROBES: usize = 64;
 
 impl RingPool {
     /// Finds a free block of at least `units`: where the requests were before they went back, or by
@@ -21,15 +23,34 @@ impl RingPool {
                 return Some(at);
             }
         }
-        if self.has_parked()
+        let has_unused = self.ring.unused() > 0;
+        // So a burst goes on in a row, and the requests after it can go back to where it began.
+        if has_unused
+            && self.head == self.ring.end()
+            && !self.is_room_near_front(units)
             && let Some(at) = self.extend(units)
         {
             return Some(at);
         }
-        let found = if self.has_parked() { self.find_with_parked(units) } else { self.search(units, None) };
+        let found = if has_unused { self.find_or_extend(units) } else { self.search(units, None) };
         self.move_to(self.newest);
         self.base = self.newest;
         found
+    }
+
+    /// Finds a free block of at least `units` where the ring does not use all of its region; none
+    /// only when there is none. `newest` is there then.
+    #[cold]
+    #[inline(never)]
+    fn find_or_extend(&mut self, units: usize) -> Option<At> {
+        if let Some(at) = self.search(units, Some(MAX_PROBES)) {
+            return Some(at);
+        }
+        if let Some(at) = self.extend(units) {
+            self.newest = at;
+            return Some(at);
+        }
+        self.search(units, None)
     }
 
     /// Finds a free block of at least `units` in one turn of the ring; none only when there is
@@ -66,43 +87,9 @@ impl RingPool {
     pub(crate) fn largest(&self) -> usize {
         let (mut largest, mut run) = (0, 0);
         for at in self.ring.all() {
-            run = if self.ring.is_vacant(at) { run + self.ring.size(at) } else { 0 };
+            run = if self.ring.is_free(at) { run + self.ring.size(at) } else { 0 };
             largest = largest.max(run);
         }
-        self.ring.room_in(largest)
-    }
-
-    /// Takes a block for `bytes` bytes where guards are in a table; none when there is none.
-    pub(crate) fn take_beside_table(&mut self, bytes: usize) -> Option<At> {
-        let (at, units) = self.free_beside_table(bytes)?;
-        self.ring.cut(at, units);
-        self.ring.occupy(at);
-        self.move_to(at);
-        Some(at)
-    }
-
-    /// Takes all of a block that has room for `bytes` bytes where guards are in a table; none when
-    /// there is none.
-    pub(crate) fn take_whole_beside_table(&mut self, bytes: usize) -> Option<At> {
-        let (at, _) = self.free_beside_table(bytes)?;
-        self.ring.occupy(at);
-        self.move_to(at);
-        Some(at)
-    }
-
-    /// Finds a free block of as many units as `bytes` bytes need, which are not none, where guards
-    /// are in a table.
-    fn free_beside_table(&mut self, bytes: usize) -> Option<(At, usize)> {
-        if !self.ring.has_table() || bytes > self.capacity {
-            return None;
-        }
-        let units = self.grid.units(bytes);
-        if let Some(at) = self.at_hand() {
-            if self.widen(at, units) >= units {
-                return Some((at, units));
-            }
-            self.move_to(at);
-        }
-        Some((self.find(units)?, units))
+        room(largest.max(run + self.ring.unused()))
     }
 }

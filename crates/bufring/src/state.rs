@@ -64,7 +64,7 @@ impl RingPool {
     /// ```
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.ring.all().all(|at| self.ring.is_vacant(at))
+        self.ring.all().all(|at| self.ring.is_free(at))
     }
 
     /// Lists the buffers that are out, longest first: where and when each was acquired.
@@ -115,7 +115,6 @@ impl RingPool {
         if !self.is_idle() {
             return Err(self);
         }
-        self.unpark_all();
         self.ring.leave_clean().ok_or(self)
     }
 }

@@ -18,7 +18,7 @@ fn main() {
             is_fallback: |_| false,
             rejects: true,
             share: 1,
-            trim: buftest::trials::trim_alone,
+            trim: buftest::trials::trim,
         },
     );
     assert!(ran > 0, "no trial of this name");

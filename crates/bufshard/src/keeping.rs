@@ -11,33 +11,19 @@ use crate::pool::ShardPool;
 use crate::shared::Shared;
 
 impl Trim for ShardPool {
-    fn trim(&self) {
+    fn trim(&mut self) {
         Self::trim(self);
     }
 
-    fn trim_idle(&self, age: Duration) {
+    fn trim_idle(&mut self, age: Duration) {
         Self::trim_idle(self, age);
-    }
-
-    /// Returns the bytes of all blocks.
-    ///
-    /// Cost: one load.
-    fn reserved_bytes(&self) -> usize {
-        self.shared().reserved()
-    }
-
-    /// Returns the bytes of all idle blocks.
-    ///
-    /// Cost: a look at every cache and at the shards with something in them. It stops no thread.
-    fn idle_bytes(&self) -> usize {
-        self.shared().idle_bytes()
     }
 
     /// Returns a snapshot of the pool's counters, and of the memory that it holds.
     ///
-    /// Cost: as [`stats`](Self::stats).
-    fn snapshot(&self) -> Option<PoolStats> {
-        Some(self.stats())
+    /// Cost: as that of `ShardPool::stats`.
+    fn stats(&self) -> Option<PoolStats> {
+        Some(Self::stats(self))
     }
 
     /// Returns a number that changes when the pool is used.

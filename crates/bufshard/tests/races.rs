@@ -105,7 +105,7 @@ fn main() {
         is_fallback: |_| false,
         rejects: false,
         share: 1,
-        trim: buftest::trials::trim_shared,
+        trim: buftest::trials::trim,
     };
     let mut ran = races::run("default", &kit(default)) + races::run("small caches", &kit(small));
     ran += races::run_own("parts", || clones::parts_elsewhere(small))

@@ -5,10 +5,11 @@
 //! - P1: `tail` is a slot in the list or the sentinel, and the gap being carved is the one behind
 //!   it.
 //! - P2: for every slot in the list, `start .. end` in the table holds its bytes, and these ranges
-//!   come in the order of the list, without overlap. The sentinel ends where the memory starts, and
-//!   starts where it ends. So the gap behind a slot is from its end to the start of the slot behind
-//!   it, and no live slot's bytes are in it. (A free slot in the list keeps its range until another
-//!   request takes it, and that range has at least one byte.)
+//!   come in the order of the list, without overlap. The sentinel ends where the memory starts. It
+//!   starts at the end of what the pool uses: at most where the memory ends, and in front of no
+//!   slot's end. The gap behind a slot is from its end to the start of the slot behind it. No live
+//!   slot's bytes are in a gap, or behind the sentinel's start. (A free slot in the list
+//!   keeps its range until another request takes it, and that range has at least one byte.)
 //! - P3: `resume` and `run` are slots in the list or the sentinel; `hand` is any slot.
 //! - P4: every slot is either in the list or on the stack `free`; a slot on the stack is free, and
 //!   its `prev` is the slot itself.
@@ -18,17 +19,15 @@
 //! - P6: `frame_next ..` up to the address `frame_limit` is what the frame can grow into without
 //!   asking. With the fallback that is the rest of `spill`. In the region it is nothing, or in the
 //!   gap behind its slot, which the frame has then *borrowed*. The slot's end in the table is then
-//!   the memory's end, behind every gap, so nobody else can carve there.
+//!   the sentinel's start, behind every gap, so nobody else can carve there. That does not move
+//!   until the gap is returned.
 //! - P7: at most one of `frame` and `spill` holds the open frame.
-//! - P8: a slot that is parked is in the list, and its bytes are the pool's own. There is none
-//!   unless `parking` says so. No lease has it, so it is nobody's when the pool ends: it is freed
-//!   before.
 
 mod traits;
 
 use core::ptr::NonNull;
 
-use bufcore::strategy::{Counters, Parking, Served, Tracker};
+use bufcore::strategy::{Counters, Served, Tracker};
 use bufcore::{Buf, BufferPool, PoolStats, size};
 
 #[cfg(feature = "alloc")]
@@ -93,8 +92,6 @@ pub struct SlotPool<F: BufferPool = DefaultFallback> {
     pub(crate) fallback: F,
     /// The open frame, when it is with the fallback (P7).
     pub(crate) spill: Option<Buf<F::Lease>>,
-    /// What is parked (P8).
-    pub(crate) parking: Parking,
     pub(crate) counters: Counters,
     pub(crate) tracker: Tracker,
 }
@@ -188,16 +185,10 @@ impl<F: BufferPool> SlotPool<F> {
             fell_back: false,
             fallback,
             spill: None,
-            parking: Parking::new(),
             counters: Counters::default(),
             tracker: Tracker::default(),
         };
-        if pool.slots() > 1
-            && let Some(rest) = pool.rest()
-        {
-            let slot = pool.table.slots().take_last(sentinel);
-            pool.park_in(slot, sentinel, rest);
-        }
+        pool.widen_all();
         pool
     }
 

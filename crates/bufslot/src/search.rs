@@ -21,26 +21,29 @@ const MAX_LAST_LOOKS: usize = 256;
 impl<F: BufferPool> SlotPool<F> {
     /// Takes `bytes` from any gap that a bounded search finds: behind the last slot (`Mode::Back`),
     /// before the first or between two (`Mode::Front`). Lets go of the free slots that it passes.
-    /// When there is none, it takes what is parked.
+    /// When there is none, it moves the end up.
     #[cold]
     #[inline(never)]
     pub(crate) fn search(&mut self, bytes: usize) -> Carved {
         if bytes == 0 || bytes > self.capacity {
             return Carved::NOWHERE;
         }
-        if self.has_parked()
-            && let Some(carved) = self.extend(bytes)
-        {
-            return carved;
+        let has_unused = self.has_unused();
+        // So a burst goes on in a row.
+        if has_unused && self.is_tail_last() && !self.is_room_near_front(bytes) {
+            let carved = self.carve_at_end(bytes);
+            if carved.is_somewhere() {
+                return carved;
+            }
         }
         let carved = self.search_in_use(bytes);
-        if carved.is_somewhere() || !self.has_parked() {
+        if carved.is_somewhere() || !has_unused {
             return carved;
         }
-        self.carve_parked(bytes)
+        self.carve_at_end(bytes)
     }
 
-    /// Searches what is not parked.
+    /// Searches the gaps up to the end.
     fn search_in_use(&mut self, bytes: usize) -> Carved {
         self.resume = self.tail;
         if self.free == NONE {
@@ -106,7 +109,7 @@ impl<F: BufferPool> SlotPool<F> {
     }
 
     /// Lets go of the free slots at the end of the list, and returns the last one that is left.
-    fn clear_end(&mut self) -> u32 {
+    pub(crate) fn clear_end(&mut self) -> u32 {
         let slots = self.table.slots();
         let mut last = slots.prev(self.sentinel());
         while slots.is_free(last) {
@@ -154,7 +157,6 @@ impl<F: BufferPool> SlotPool<F> {
     #[cold]
     #[inline(never)]
     pub(crate) fn go_round(&mut self, bytes: usize) -> Result<Carved, usize> {
-        self.unpark_all();
         let (slots, sentinel) = (self.table.slots(), self.sentinel());
         self.tail = sentinel;
         loop {
@@ -167,8 +169,9 @@ impl<F: BufferPool> SlotPool<F> {
         let mut largest = 0;
         while self.free != NONE {
             let start = self.align(slots.end(self.tail));
-            let room = slots.start(slots.next(self.tail)).saturating_sub(start);
+            let room = self.gap_limit(self.tail).saturating_sub(start);
             if bytes <= room {
+                let _fits = self.extend_to(start + bytes);
                 return Ok(self.carve_new(slots, self.tail, start, bytes));
             }
             largest = largest.max(room);

@@ -31,11 +31,7 @@ impl<F: BufferPool> SlotPool<F> {
         if self.fell_back {
             return Mode::Fallback;
         }
-        let mut next = self.table.slots().next(self.tail);
-        while self.table.slots().is_vacant(next) {
-            next = self.table.slots().next(next);
-        }
-        if next == self.sentinel() { Mode::Back } else { Mode::Front }
+        if self.is_tail_last() { Mode::Back } else { Mode::Front }
     }
 
     /// Returns the number of slots.
@@ -85,7 +81,7 @@ impl<F: BufferPool> SlotPool<F> {
     #[must_use]
     pub fn is_taken(&self, index: usize) -> bool {
         assert!(index < self.slots(), "slot {index} of {}", self.slots());
-        !self.table.slots().is_vacant(index as u32 * STEP)
+        !self.table.slots().is_free(index as u32 * STEP)
     }
 
     /// Restarts the high-water marks of the statistics from what is out now. The other counters are
@@ -130,7 +126,7 @@ impl<F: BufferPool> SlotPool<F> {
     /// ```
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.table.all().all(|slot| self.table.slots().is_vacant(slot))
+        self.table.all().all(|slot| self.table.slots().is_free(slot))
     }
 
     /// Returns which slot of this pool `buf` holds; `None` if it is not from this pool's region, or
@@ -218,7 +214,6 @@ impl<F: BufferPool> SlotPool<F> {
         if !self.is_idle() {
             return Err(self);
         }
-        self.unpark_all();
         self.table.leave_clean().ok_or(self)
     }
 }

@@ -162,7 +162,7 @@ impl Table {
         self.memory
     }
 
-    /// Returns the address behind the memory.
+    /// Returns the address behind all that the pool uses of the memory.
     pub(crate) fn end(&self) -> usize {
         self.slots.start(self.sentinel)
     }

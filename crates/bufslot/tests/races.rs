@@ -25,7 +25,7 @@ fn main() {
             is_fallback: |buf| buf.lease().is_fallback(),
             rejects: true,
             share: 1,
-            trim: buftest::trials::trim_alone,
+            trim: buftest::trials::trim,
         },
     );
     let over_heap = run(
@@ -36,7 +36,7 @@ fn main() {
             is_fallback: |buf| buf.lease().is_fallback(),
             rejects: false,
             share: 1,
-            trim: buftest::trials::trim_alone,
+            trim: buftest::trials::trim,
         },
     );
     assert!(refusing + over_heap > 0, "no trial of this name");

@@ -62,7 +62,7 @@ impl<P: BufferPool> Copy for Kit<P> {}
 ///     // What follows may be left out.
 ///     share: 5,                                          // a variant: a fifth of the long trials' traffic, and of T25 a part
 ///     handle: |pool| Some(pool.clone()),                 // another handle, for other threads: T25 with it
-///     trim: trials::trim_alone,                          // what gives memory back: in generated programs, T1, T25, T34
+///     trim: trials::trim,                          // what gives memory back: in generated programs, T1, T25, T34
 ///     // Each of these adds trials.
 ///     sized: |bytes| SlotPool::new(bytes, 8),            // a pool of that capacity: T5, T18
 ///     aligned: |bytes| SlotPool::builder().alignment(bytes)…, // T14

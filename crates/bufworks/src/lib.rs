@@ -91,7 +91,7 @@ pub use bufcore::{HugePages, MapOptions};
 #[doc(inline)]
 pub use bufcore::{
     Keeper, KeeperHandle, KeeperThread, MemoryUse, Pressure, PressureLevel, PressureSource, Stall, Trim,
-    TrimMut, Watch, WeakPool,
+    Watch, WeakPool,
 };
 
 #[cfg(feature = "alloc")]

@@ -44,7 +44,7 @@ macro_rules! crates {
 /// - `is_fallback`: whether a lease is one of the heap's, because the pool had nothing to give.
 /// - `share`: another handle to the same pool, or `None` if it serves one thread.
 /// - `trim`: gives idle memory back, where the pool can.
-/// - `trim_idle`: gives back what was not used for an age, likewise.
+/// - `trim_idle`: gives back what was not used for an age, or all where the pool does not know it.
 /// - `watched`: the pool for a keeper, or `None` if it serves one thread, or has no idle memory to
 ///   give back.
 /// - `settings`: the methods of `builder` that are settings, each with what it takes: `bytes`,
@@ -78,7 +78,7 @@ macro_rules! strategies {
                 is_fallback: |lease| lease.is_fallback(),
                 share: |_| None,
                 trim: |pool| pool.trim(),
-                trim_idle: |pool, age| pool.trim_idle(age),
+                trim_idle: |pool, _| pool.trim(),
                 watched: |_| None,
                 settings: [capacity bytes, slots count, alignment bytes, stagger switch],
             }
@@ -92,7 +92,7 @@ macro_rules! strategies {
                 is_fallback: |_| false,
                 share: |_| None,
                 trim: |pool| pool.trim(),
-                trim_idle: |pool, age| pool.trim_idle(age),
+                trim_idle: |pool, _| pool.trim(),
                 watched: |_| None,
                 settings: [capacity bytes, slots count, alignment bytes, stagger switch],
             }
@@ -106,7 +106,7 @@ macro_rules! strategies {
                 is_fallback: |_| false,
                 share: |_| None,
                 trim: |pool| pool.trim(),
-                trim_idle: |pool, age| pool.trim_idle(age),
+                trim_idle: |pool, _| pool.trim(),
                 watched: |_| None,
                 settings: [capacity bytes, buffers count, alignment bytes],
             }

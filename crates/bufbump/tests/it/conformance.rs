@@ -14,7 +14,7 @@ buftest::conformance! {
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
     handle: |pool| Some(pool.clone()),
-    trim: buftest::trials::trim_shared,
+    trim: buftest::trials::trim,
     sized: |bytes| BumpPool::builder().shard_size(bytes).max_idle_bytes(usize::MAX).preallocate(1).build(),
     aligned: |bytes| BumpPool::builder().shard_size(64 << 10).alignment(bytes).build(),
 }
@@ -27,7 +27,7 @@ buftest::conformance! {
     is_fallback: |_| false,
     rejects: false,
     handle: |pool| Some(pool.clone()),
-    trim: buftest::trials::trim_shared,
+    trim: buftest::trials::trim,
     aligned: |bytes| BumpPool::builder().shard_size(100).alignment(bytes).build(),
 }
 
@@ -39,7 +39,7 @@ buftest::conformance! {
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
     handle: |pool| Some(pool.clone()),
-    trim: buftest::trials::trim_shared,
+    trim: buftest::trials::trim,
     sized: |bytes| BumpPool::builder().shard_size(bytes).alignment(4096).max_idle_bytes(usize::MAX).preallocate(1).build(),
     aligned: |bytes| BumpPool::builder().shard_size(300 << 10).alignment(bytes).build(),
 }

@@ -108,9 +108,9 @@ struct Watched<S: Bookkeeping, P> {
 
 #[cfg(feature = "std")]
 impl<S: Bookkeeping + Send + Sync + 'static, P: Trim> WeakPool for Watched<S, P> {
-    fn with(&self, look: &mut dyn FnMut(&dyn Trim)) -> bool {
+    fn with(&self, look: &mut dyn FnMut(&mut dyn Trim)) -> bool {
         let Some(handle) = self.weak.upgrade() else { return false };
-        look(&(self.over)(handle));
+        look(&mut (self.over)(handle));
         true
     }
 

@@ -30,16 +30,11 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 ///
 /// ```
 /// use bufcore::Keeper;
-/// # use std::time::Duration;
 /// # struct Pool;
-/// # impl bufcore::Trim for Pool {
-/// #     fn trim(&self) {}
-/// #     fn trim_idle(&self, _: Duration) {}
-/// #     fn reserved_bytes(&self) -> usize {
-/// #         0
-/// #     }
-/// #     fn idle_bytes(&self) -> usize {
-/// #         0
+/// # impl bufcore::Trim for &Pool {
+/// #     fn trim(&mut self) {}
+/// #     fn stats(&self) -> Option<bufcore::PoolStats> {
+/// #         None
 /// #     }
 /// # }
 /// # let pool = std::sync::Arc::new(Pool);

@@ -62,17 +62,13 @@ impl Keeper {
 ///
 /// ```
 /// use std::sync::Arc;
-/// # use std::time::Duration;
-/// use bufcore::{Keeper, Trim};
+/// # use bufcore::{PoolStats, Trim};
+/// use bufcore::Keeper;
 /// # struct Pool;
-/// # impl Trim for Pool {
-/// #     fn trim(&self) {}
-/// #     fn trim_idle(&self, _: Duration) {}
-/// #     fn reserved_bytes(&self) -> usize {
-/// #         0
-/// #     }
-/// #     fn idle_bytes(&self) -> usize {
-/// #         0
+/// # impl Trim for &Pool {
+/// #     fn trim(&mut self) {}
+/// #     fn stats(&self) -> Option<PoolStats> {
+/// #         None
 /// #     }
 /// # }
 ///

@@ -12,80 +12,76 @@ use crate::PoolStats;
 
 /// A pool that keeps memory which holds no buffers, and can give it back.
 ///
-/// A [`Keeper`](crate::Keeper) calls these methods from time to time, on its own thread. A strategy
-/// implements the trait with [`trimmed_pool`](crate::trimmed_pool).
+/// A [`Keeper`](crate::Keeper) calls these methods from time to time, on its own thread:
+///
+/// - A pool that threads share implements the trait for its handle. A strategy does so with
+///   [`trimmed_pool`](crate::trimmed_pool).
+/// - A pool that one thread at a time uses is watched in an `Arc<Mutex<_>>`. The keeper does not
+///   wait for the lock. While another thread has it, the keeper leaves the pool alone.
+/// - A pool that has its locks inside implements the trait for a reference to it, and is watched in
+///   an `Arc`.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
 /// use std::time::{Duration, Instant};
 ///
-/// use bufcore::{Keeper, Trim};
+/// use bufcore::{Keeper, PoolStats, Trim};
 ///
-/// /// A program's own free list: vectors, each with the time at which it came back.
+/// /// A program's own free list: vectors, each with the time at which it was released.
 /// #[derive(Default)]
-/// struct Vectors(Mutex<Vec<(Instant, Vec<u8>)>>);
+/// struct Vectors(Vec<(Instant, Vec<u8>)>);
 ///
 /// impl Trim for Vectors {
-///     fn trim(&self) {
-///         self.0.lock().unwrap().clear();
+///     fn trim(&mut self) {
+///         self.0.clear();
 ///     }
 ///
-///     fn trim_idle(&self, age: Duration) {
-///         self.0.lock().unwrap().retain(|(since, _)| since.elapsed() < age);
+///     fn trim_idle(&mut self, age: Duration) {
+///         self.0.retain(|(since, _)| since.elapsed() < age);
 ///     }
 ///
-///     fn reserved_bytes(&self) -> usize {
-///         self.idle_bytes() // it does not know what is out
-///     }
-///
-///     fn idle_bytes(&self) -> usize {
-///         self.0.lock().unwrap().iter().map(|(_, vector)| vector.capacity()).sum()
+///     fn stats(&self) -> Option<PoolStats> {
+///         let mut stats = PoolStats::default();
+///         stats.idle_bytes = self.0.iter().map(|(_, vector)| vector.capacity()).sum();
+///         stats.reserved_bytes = stats.idle_bytes; // it does not know what is in use
+///         Some(stats)
 ///     }
 /// }
 ///
-/// let vectors = Arc::new(Vectors::default());
+/// let vectors = Arc::new(Mutex::new(Vectors::default()));
 /// let _keeper = Keeper::new().watch(&vectors).spawn()?;
-/// vectors.0.lock().unwrap().push((Instant::now(), Vec::with_capacity(1500)));
+/// vectors.lock().unwrap().0.push((Instant::now(), Vec::with_capacity(1500)));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub trait Trim {
     /// Frees the memory that holds no buffers.
-    fn trim(&self);
+    fn trim(&mut self);
 
-    /// Frees the memory that was not used for `age`, and keeps what comes and goes.
+    /// Frees the memory that was not used for `age`. A pool that does not know what that is frees
+    /// all that holds no buffers, as the method does where it is not overridden.
     ///
     /// A pool without time stamps compares what it sees with what it saw in the call before. Then
     /// memory goes at the second call, and a call that comes sooner than `age` after the last one
     /// may do nothing.
-    fn trim_idle(&self, age: Duration);
+    fn trim_idle(&mut self, age: Duration) {
+        let _ = age;
+        self.trim();
+    }
 
-    /// Returns the bytes that the pool has taken, idle and out.
-    fn reserved_bytes(&self) -> usize;
-
-    /// Returns the bytes that hold no buffers.
-    fn idle_bytes(&self) -> usize;
-
-    /// Returns what the pool says of itself, for programs that show or export it. It returns `None`
-    /// while the pool cannot tell, because another thread has it.
-    ///
-    /// By default it has the reserved and the idle bytes alone.
+    /// Returns what the pool says of itself: a keeper reads the reserved and the idle bytes,
+    /// programs show or export all of it. It returns `None` while the pool cannot tell, because
+    /// another thread has it.
     ///
     /// ```
-    /// use bufcore::{PoolStats, Trim};
+    /// use bufcore::Trim;
     ///
     /// fn print(pool: &dyn Trim) {
-    ///     if let Some(stats) = pool.snapshot() {
+    ///     if let Some(stats) = pool.stats() {
     ///         println!("{} bytes, of which {} are idle", stats.reserved_bytes, stats.idle_bytes);
     ///     }
     /// }
     /// ```
-    fn snapshot(&self) -> Option<PoolStats> {
-        Some(PoolStats {
-            reserved_bytes: self.reserved_bytes(),
-            idle_bytes: self.idle_bytes(),
-            ..PoolStats::default()
-        })
-    }
+    fn stats(&self) -> Option<PoolStats>;
 
     /// Returns a number that changes when the pool is used, if the pool counts its uses cheaply.
     ///
@@ -100,115 +96,27 @@ pub trait Trim {
     ///
     /// A keeper asks for it before it sleeps for long, and then looks at the bytes once more. So a
     /// pool that takes memory either wakes the waker, or shows that look what it has taken.
-    /// [`Bell`](crate::strategy::Bell) implements it.
+    /// [`Bell`](crate::strategy::Bell) implements it. The waker of a pool in a mutex is woken by
+    /// whoever has the lock.
     fn wake_when_grown(&self, waker: &Waker) -> bool {
         let _ = waker;
         false
     }
 }
 
-/// A pool that one thread at a time uses, through `&mut self`, and that can give idle memory back.
-///
-/// In a [`Mutex`] it is a [`Trim`], so a [`Keeper`](crate::Keeper) watches it in an `Arc` of that.
-/// The keeper does not wait for the lock: where another thread has it, the keeper leaves the pool
-/// alone until its next look.
-///
-/// A pool that its thread has to itself needs no keeper. The thread calls the methods from time to
-/// time, for example in a tick of its event loop.
-///
-/// ```
-/// use std::sync::{Arc, Mutex};
-/// use std::time::Duration;
-///
-/// use bufcore::{Keeper, TrimMut};
-///
-/// /// A program's own free list, of vectors that came back.
-/// #[derive(Default)]
-/// struct Vectors(Vec<Vec<u8>>);
-///
-/// impl TrimMut for Vectors {
-///     fn trim(&mut self) {
-///         self.0.clear();
-///     }
-///
-///     fn trim_idle(&mut self, _: Duration) {
-///         self.0.truncate(self.0.len() / 2);
-///     }
-///
-///     fn reserved_bytes(&self) -> usize {
-///         self.idle_bytes() // it does not know what is out
-///     }
-///
-///     fn idle_bytes(&self) -> usize {
-///         self.0.iter().map(Vec::capacity).sum()
-///     }
-/// }
-///
-/// let vectors = Arc::new(Mutex::new(Vectors::default()));
-/// let _keeper = Keeper::new().watch(&vectors).spawn()?;
-/// vectors.lock().unwrap().0.push(Vec::with_capacity(1500));
-/// # Ok::<(), std::io::Error>(())
-/// ```
-pub trait TrimMut {
-    /// Frees the memory that holds no buffers, as [`Trim::trim`].
-    fn trim(&mut self);
-
-    /// Frees the memory that was not used for `age`, as [`Trim::trim_idle`].
-    fn trim_idle(&mut self, age: Duration);
-
-    /// Returns the bytes that the pool has taken, idle and out.
-    fn reserved_bytes(&self) -> usize;
-
-    /// Returns the bytes that hold no buffers.
-    fn idle_bytes(&self) -> usize;
-
-    /// Returns what the pool says of itself, as [`Trim::snapshot`]. By default it has the reserved
-    /// and the idle bytes alone.
-    fn snapshot(&self) -> PoolStats {
-        PoolStats {
-            reserved_bytes: self.reserved_bytes(),
-            idle_bytes: self.idle_bytes(),
-            ..PoolStats::default()
-        }
-    }
-
-    /// Returns a number that changes when the pool is used, as [`Trim::uses`]. By default it is 0.
-    fn uses(&self) -> usize {
-        0
-    }
-
-    /// Keeps a clone of `waker` for when the pool next takes memory, and returns whether it does
-    /// that, as [`Trim::wake_when_grown`]. By default it does not.
-    ///
-    /// In a mutex the waker is woken by whoever has the lock.
-    fn wake_when_grown(&self, waker: &Waker) -> bool {
-        let _ = waker;
-        false
-    }
-}
-
-/// Nothing here waits for the lock. While another thread has it, nothing is trimmed or kept, the
-/// numbers are 0, and there is no snapshot. A pool whose lock is poisoned is trimmed like any
-/// other.
-impl<P: TrimMut> Trim for Mutex<P> {
-    fn trim(&self) {
+/// Nothing here waits for the lock. While another thread has it, nothing is trimmed or kept, and
+/// there are no numbers. A pool whose lock is poisoned is trimmed like any other.
+impl<P: Trim> Trim for &Mutex<P> {
+    fn trim(&mut self) {
         at_hand(self, (), P::trim);
     }
 
-    fn trim_idle(&self, age: Duration) {
+    fn trim_idle(&mut self, age: Duration) {
         at_hand(self, (), |pool| pool.trim_idle(age));
     }
 
-    fn reserved_bytes(&self) -> usize {
-        at_hand(self, 0, |pool| pool.reserved_bytes())
-    }
-
-    fn idle_bytes(&self) -> usize {
-        at_hand(self, 0, |pool| pool.idle_bytes())
-    }
-
-    fn snapshot(&self) -> Option<PoolStats> {
-        at_hand(self, None, |pool| Some(pool.snapshot()))
+    fn stats(&self) -> Option<PoolStats> {
+        at_hand(self, None, |pool| pool.stats())
     }
 
     fn uses(&self) -> usize {
@@ -232,24 +140,20 @@ fn at_hand<P, R>(pool: &Mutex<P>, busy: R, look: impl FnOnce(&mut P) -> R) -> R 
 /// A handle of a pool that a [`Keeper`](crate::Keeper) can watch, which does not keep the pool from
 /// its end.
 ///
-/// The pools of all strategies that threads share implement it, and so does an `Arc` of whatever
-/// implements [`Trim`], such as a pool in a mutex ([`TrimMut`]).
+/// The pools of all strategies that threads share implement it, and so does an `Arc` of what
+/// implements [`Trim`] through a shared reference, such as any pool in a mutex.
 ///
 /// ```
 /// use std::sync::Arc;
-/// # use std::time::Duration;
-/// use bufcore::{Trim, Watch};
+///
+/// use bufcore::{PoolStats, Trim, Watch};
 ///
 /// struct Nothing;
-/// impl Trim for Nothing {
+/// impl Trim for &Nothing {
 ///     // ...
-/// #   fn trim(&self) {}
-/// #   fn trim_idle(&self, _: Duration) {}
-/// #   fn reserved_bytes(&self) -> usize {
-/// #       0
-/// #   }
-/// #   fn idle_bytes(&self) -> usize {
-/// #       0
+/// #   fn trim(&mut self) {}
+/// #   fn stats(&self) -> Option<PoolStats> {
+/// #       None
 /// #   }
 /// }
 ///
@@ -262,7 +166,7 @@ fn at_hand<P, R>(pool: &Mutex<P>, busy: R, look: impl FnOnce(&mut P) -> R) -> R 
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a pool that a keeper can watch",
     label = "this has no idle memory, or no weak handle",
-    note = "a program's own pool implements `Trim`, and is watched in an `Arc`"
+    note = "a program's own pool implements `Trim`, and is watched in an `Arc<Mutex<_>>`"
 )]
 pub trait Watch {
     /// Returns what finds the pool, and does not keep it.
@@ -274,15 +178,15 @@ pub trait Watch {
 /// Finds a pool, as [`Watch::downgrade`] returns it.
 ///
 /// ```
-/// use bufcore::{Keeper, Trim, Watch, WeakPool};
+/// use bufcore::{Keeper, PoolStats, Trim, Watch, WeakPool};
 ///
 /// /// A pool that a program never drops.
 /// #[derive(Clone, Copy)]
-/// struct Forever(&'static (dyn Trim + Sync));
+/// struct Forever(&'static Nothing);
 ///
 /// impl WeakPool for Forever {
-///     fn with(&self, look: &mut dyn FnMut(&dyn Trim)) -> bool {
-///         look(self.0);
+///     fn with(&self, look: &mut dyn FnMut(&mut dyn Trim)) -> bool {
+///         look(&mut { self.0 });
 ///         true
 ///     }
 /// }
@@ -293,14 +197,10 @@ pub trait Watch {
 ///     }
 /// }
 /// # struct Nothing;
-/// # impl Trim for Nothing {
-/// #     fn trim(&self) {}
-/// #     fn trim_idle(&self, _: std::time::Duration) {}
-/// #     fn reserved_bytes(&self) -> usize {
-/// #         0
-/// #     }
-/// #     fn idle_bytes(&self) -> usize {
-/// #         0
+/// # impl Trim for &Nothing {
+/// #     fn trim(&mut self) {}
+/// #     fn stats(&self) -> Option<PoolStats> {
+/// #         None
 /// #     }
 /// # }
 /// # static POOL: Nothing = Nothing;
@@ -309,7 +209,7 @@ pub trait Watch {
 pub trait WeakPool: Send {
     /// Calls `look` with the pool, and returns `true`. It returns `false`, and does not call it,
     /// when the pool has ended.
-    fn with(&self, look: &mut dyn FnMut(&dyn Trim)) -> bool;
+    fn with(&self, look: &mut dyn FnMut(&mut dyn Trim)) -> bool;
 
     /// Returns the identity of the pool: a type of its implementation, and its address. Two weak
     /// handles that exist at the same time return the same value only if they are of one pool.
@@ -319,18 +219,14 @@ pub trait WeakPool: Send {
     ///
     /// ```
     /// use std::sync::Arc;
-    /// # use std::time::Duration;
-    /// use bufcore::{Trim, Watch, WeakPool};
+    ///
+    /// use bufcore::{PoolStats, Trim, Watch, WeakPool};
     ///
     /// # struct Nothing;
-    /// # impl Trim for Nothing {
-    /// #     fn trim(&self) {}
-    /// #     fn trim_idle(&self, _: Duration) {}
-    /// #     fn reserved_bytes(&self) -> usize {
-    /// #         0
-    /// #     }
-    /// #     fn idle_bytes(&self) -> usize {
-    /// #         0
+    /// # impl Trim for &Nothing {
+    /// #     fn trim(&mut self) {}
+    /// #     fn stats(&self) -> Option<PoolStats> {
+    /// #         None
     /// #     }
     /// # }
     /// let (pool, other) = (Arc::new(Nothing), Arc::new(Nothing));
@@ -342,16 +238,22 @@ pub trait WeakPool: Send {
     }
 }
 
-impl<P: Trim + Send + Sync + 'static> Watch for Arc<P> {
+impl<P: Send + Sync + 'static> Watch for Arc<P>
+where
+    for<'a> &'a P: Trim,
+{
     fn downgrade(&self) -> Box<dyn WeakPool> {
         Box::new(Arc::downgrade(self))
     }
 }
 
-impl<P: Trim + Send + Sync + 'static> WeakPool for Weak<P> {
-    fn with(&self, look: &mut dyn FnMut(&dyn Trim)) -> bool {
+impl<P: Send + Sync + 'static> WeakPool for Weak<P>
+where
+    for<'a> &'a P: Trim,
+{
+    fn with(&self, look: &mut dyn FnMut(&mut dyn Trim)) -> bool {
         let Some(pool) = self.upgrade() else { return false };
-        look(&*pool);
+        look(&mut &*pool);
         true
     }
 
@@ -406,23 +308,15 @@ impl<P: Trim + Send + Sync + 'static> WeakPool for Weak<P> {
 macro_rules! trimmed_pool {
     (impl $pool:ty, |$handle:ident| $over:expr $(, { $($methods:tt)* })?) => {
         impl $crate::Trim for $pool {
-            fn trim(&self) {
+            fn trim(&mut self) {
                 <$pool>::trim(self);
             }
 
-            fn trim_idle(&self, age: ::core::time::Duration) {
+            fn trim_idle(&mut self, age: ::core::time::Duration) {
                 <$pool>::trim_idle(self, age);
             }
 
-            fn reserved_bytes(&self) -> usize {
-                <$pool>::stats(self).reserved_bytes
-            }
-
-            fn idle_bytes(&self) -> usize {
-                <$pool>::stats(self).idle_bytes
-            }
-
-            fn snapshot(&self) -> ::core::option::Option<$crate::PoolStats> {
+            fn stats(&self) -> ::core::option::Option<$crate::PoolStats> {
                 ::core::option::Option::Some(<$pool>::stats(self))
             }
 

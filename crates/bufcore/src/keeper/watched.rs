@@ -102,7 +102,7 @@ impl Watched {
 
 impl Look<'_> {
     /// Trims a pool. Returns what is left, and the pause until the next look.
-    fn trim(&self, pool: &dyn Trim, before: Option<Seen>, pause: Duration) -> (Seen, Duration) {
+    fn trim(&self, pool: &mut dyn Trim, before: Option<Seen>, pause: Duration) -> (Seen, Duration) {
         let usual = match self.level {
             PressureLevel::Medium => self.age / 2,
             _ => self.age,
@@ -113,14 +113,15 @@ impl Look<'_> {
             // not to find this look too early for that.
             _ => pool.trim_idle(usual - usual / 8),
         }
-        let seen = Seen { uses: pool.uses(), reserved: pool.reserved_bytes(), idle: pool.idle_bytes() };
+        let stats = pool.stats().unwrap_or_default();
+        let seen = Seen { uses: pool.uses(), reserved: stats.reserved_bytes, idle: stats.idle_bytes };
         if before != Some(seen) {
             return (seen, usual);
         }
         let pause = pause.max(usual).saturating_mul(2).min(self.longest.max(usual));
         // Asked for first, and looked at once more then.
         let wakes = self.waker.is_some_and(|waker| pool.wake_when_grown(waker));
-        let is_empty = seen.reserved == 0 && pool.reserved_bytes() == 0;
+        let is_empty = seen.reserved == 0 && pool.stats().is_some_and(|stats| stats.reserved_bytes == 0);
         let longest = if wakes && is_empty { pause } else { usual.saturating_mul(PAUSES) };
         (seen, pause.min(longest))
     }

@@ -16,7 +16,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bufcore::strategy::Bell;
-use bufcore::{Keeper, KeeperHandle, KeeperThread, PressureSource, Trim, Watch, WeakPool};
+use bufcore::{Keeper, KeeperHandle, KeeperThread, PoolStats, PressureSource, Trim, Watch, WeakPool};
 
 const AGE: Duration = Duration::from_millis(100);
 const LIMIT: Duration = Duration::from_secs(60);
@@ -62,22 +62,20 @@ impl Fake {
     }
 }
 
-impl Trim for Fake {
-    fn trim(&self) {
+impl Trim for &Fake {
+    fn trim(&mut self) {
         self.note(Event::Trim);
     }
 
-    fn trim_idle(&self, age: Duration) {
+    fn trim_idle(&mut self, age: Duration) {
         self.note(Event::Idle(age));
     }
 
-    fn reserved_bytes(&self) -> usize {
+    fn stats(&self) -> Option<PoolStats> {
+        let mut stats = PoolStats::default();
         // ORDER: SeqCst, for ease.
-        self.reserved.load(SeqCst)
-    }
-
-    fn idle_bytes(&self) -> usize {
-        0
+        stats.reserved_bytes = self.reserved.load(SeqCst);
+        Some(stats)
     }
 
     fn uses(&self) -> usize {
@@ -341,10 +339,8 @@ struct Drops {
     is_done: AtomicBool,
 }
 
-impl Trim for Drops {
-    fn trim(&self) {}
-
-    fn trim_idle(&self, _: Duration) {
+impl Trim for &Drops {
+    fn trim(&mut self) {
         let keeper = self.keeper.lock().expect("nothing panics").take();
         if let Some(keeper) = keeper {
             keeper.watch(&Arc::new(Fake::default()));
@@ -354,12 +350,8 @@ impl Trim for Drops {
         }
     }
 
-    fn reserved_bytes(&self) -> usize {
-        0
-    }
-
-    fn idle_bytes(&self) -> usize {
-        0
+    fn stats(&self) -> Option<PoolStats> {
+        Some(PoolStats::default())
     }
 }
 

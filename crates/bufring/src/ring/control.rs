@@ -20,18 +20,13 @@ pub(super) struct Control {
     /// The region that this block is in; moved out before it is dropped.
     pub(super) region: ManuallyDrop<Region>,
     pub(super) released: Released,
-    /// Bytes of the blocks for each place in the table of guards; 0 where there is none.
-    #[cfg(any(feature = "wipe", feature = "stats"))]
-    pub(super) step: usize,
     #[cfg(feature = "wipe")]
     pub(super) wipe: bool,
 }
 
 impl Control {
     /// Makes the control block of a ring in `region`.
-    pub(super) fn new(region: Region, step: usize, wipe: bool) -> Self {
-        #[cfg(not(any(feature = "wipe", feature = "stats")))]
-        let _ = step;
+    pub(super) fn new(region: Region, wipe: bool) -> Self {
         #[cfg(not(feature = "wipe"))]
         let _ = wipe;
         Self {
@@ -39,8 +34,6 @@ impl Control {
             orphan: Orphan::counted(&METHODS),
             region: ManuallyDrop::new(region),
             released: Released::default(),
-            #[cfg(any(feature = "wipe", feature = "stats"))]
-            step,
             #[cfg(feature = "wipe")]
             wipe,
         }

@@ -23,10 +23,9 @@ pub(crate) struct GuardHandle {
     control: NonNull<Control>,
 }
 
-// SAFETY: through the handle only the guard's atomics, its `size` and the address behind it are
-// used, and what the control block has of atomics and settings; nobody writes the size or the
-// address of a block that a lease owns (R3). `before` is used after the allocator's end, which
-// wrote it last.
+// SAFETY: through the handle only the guard's atomics and its `size` are used, and what the control
+// block has of atomics and settings; nobody writes the size of a block that a lease owns (R3).
+// `before` is used after the allocator's end, which wrote it last.
 unsafe impl Send for GuardHandle {}
 // SAFETY: likewise.
 unsafe impl Sync for GuardHandle {}
@@ -83,22 +82,18 @@ impl GuardHandle {
     ///
     /// # Safety
     ///
-    /// `guard` is that of a handle, which lives, and `here` is its control block.
+    /// `guard` is that of a handle, which lives.
     #[cfg(any(feature = "wipe", feature = "stats"))]
-    unsafe fn room(guard: At, here: Here) -> usize {
+    unsafe fn room(guard: At) -> usize {
         // SAFETY: the guard is valid while the handle lives, and nobody writes its size meanwhile
         // (R3).
         let size = unsafe { &(*guard.as_ptr()).size }.get();
-        // SAFETY: the control block lives as long as any of its blocks is live, and `step` is never
-        // written.
-        let step = unsafe { (*here.as_ptr()).step };
-        layout::room(size as usize, step)
+        layout::room(size as usize)
     }
 
     /// Returns the start of the block's memory.
     pub(crate) fn start(&self) -> Option<NonNull<u8>> {
-        // SAFETY: the guard of a live block, which is valid while the handle lives; nobody writes
-        // its address meanwhile (R3).
+        // SAFETY: the guard of a live block, which is valid while the handle lives.
         self.tagged.block().map(|guard| unsafe { guard::data(guard) })
     }
 
@@ -110,7 +105,7 @@ impl GuardHandle {
         // written.
         let wipe = unsafe { (*self.control.as_ptr()).wipe };
         // SAFETY: the handle's guard.
-        wipe.then(|| NonNull::slice_from_raw_parts(first, unsafe { Self::room(guard, self.control) }))
+        wipe.then(|| NonNull::slice_from_raw_parts(first, unsafe { Self::room(guard) }))
     }
 }
 
@@ -171,7 +166,7 @@ impl GuardHandle {
             // are atomics.
             let released = unsafe { &(*here.as_ptr()).released };
             // SAFETY: the handle's guard, which lives until the store below.
-            released.add(unsafe { Self::room(guard, here) });
+            released.add(unsafe { Self::room(guard) });
         }
         // SAFETY: the state is the first field of a guard, which is valid until it is free. This is
         // the drop of the lease. From here on the guard may be gone.

@@ -9,7 +9,7 @@ buftest::conformance! {
     frames: |ring| Some(ring),
     is_fallback: |_| false,
     rejects: true,
-    trim: buftest::trials::trim_alone,
+    trim: buftest::trials::trim,
     sized: RingPool::new,
     aligned: |bytes| RingPool::builder().capacity(1 << 20).alignment(bytes).build(),
     promised: |n, bytes| {
@@ -27,7 +27,7 @@ buftest::conformance! {
     is_fallback: |_| false,
     rejects: true,
     share: 5,
-    trim: buftest::trials::trim_alone,
+    trim: buftest::trials::trim,
     promised: |n, bytes| {
         let settings = Builder::new().capacity(n * bytes).buffers(n).alignment(256);
         let region = Region::heap(settings.required_bytes().expect("settings are right"), 1);
@@ -35,7 +35,7 @@ buftest::conformance! {
     },
 }
 
-// With its guards in a table.
+// With guards of a whole alignment.
 buftest::conformance! {
     name: pages,
     pool: RingPool = || RingPool::builder().capacity(1 << 20).alignment(512).build().expect("settings are right"),
@@ -43,7 +43,7 @@ buftest::conformance! {
     is_fallback: |_| false,
     rejects: true,
     share: 5,
-    trim: buftest::trials::trim_alone,
+    trim: buftest::trials::trim,
     promised: |n, bytes| {
         let settings = Builder::new().capacity(n * bytes).buffers(n).alignment(4096);
         let region = Region::heap(settings.required_bytes().expect("settings are right"), 1);
@@ -62,7 +62,7 @@ buftest::conformance! {
     is_fallback: |_| false,
     rejects: true,
     share: 5,
-    trim: buftest::trials::trim_alone,
+    trim: buftest::trials::trim,
     sized: |bytes| -> Result<RingPool, bufcore::Error> {
         let region = Region::mapped(bytes.saturating_add(8192), bufcore::MapOptions::new())?;
         Ok(Builder::new().capacity(bytes).build_in(region)?)
@@ -79,7 +79,7 @@ buftest::conformance! {
     is_fallback: |_| false,
     rejects: true,
     share: 5,
-    trim: buftest::trials::trim_alone,
+    trim: buftest::trials::trim,
     wiping: || {
         RingPool::builder().capacity(20_000).buffers(8).wipe(true).build().expect("settings are right")
     },
@@ -95,7 +95,7 @@ fn long_programs() {
         is_fallback: |_| false,
         rejects: true,
         share: 1,
-        trim: buftest::trials::trim_alone,
+        trim: buftest::trials::trim,
     };
     buftest::ops::run_long(&kit, 600, buftest::trials::scaled(1_000_000));
 }

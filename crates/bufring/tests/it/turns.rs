@@ -1,7 +1,5 @@
 //! What the ring does turn by turn: exact fits, splits, merges, wraps, and blocks that are held.
 
-use std::time::Duration;
-
 use bufcore::{AcquireError, Buf};
 use bufring::{RingLease, RingPool};
 use buftest::trials::room;
@@ -246,10 +244,8 @@ fn promised_buffers_fit_an_idle_ring() {
         }
         held.clear();
         assert!(ring.is_idle());
-        match random.u8(..8) {
-            0 => ring.trim(),
-            1 => ring.trim_idle(Duration::ZERO),
-            _ => {}
+        if random.u8(..4) == 0 {
+            ring.trim();
         }
         for step in 0..3 * n {
             if held.len() == n {
@@ -265,11 +261,11 @@ fn promised_buffers_fit_an_idle_ring() {
     }
 }
 
-/// Small sizes, and sizes of which a number takes about the first 16 KiB, behind which memory is
-/// parked: some leave a single unit there. Acquired, as frames, and extended; in a new ring, after
+/// Small sizes, and sizes of which a number takes about the first 16 KiB, behind which a new ring
+/// ends: some leave a single unit there. Acquired, as frames, and extended; in a new ring, after
 /// a request, and after trims.
 #[test]
-fn promised_buffers_fit_beside_parked_memory() {
+fn promised_buffers_fit_around_the_first_end() {
     let sizes = |n: usize| (1..=80).chain((16_000 / n..17_000 / n).step_by(if n < 5 { 13 } else { 5 }));
     let counts = [2, 3, 4, 5, 8, 9, 17, 33, 65, 100];
     let mut kinds = (0_usize..).map(|index| (index % 4, index / 4 % 3));
@@ -287,7 +283,7 @@ fn promised_buffers_fit_beside_parked_memory() {
                     2 => ring.trim(),
                     _ => {
                         drop(ring.acquire(bytes).expect("room"));
-                        ring.trim_idle(Duration::ZERO);
+                        ring.trim();
                     }
                 }
                 let mut held = Vec::new();

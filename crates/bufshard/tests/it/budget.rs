@@ -376,7 +376,7 @@ fn t27_refusals() {
             is_fallback: |_| false,
             rejects: true,
             share: 2,
-            trim: buftest::trials::trim_shared,
+            trim: buftest::trials::trim,
         };
         refusing::t27_refusals(&kit);
     }

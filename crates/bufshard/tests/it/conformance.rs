@@ -21,7 +21,7 @@ buftest::conformance! {
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
     handle: |pool| Some(pool.clone()),
-    trim: buftest::trials::trim_shared,
+    trim: buftest::trials::trim,
     sized: sized,
     aligned: |bytes| ShardPool::builder().alignment(bytes).build(),
 }
@@ -34,7 +34,7 @@ buftest::conformance! {
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
     handle: |pool| Some(pool.clone()),
-    trim: buftest::trials::trim_shared,
+    trim: buftest::trials::trim,
     aligned: |bytes| ShardPool::builder().thread_cache(0).alignment(bytes).build(),
 }
 
@@ -47,7 +47,7 @@ buftest::conformance! {
     rejects: false,
     share: 5,
     handle: |pool| Some(pool.clone()),
-    trim: buftest::trials::trim_shared,
+    trim: buftest::trials::trim,
 }
 
 // A mapping for each buffer of a page or more, with the header in it, and beside it.
@@ -60,7 +60,7 @@ buftest::conformance! {
     rejects: false,
     share: 5,
     handle: |pool| Some(pool.clone()),
-    trim: buftest::trials::trim_shared,
+    trim: buftest::trials::trim,
     aligned: |bytes| ShardPool::builder().mapped_from(1).alignment(bytes).build(),
 }
 

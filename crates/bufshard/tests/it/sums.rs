@@ -104,7 +104,7 @@ fn after_programs() {
         is_fallback: |buf| buf.lease().is_fallback(),
         rejects: false,
         share: 1,
-        trim: buftest::trials::trim_shared,
+        trim: buftest::trials::trim,
     };
     let mut rng = fastrand::Rng::with_seed(3);
     for _ in 0..20 {

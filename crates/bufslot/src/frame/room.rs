@@ -34,7 +34,7 @@ impl<F: BufferPool> SlotPool<F> {
         }
         if self.spill.is_none() {
             // Twice as many first, where it moves although it could have stayed.
-            let roomy = Some(Self::roomy(wanted)).filter(|_| self.frame != NONE && self.has_parked());
+            let roomy = Some(Self::roomy(wanted)).filter(|_| self.frame != NONE && self.has_unused());
             for bytes in roomy.into_iter().chain([wanted]) {
                 let carved = self.find(bytes);
                 if carved.is_somewhere() {
@@ -92,7 +92,7 @@ impl<F: BufferPool> SlotPool<F> {
         let in_place = if is_in_region {
             let slots = self.table.slots();
             let start = self.align(slots.end(slots.prev(self.frame)));
-            slots.start(slots.next(self.frame)).saturating_sub(start)
+            self.gap_limit(self.frame).saturating_sub(start)
         } else {
             len + self.frame_room()
         };
@@ -114,14 +114,14 @@ impl<F: BufferPool> SlotPool<F> {
     /// become free before it.
     fn grow_in_place(&mut self, wanted: usize) -> bool {
         debug_assert!(!self.gap_borrowed);
-        if self.has_parked() && !self.goes_to_front(wanted) {
-            self.unpark_behind(self.frame, self.frame_start().saturating_add(wanted), false);
-        }
         self.tail = self.frame;
-        let limit = self.widen(self.tail);
+        let mut limit = self.widen(self.tail);
         let (len, end, mut start) = (self.frame_len(), self.frame_end(), self.frame_start());
+        let extends = wanted > limit - start && self.is_tail_last() && !self.goes_to_front(wanted);
+        if extends && self.extend_to(start.saturating_add(wanted)) {
+            limit = self.table.end();
+        }
         if wanted > limit - start {
-            self.unpark_in_front(self.frame);
             let mut before = self.table.slots().prev(self.frame);
             while self.table.slots().is_free(before) {
                 let first = self.table.slots().prev(before);
@@ -129,6 +129,9 @@ impl<F: BufferPool> SlotPool<F> {
                 before = first;
             }
             start = self.align(self.table.slots().end(before));
+            if extends && self.extend_to(start.saturating_add(wanted)) {
+                limit = self.table.end();
+            }
             if wanted > limit.saturating_sub(start) {
                 return false;
             }
@@ -147,15 +150,12 @@ impl<F: BufferPool> SlotPool<F> {
         wanted.saturating_mul(2).min(size::MAX_BYTES)
     }
 
-    /// Returns whether a frame that is to have `wanted` bytes goes to the front of the region, and
-    /// does not take what is parked behind it. Otherwise each frame that comes to the end of what
-    /// is used would take more of the region, until there is no more.
+    /// Returns whether a frame at the end, which is to have `wanted` bytes, goes to the front of
+    /// the region, and the end does not move up for it. Otherwise each frame that comes to the end
+    /// would move it up, until there is no more.
     fn goes_to_front(&mut self, wanted: usize) -> bool {
-        let limit = self.widen(self.frame);
-        limit < self.frame_start().saturating_add(wanted)
-            && self.is_room_near_front(Self::roomy(wanted))
-            // A place there takes a slot.
-            && self.free != NONE
+        // A place there takes a slot.
+        self.is_room_near_front(Self::roomy(wanted)) && self.free != NONE
     }
 
     /// Opens the frame in a place that was just carved, or moves it there with its `len` bytes.

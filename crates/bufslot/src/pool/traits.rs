@@ -53,7 +53,7 @@ impl<F: BufferPool> BufferPool for SlotPool<F> {
         if cfg!(feature = "stats") {
             return stats;
         }
-        let taken = self.table.all().filter(|&slot| !self.table.slots().is_vacant(slot)).count();
+        let taken = self.table.all().filter(|&slot| !self.table.slots().is_free(slot)).count();
         let mut known = stats;
         known.in_use = taken;
         known
@@ -63,7 +63,6 @@ impl<F: BufferPool> BufferPool for SlotPool<F> {
 impl<F: BufferPool> Drop for SlotPool<F> {
     fn drop(&mut self) {
         self.close_frame();
-        self.unpark_all();
         drop(self.table.leave());
     }
 }
@@ -76,7 +75,7 @@ impl<F: BufferPool> fmt::Debug for SlotPool<F> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 self.0
                     .all()
-                    .try_for_each(|slot| f.write_str(if self.0.slots().is_vacant(slot) { "-" } else { "#" }))
+                    .try_for_each(|slot| f.write_str(if self.0.slots().is_free(slot) { "-" } else { "#" }))
             }
         }
         f.debug_struct("SlotPool")

@@ -27,13 +27,12 @@ pub(crate) const STEP: u32 = size_of::<Slot>() as u32;
 /// One buffer's place.
 #[repr(C, align(32))]
 pub(super) struct Slot {
-    /// Shared by the pool and the lease. The sentinel, which holds no buffer, is held for ever. A
-    /// parked slot holds memory that was put aside (see `trim`).
+    /// Shared by the pool and the lease. The sentinel, which holds no buffer, is held for ever.
     pub(super) state: ReleaseState,
     /// How many frozen views share the buffer. Used by `bufcore` only.
     pub(super) views: Views,
-    /// Address of the buffer's first byte, in the memory; for the sentinel, that of the memory's
-    /// end.
+    /// Address of the buffer's first byte, in the memory; for the sentinel, that behind all that
+    /// the pool uses of the memory.
     pub(super) start: Cell<usize>,
     /// Address behind its last byte; for the sentinel, that of the memory's start.
     pub(super) end: Cell<usize>,

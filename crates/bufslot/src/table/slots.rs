@@ -3,7 +3,7 @@
 use core::ptr::NonNull;
 
 use super::handle::SlotHandle;
-use super::slot::{NONE, STEP, Slot};
+use super::slot::{STEP, Slot};
 
 /// Access to the slots by their offsets. A copy of one pointer, so that a request can keep it in
 /// a register: what it reads through the pool is read anew after each look at a state, which is an
@@ -30,29 +30,6 @@ impl Slots {
     #[inline]
     pub(crate) fn is_free(self, at: u32) -> bool {
         self.slot(at).state.is_free()
-    }
-
-    /// Returns whether the slot holds memory that was put aside.
-    #[inline]
-    pub(crate) fn is_parked(self, at: u32) -> bool {
-        self.slot(at).state.is_parked()
-    }
-
-    /// Returns whether no buffer is in the slot: it is free, or parked. It is never true for the
-    /// sentinel.
-    #[inline]
-    pub(crate) fn is_vacant(self, at: u32) -> bool {
-        self.is_free(at) || self.is_parked(at)
-    }
-
-    /// Parks a slot that is free, or frees one that is parked.
-    ///
-    /// # Panics
-    ///
-    /// When a buffer is in the slot.
-    pub(crate) fn set_parked(self, at: u32, parked: bool) {
-        assert!(self.is_vacant(at), "a live slot is not parked: {at}");
-        self.slot(at).state.set_parked(parked);
     }
 
     /// Marks the slot as owned, by a buffer of `capacity` bytes.
@@ -106,15 +83,6 @@ impl Slots {
         slot.next.set(before);
         after_slot.next.set(at);
         self.slot(before).prev.set(at);
-    }
-
-    /// Takes the last slot of a new table with this sentinel off its stack, where it is at the
-    /// bottom, with others above it.
-    pub(crate) fn take_last(self, sentinel: u32) -> u32 {
-        let last = sentinel - STEP;
-        assert!(last != 0 && self.next(last) == NONE && self.next(last - STEP) == last);
-        self.slot(last - STEP).next.set(NONE);
-        last
     }
 
     /// Takes a slot out of the list and puts it on the stack whose top is `stack`; returns the new

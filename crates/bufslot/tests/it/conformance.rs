@@ -9,7 +9,7 @@ buftest::conformance! {
     frames: |pool| Some(pool),
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
-    trim: buftest::trials::trim_alone,
+    trim: buftest::trials::trim,
     sized: |bytes| SlotPool::new(bytes, 8),
     aligned: |bytes| -> Result<SlotPool, ConfigError> {
         SlotPool::builder().capacity(1 << 20).slots(16).alignment(bytes).build()
@@ -23,7 +23,7 @@ buftest::conformance! {
     frames: |pool| Some(pool),
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: true,
-    trim: buftest::trials::trim_alone,
+    trim: buftest::trials::trim,
     sized: |bytes| SlotPool::builder().capacity(bytes).slots(8).build_with(Reject),
     aligned: |bytes| SlotPool::builder().capacity(1 << 20).slots(16).alignment(bytes).build_with(Reject),
     promised: |n, bytes| rejecting_for(n, bytes, 1),
@@ -39,7 +39,7 @@ buftest::conformance! {
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: true,
     share: 5,
-    trim: buftest::trials::trim_alone,
+    trim: buftest::trials::trim,
     promised: |n, bytes| {
         let builder = Builder::new().slots(n).capacity(n * bytes);
         let region = Region::heap(builder.required_bytes().expect("settings are right"), 1);
@@ -76,7 +76,7 @@ buftest::conformance! {
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
     share: 5,
-    trim: buftest::trials::trim_alone,
+    trim: buftest::trials::trim,
     sized: |bytes| -> Result<SlotPool, bufcore::Error> {
         let region = Region::mapped(bytes.saturating_add(8192), bufcore::MapOptions::new())?;
         Ok(Builder::new().capacity(bytes).build_in(region, bufcore::HeapPool::new())?)
@@ -94,7 +94,7 @@ buftest::conformance! {
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: true,
     share: 5,
-    trim: buftest::trials::trim_alone,
+    trim: buftest::trials::trim,
     wiping: || {
         SlotPool::builder().capacity(20_000).wipe(true).build_with(Reject).expect("settings are right")
     },

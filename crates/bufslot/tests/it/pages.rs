@@ -83,11 +83,6 @@ fn resident_around_survivors() {
 }
 
 #[test]
-fn resident_steady_traffic() {
-    alone(module_path!(), "resident_steady_traffic", LIMIT, || pages::steady_traffic(large()));
-}
-
-#[test]
 fn resident_kept_in_a_mutex() {
     alone(module_path!(), "resident_kept_in_a_mutex", LIMIT, || {
         pages::kept_in_a_mutex(large(), 60 * MIB);
@@ -103,19 +98,19 @@ fn nothing_is_refused() {
     }
 }
 
-/// What is put aside is not out.
+/// A trim changes nothing that a program sees.
 #[test]
 fn idle_all_the_time() {
     let mut pool = SlotPool::builder().capacity(MIB).slots(4).build_with(Reject).expect("settings are right");
     let mode = pool.mode();
-    pool.trim_idle(Duration::ZERO);
+    pool.trim();
     assert!(pool.is_idle() && pool.stats().in_use == 0 && pool.mode() == mode);
     assert!((0..4).all(|slot| !pool.is_taken(slot)), "{pool:?}");
     assert!(format!("{pool:?}").contains("----"), "{pool:?}");
     let all: Vec<_> = (0..4).map(|_| pool.acquire(MIB / 5).expect("a slot and room")).collect();
-    pool.trim_idle(Duration::ZERO);
+    pool.trim();
     drop(all);
-    pool.trim_idle(Duration::ZERO);
+    pool.trim();
     assert!(pool.into_region().is_ok());
 }
 
@@ -128,7 +123,5 @@ fn not_of_a_static_region() {
     buf.spare_mut().fill(7);
     drop(buf);
     pool.trim();
-    pool.trim_idle(Duration::ZERO);
-    pool.trim_idle(Duration::ZERO);
     assert_eq!(pool.acquire(MIB / 2).expect("room").spare_mut(), vec![7; MIB / 2]);
 }

@@ -75,7 +75,7 @@ impl<P: BufferPool<Lease: SplitLease> + Clone> Subject<P, P> {
 /// Trims a pool, and fails unless nothing of it is out and all its memory went.
 pub fn all_goes<P: BufferPool + Trim>(pool: &mut P) {
     Trim::trim(pool);
-    let stats = pool.stats();
+    let stats = BufferPool::stats(pool);
     assert_eq!((stats.in_use, stats.in_use_bytes), (0, 0), "counted as out");
     assert_eq!(stats.reserved_bytes, 0, "memory that no trim finds");
 }

@@ -7,7 +7,7 @@ use std::task::Wake;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bufcore::{BufferPool, Keeper, PressureSource, Trim};
+use bufcore::{BufferPool, Keeper, PoolStats, PressureSource, Trim};
 
 const MIB: usize = 1 << 20;
 /// The shortest that a keeper takes.
@@ -25,17 +25,11 @@ pub fn keeper() -> Keeper {
 #[derive(Debug)]
 pub struct Nothing;
 
-impl Trim for Nothing {
-    fn trim(&self) {}
+impl Trim for &Nothing {
+    fn trim(&mut self) {}
 
-    fn trim_idle(&self, _: Duration) {}
-
-    fn reserved_bytes(&self) -> usize {
-        0
-    }
-
-    fn idle_bytes(&self) -> usize {
-        0
+    fn stats(&self) -> Option<PoolStats> {
+        Some(PoolStats::default())
     }
 }
 
@@ -69,12 +63,12 @@ where
     for<'a> &'a P: BufferPool,
 {
     struct Hostile<P>(P);
-    impl<P: Trim + Send + Sync + 'static> Wake for Hostile<P>
+    impl<P: Trim + Clone + Send + Sync + 'static> Wake for Hostile<P>
     where
         for<'a> &'a P: BufferPool,
     {
         fn wake(self: Arc<Self>) {
-            self.0.trim();
+            self.0.clone().trim();
             burst(&self.0, 1, 1500);
             panic!("on purpose");
         }

@@ -39,7 +39,7 @@ pub mod zeroed;
 use std::env;
 use std::time::Duration;
 
-use bufcore::{Trim, TrimMut};
+use bufcore::Trim;
 
 use crate::model::Shadow;
 
@@ -58,18 +58,10 @@ pub fn scaled(full: usize) -> usize {
     (full as u128 * largest as u128 / FULL as u128).max(64) as usize
 }
 
-/// Trims a pool that one thread has, as [`Kit::trim`](crate::Kit::trim) says.
-pub fn trim_alone<P: TrimMut>(pool: &mut P, age: Option<Duration>) {
+/// Trims a pool, as [`Kit::trim`](crate::Kit::trim) says.
+pub fn trim<P: Trim>(pool: &mut P, age: Option<Duration>) {
     match age {
         Some(age) => pool.trim_idle(age),
         None => pool.trim(),
-    }
-}
-
-/// Does the same as [`trim_alone`], for a pool that threads share.
-pub fn trim_shared<P: Trim>(pool: &mut P, age: Option<Duration>) {
-    match age {
-        Some(age) => pool.trim_idle(age),
-        None => Trim::trim(pool),
     }
 }

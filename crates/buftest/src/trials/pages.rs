@@ -8,18 +8,17 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bufcore::{AcquireError, Buf, BufferPool, FrameBuffer, Keeper, PoolStats, PressureSource, TrimMut};
+use bufcore::{AcquireError, Buf, BufferPool, FrameBuffer, Keeper, PoolStats, PressureSource, Trim};
 
 use crate::pattern;
-use crate::process::{resident_bytes, steady_allocator, thread_faults};
+use crate::process::{resident_bytes, steady_allocator};
 
 const MIB: usize = 1 << 20;
 /// What the process may keep on top of what a trial counts.
 const SLACK_BYTES: usize = 2 * MIB;
 const PAGE_BYTES: usize = 4096;
 
-/// A pool that is trimmed between requests, idle memory of no age at most times: for the whole
-/// conformance suite.
+/// A pool that is trimmed between requests: for the whole conformance suite.
 #[derive(Debug)]
 pub struct Trimmed<P> {
     pool: P,
@@ -33,20 +32,18 @@ impl<P> Trimmed<P> {
     }
 }
 
-impl<P: TrimMut> Trimmed<P> {
+impl<P: Trim> Trimmed<P> {
     /// Returns the pool, which some calls trim first.
     pub fn pool(&mut self) -> &mut P {
         self.requests += 1;
-        if self.requests.is_multiple_of(17) {
+        if self.requests.is_multiple_of(3) {
             self.pool.trim();
-        } else if self.requests.is_multiple_of(3) {
-            self.pool.trim_idle(Duration::ZERO);
         }
         &mut self.pool
     }
 }
 
-impl<P: BufferPool + TrimMut> BufferPool for Trimmed<P> {
+impl<P: BufferPool + Trim> BufferPool for Trimmed<P> {
     type Lease = P::Lease;
 
     fn acquire(&mut self, capacity: usize) -> Result<Buf<P::Lease>, AcquireError> {
@@ -58,11 +55,11 @@ impl<P: BufferPool + TrimMut> BufferPool for Trimmed<P> {
     }
 
     fn stats(&self) -> PoolStats {
-        self.pool.stats()
+        BufferPool::stats(&self.pool)
     }
 }
 
-impl<P: FrameBuffer + TrimMut> FrameBuffer for Trimmed<P> {
+impl<P: FrameBuffer + Trim> FrameBuffer for Trimmed<P> {
     type Lease = P::Lease;
 
     fn writable(&mut self, additional: usize) -> Result<&mut [u8], AcquireError> {
@@ -99,34 +96,33 @@ fn filled<P: BufferPool>(pool: &mut P, bytes: usize, seed: u64) -> Buf<P::Lease>
     buf
 }
 
-/// Checks that after a burst that filled `bytes` bytes, all goes at the second look, or at once
-/// with `trim`; and all can be used again.
-pub fn after_a_burst<P: BufferPool + TrimMut>(mut pool: P, bytes: usize) {
+/// Checks that after a burst that filled `bytes` bytes, all goes with a trim, and not before; and
+/// all can be used again.
+pub fn after_a_burst<P: BufferPool + Trim>(mut pool: P, bytes: usize) {
     steady_allocator();
     let before = resident_bytes();
     let near = |now: usize| now < before + SLACK_BYTES;
-    for at_once in [false, true, false] {
+    for round in 0..3 {
         let burst: Vec<_> = (0..bytes / MIB).map(|n| filled(&mut pool, MIB, n as u64)).collect();
         assert!(resident_bytes() > before + bytes - SLACK_BYTES, "nothing was left for it");
         drop(burst);
         assert!(resident_bytes() > before + bytes - SLACK_BYTES, "it went unasked");
-        if at_once {
-            pool.trim();
-        } else {
-            pool.trim_idle(Duration::ZERO);
-            assert!(resident_bytes() > before + bytes - SLACK_BYTES, "it may have been used just now");
-            pool.trim_idle(Duration::from_secs(3600));
-            assert!(resident_bytes() > before + bytes - SLACK_BYTES, "that was no hour");
-            // A trickle keeps what it uses, and no more.
-            drop(filled(&mut pool, 1500, 1));
-            pool.trim_idle(Duration::ZERO);
+        pool.trim();
+        assert!(near(resident_bytes()), "{} bytes stay in round {round}", resident_bytes() - before);
+        // A queue goes round in the first of it.
+        let mut queue = VecDeque::with_capacity(32);
+        for _ in 0..2 * bytes / 1500 {
+            queue.push_back(filled(&mut pool, 1500, 1));
+            if queue.len() == 32 {
+                queue.pop_front();
+            }
         }
-        assert!(near(resident_bytes()), "{} bytes stay, asked at once: {at_once}", resident_bytes() - before);
+        assert!(near(resident_bytes()), "{} bytes for a queue of 32", resident_bytes() - before);
     }
 }
 
 /// Checks that buffers that stay keep their pages and their bytes, and what is between them goes.
-pub fn around_survivors<P: BufferPool + TrimMut>(mut pool: P, bytes: usize) {
+pub fn around_survivors<P: BufferPool + Trim>(mut pool: P, bytes: usize) {
     steady_allocator();
     let each = 60_000;
     let before = resident_bytes();
@@ -134,8 +130,7 @@ pub fn around_survivors<P: BufferPool + TrimMut>(mut pool: P, bytes: usize) {
         (0..bytes / (each + 4096)).map(|n| Some((n as u64, filled(&mut pool, each, n as u64)))).collect();
     let kept: Vec<_> = burst.iter_mut().step_by(8).filter_map(Option::take).collect();
     drop(burst);
-    pool.trim_idle(Duration::ZERO);
-    pool.trim_idle(Duration::ZERO);
+    pool.trim();
     let held = kept.len() * (each + 2 * PAGE_BYTES);
     let stays = resident_bytes() - before;
     assert!(stays < held + SLACK_BYTES, "{stays} bytes stay for {held}");
@@ -150,40 +145,9 @@ pub fn around_survivors<P: BufferPool + TrimMut>(mut pool: P, bytes: usize) {
     drop(more);
 }
 
-/// Checks that traffic which continues as it is keeps its pages: a queue, and bursts with nothing
-/// out between them.
-pub fn steady_traffic<P: BufferPool + TrimMut>(mut pool: P) {
-    steady_allocator();
-    let mut queue = VecDeque::with_capacity(100);
-    let mut burst = Vec::with_capacity(400);
-    let mut faults = Vec::with_capacity(100);
-    for round in 0..100_usize {
-        for step in 0..300 {
-            // Sizes that differ, round after round.
-            let bytes = 5000 + (step * 7919 + round * 104_729) % 20_000;
-            queue.push_back(filled(&mut pool, bytes, 1));
-            if queue.len() > 60 {
-                queue.pop_front();
-            }
-        }
-        if round % 2 == 0 {
-            burst.extend((0..300).map(|_| filled(&mut pool, 10_000, 2)));
-            burst.clear();
-        }
-        // One burst comes between two looks, and nothing of it is out at either.
-        if round % 2 == 1 {
-            pool.trim_idle(Duration::ZERO);
-        }
-        faults.push(thread_faults());
-    }
-    let faults = faults[99] - faults[30];
-    // The traffic between two looks writes a thousand pages.
-    assert!(faults < 35 * 100, "{faults} page faults in 35 looks");
-}
-
 /// Checks that a keeper's thread trims a pool that is in a mutex, and waits for nobody who has the
 /// lock.
-pub fn kept_in_a_mutex<P: BufferPool + TrimMut + Send + 'static>(pool: P, bytes: usize) {
+pub fn kept_in_a_mutex<P: BufferPool + Trim + Send + 'static>(pool: P, bytes: usize) {
     steady_allocator();
     let pool = Arc::new(Mutex::new(pool));
     let keeper = Keeper::new().age(Duration::from_millis(20)).pressure(PressureSource::none());
@@ -206,28 +170,28 @@ pub fn kept_in_a_mutex<P: BufferPool + TrimMut + Send + 'static>(pool: P, bytes:
     }
 }
 
-/// Checks that what is put aside is available: no request is refused that a pool without looks
+/// Checks that a trim takes nothing from anyone: no request is refused that a pool without trims
 /// would serve.
-pub fn nothing_is_refused<P: BufferPool + FrameBuffer + TrimMut>(mut pool: P, capacity: usize) {
+pub fn nothing_is_refused<P: BufferPool + FrameBuffer + Trim>(mut pool: P, capacity: usize) {
     for round in 0..4_usize {
-        pool.trim_idle(Duration::ZERO);
+        pool.trim();
         let all = BufferPool::acquire(&mut pool, capacity).expect("all of it");
         assert_eq!(all.capacity(), capacity);
         drop(all);
-        pool.trim_idle(Duration::ZERO);
+        pool.trim();
         // A frame that grows by little steps takes all that there is, wherever it began.
         let first = BufferPool::acquire(&mut pool, capacity / 4).expect("a quarter");
         let mut len = 0;
         while len + 1000 <= capacity / 2 {
             if len % 64_000 == 0 {
-                pool.trim_idle(Duration::ZERO);
+                pool.trim();
             }
             pattern::fill(pool.writable(1000).expect("room for a frame"), 3, len);
             len += 1000;
         }
         if round % 2 == 0 {
             drop(first);
-            pool.trim_idle(Duration::ZERO);
+            pool.trim();
             // More than there is behind it.
             pattern::fill(pool.writable(capacity / 8 * 3).expect("what came back"), 3, len);
             len += capacity / 8 * 3;
@@ -235,9 +199,9 @@ pub fn nothing_is_refused<P: BufferPool + FrameBuffer + TrimMut>(mut pool: P, ca
         assert_eq!(pattern::mismatch(pool.filled(), 3, 0), None, "the frame differs");
         let frame = pool.detach().expect("an open frame can be detached");
         assert_eq!(frame.len(), len);
-        pool.trim_idle(Duration::ZERO);
+        pool.trim();
         assert_eq!(pattern::mismatch(&frame, 3, 0), None, "the frame differs");
         drop(frame);
-        assert_eq!(pool.stats().in_use, round % 2, "what is put aside is not out");
+        assert_eq!(BufferPool::stats(&pool).in_use, round % 2, "one for each that is out");
     }
 }

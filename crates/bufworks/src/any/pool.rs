@@ -114,7 +114,8 @@ impl AnyPool {
         self.pool.trim();
     }
 
-    /// Frees memory that was not used for `age`, as `trim_idle` of the strategy does.
+    /// Frees memory that was not used for `age`, as `trim_idle` of the strategy does. The slot pool
+    /// and the ring do not know what that is, and [trim](Self::trim).
     ///
     /// A [`Keeper`](crate::Keeper) does so by itself. It watches a pool that threads
     /// [share](Self::share), and any pool in an `Arc<Mutex<AnyPool>>`. Without one a program calls
@@ -183,7 +184,7 @@ impl UnwindSafe for AnyPool {}
 impl RefUnwindSafe for AnyPool {}
 
 #[cfg(feature = "std")]
-impl bufcore::TrimMut for AnyPool {
+impl bufcore::Trim for AnyPool {
     fn trim(&mut self) {
         Self::trim(self);
     }
@@ -192,16 +193,8 @@ impl bufcore::TrimMut for AnyPool {
         Self::trim_idle(self, age);
     }
 
-    fn reserved_bytes(&self) -> usize {
-        self.pool.watched().map_or_else(|| self.stats().reserved_bytes, |pool| pool.reserved_bytes())
-    }
-
-    fn idle_bytes(&self) -> usize {
-        self.pool.watched().map_or_else(|| self.stats().idle_bytes, |pool| pool.idle_bytes())
-    }
-
-    fn snapshot(&self) -> PoolStats {
-        self.stats()
+    fn stats(&self) -> Option<PoolStats> {
+        Some(Self::stats(self))
     }
 
     fn uses(&self) -> usize {
@@ -216,8 +209,7 @@ impl bufcore::TrimMut for AnyPool {
 #[cfg(feature = "std")]
 impl bufcore::Watch for AnyPool {
     /// Returns a weak handle of the pool. A pool that serves one thread at a time cannot be watched
-    /// from here, and counts as ended. In an `Arc<Mutex<AnyPool>>` any pool can: see
-    /// [`TrimMut`](bufcore::TrimMut).
+    /// from here, and counts as ended. In an `Arc<Mutex<AnyPool>>` any pool can.
     fn downgrade(&self) -> alloc::boxed::Box<dyn bufcore::WeakPool> {
         match self.pool.watched() {
             Some(pool) => pool.downgrade(),
@@ -232,7 +224,7 @@ struct Unwatched;
 
 #[cfg(feature = "std")]
 impl bufcore::WeakPool for Unwatched {
-    fn with(&self, _: &mut dyn FnMut(&dyn bufcore::Trim)) -> bool {
+    fn with(&self, _: &mut dyn FnMut(&mut dyn bufcore::Trim)) -> bool {
         false
     }
 }

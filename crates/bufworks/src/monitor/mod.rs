@@ -56,8 +56,8 @@
 //! Pools know their reserved bytes and, in the strategies that threads share, their idle and pinned
 //! bytes. These series are there. A pool over one region has 0 idle bytes then, which means that
 //! nobody knows. All other series are absent, because a zero would be a lie
-//! ([`PoolStats::ARE_COUNTED`](crate::PoolStats::ARE_COUNTED)). A program's own pool has the two
-//! numbers of bytes, unless it implements [`Trim::snapshot`](crate::Trim::snapshot).
+//! ([`PoolStats::ARE_COUNTED`](crate::PoolStats::ARE_COUNTED)). A program's own pool has what
+//! its [`Trim::stats`](crate::Trim::stats) says.
 //!
 //! # Pools of one name
 //!

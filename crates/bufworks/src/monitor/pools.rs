@@ -341,7 +341,7 @@ impl Look {
         let found = caught(|| {
             pool.with(&mut |pool| {
                 if reads {
-                    *stats = pool.snapshot();
+                    *stats = pool.stats();
                 }
             })
         });

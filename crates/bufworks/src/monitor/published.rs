@@ -2,7 +2,6 @@
 
 use alloc::sync::Arc;
 use core::fmt;
-use core::time::Duration;
 use std::sync::{Mutex, PoisonError};
 
 use bufcore::{PoolStats, Trim};
@@ -62,20 +61,10 @@ impl Shared {
 }
 
 /// Its idle memory is out of reach from here.
-impl Trim for Shared {
-    fn trim(&self) {}
+impl Trim for &Shared {
+    fn trim(&mut self) {}
 
-    fn trim_idle(&self, _: Duration) {}
-
-    fn reserved_bytes(&self) -> usize {
-        self.get().reserved_bytes
-    }
-
-    fn idle_bytes(&self) -> usize {
-        self.get().idle_bytes
-    }
-
-    fn snapshot(&self) -> Option<PoolStats> {
+    fn stats(&self) -> Option<PoolStats> {
         Some(self.get())
     }
 }

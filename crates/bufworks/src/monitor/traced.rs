@@ -23,7 +23,7 @@ use super::events::TARGET;
 ///
 /// A subscriber that panics does so without consequences.
 ///
-/// Cost: on top of the keeper's look, two reads of the reserved bytes.
+/// Cost: on top of the keeper's look, two reads of the statistics.
 ///
 /// ```
 /// # #[cfg(feature = "shard")] {
@@ -69,8 +69,8 @@ struct Weak {
 }
 
 impl WeakPool for Weak {
-    fn with(&self, look: &mut dyn FnMut(&dyn Trim)) -> bool {
-        self.pool.with(&mut |pool| look(&Look { name: &self.name, pool }))
+    fn with(&self, look: &mut dyn FnMut(&mut dyn Trim)) -> bool {
+        self.pool.with(&mut |pool| look(&mut Look { name: &self.name, pool }))
     }
 
     fn id(&self) -> Option<(TypeId, usize)> {
@@ -81,15 +81,16 @@ impl WeakPool for Weak {
 /// The pool, while a keeper looks at it.
 struct Look<'a> {
     name: &'a str,
-    pool: &'a dyn Trim,
+    pool: &'a mut dyn Trim,
 }
 
 impl Look<'_> {
     /// Trims the pool, and tells how much that was.
-    fn told(&self, cause: &'static str, trim: impl FnOnce(&dyn Trim)) {
-        let before = self.pool.reserved_bytes();
+    fn told(&mut self, cause: &'static str, trim: impl FnOnce(&mut dyn Trim)) {
+        let reserved = |pool: &dyn Trim| pool.stats().map_or(0, |stats| stats.reserved_bytes);
+        let before = reserved(self.pool);
         trim(self.pool);
-        let reserved_bytes = self.pool.reserved_bytes();
+        let reserved_bytes = reserved(self.pool);
         let bytes = before.saturating_sub(reserved_bytes);
         if bytes > 0 {
             // What a subscriber does is no reason to look at this pool no more.
@@ -101,24 +102,16 @@ impl Look<'_> {
 }
 
 impl Trim for Look<'_> {
-    fn trim(&self) {
+    fn trim(&mut self) {
         self.told("pressure", |pool| pool.trim());
     }
 
-    fn trim_idle(&self, age: Duration) {
+    fn trim_idle(&mut self, age: Duration) {
         self.told("idle", |pool| pool.trim_idle(age));
     }
 
-    fn reserved_bytes(&self) -> usize {
-        self.pool.reserved_bytes()
-    }
-
-    fn idle_bytes(&self) -> usize {
-        self.pool.idle_bytes()
-    }
-
-    fn snapshot(&self) -> Option<PoolStats> {
-        self.pool.snapshot()
+    fn stats(&self) -> Option<PoolStats> {
+        self.pool.stats()
     }
 
     fn uses(&self) -> usize {

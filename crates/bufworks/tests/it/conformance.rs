@@ -28,7 +28,7 @@ macro_rules! suites {
                 rejects: $refuses,
                 share: 20,
                 handle: AnyPool::share,
-                trim: buftest::trials::trim_alone,
+                trim: buftest::trials::trim,
             }
         )*
     };

@@ -93,7 +93,7 @@ fn t25_forks_amid_calls() {
     /// A pool that has ended.
     struct Gone;
     impl WeakPool for Gone {
-        fn with(&self, _: &mut dyn FnMut(&dyn Trim)) -> bool {
+        fn with(&self, _: &mut dyn FnMut(&mut dyn Trim)) -> bool {
             false
         }
     }

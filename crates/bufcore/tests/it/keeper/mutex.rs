@@ -6,7 +6,7 @@ use super::*;
 #[test]
 fn a_pool_in_a_mutex() {
     struct Counted(usize);
-    impl bufcore::TrimMut for Counted {
+    impl Trim for Counted {
         fn trim(&mut self) {
             self.0 += 1000;
         }
@@ -15,28 +15,31 @@ fn a_pool_in_a_mutex() {
             self.0 += 1;
         }
 
-        fn reserved_bytes(&self) -> usize {
-            10
-        }
-
-        fn idle_bytes(&self) -> usize {
-            5
+        fn stats(&self) -> Option<PoolStats> {
+            let mut stats = PoolStats::default();
+            (stats.reserved_bytes, stats.idle_bytes) = (10, 5);
+            Some(stats)
         }
 
         fn uses(&self) -> usize {
             7
         }
     }
+    let told = |mut pool: &Mutex<Counted>, trims: bool| {
+        if trims {
+            pool.trim();
+        }
+        (pool.stats().map(|stats| (stats.reserved_bytes, stats.idle_bytes)), pool.uses())
+    };
     let pool = Arc::new(Mutex::new(Counted(0)));
     let mut keeper = keeper().watch(&pool);
     let now = Instant::now();
     keeper.tick(now);
     assert_eq!(pool.lock().expect("nothing panics").0, 1);
-    assert_eq!((pool.reserved_bytes(), pool.idle_bytes(), pool.uses()), (10, 5, 7));
+    assert_eq!(told(&pool, false), (Some((10, 5)), 7));
     let held = pool.lock().expect("nothing panics");
     keeper.tick(now + AGE * 20);
-    Trim::trim(&*pool);
-    assert_eq!((pool.reserved_bytes(), pool.idle_bytes(), pool.uses(), held.0), (0, 0, 0, 1));
+    assert_eq!((told(&pool, true), held.0), ((None, 0), 1));
     drop(held);
     let theirs = Arc::clone(&pool);
     let panicked = thread::spawn(move || {
@@ -45,7 +48,7 @@ fn a_pool_in_a_mutex() {
     });
     assert!(panicked.join().is_err() && pool.is_poisoned());
     keeper.tick(now + AGE * 40);
-    Trim::trim(&*pool);
+    told(&pool, true);
     let count = pool.lock().map_or_else(|poisoned| poisoned.into_inner().0, |pool| pool.0);
     assert_eq!((count, keeper.watched()), (1002, 1));
     drop(pool);

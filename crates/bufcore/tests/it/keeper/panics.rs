@@ -8,7 +8,7 @@ struct Panics {
 }
 
 impl WeakPool for Panics {
-    fn with(&self, _: &mut dyn FnMut(&dyn Trim)) -> bool {
+    fn with(&self, _: &mut dyn FnMut(&mut dyn Trim)) -> bool {
         assert!(self.in_drop, "in a look, on purpose");
         false
     }
@@ -42,7 +42,7 @@ impl Watch for Lasts {
     fn downgrade(&self) -> Box<dyn WeakPool> {
         struct Panicking;
         impl WeakPool for Panicking {
-            fn with(&self, _: &mut dyn FnMut(&dyn Trim)) -> bool {
+            fn with(&self, _: &mut dyn FnMut(&mut dyn Trim)) -> bool {
                 true
             }
         }

@@ -7,7 +7,7 @@ use super::*;
 struct Ended(Arc<()>);
 
 impl WeakPool for Ended {
-    fn with(&self, _: &mut dyn FnMut(&dyn Trim)) -> bool {
+    fn with(&self, _: &mut dyn FnMut(&mut dyn Trim)) -> bool {
         false
     }
 }
@@ -74,14 +74,10 @@ fn a_pool_is_watched_once() {
 #[test]
 fn pools_without_size_are_each_watched() {
     struct Nothing;
-    impl Trim for Nothing {
-        fn trim(&self) {}
-        fn trim_idle(&self, _: Duration) {}
-        fn reserved_bytes(&self) -> usize {
-            0
-        }
-        fn idle_bytes(&self) -> usize {
-            0
+    impl Trim for &Nothing {
+        fn trim(&mut self) {}
+        fn stats(&self) -> Option<PoolStats> {
+            None
         }
     }
     let pools = [(); 8].map(|()| Arc::new(Nothing));

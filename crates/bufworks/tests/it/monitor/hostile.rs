@@ -76,7 +76,7 @@ struct PanicsWhenDropped(Arc<AtomicUsize>);
 struct Weak(Arc<AtomicUsize>);
 
 impl WeakPool for Weak {
-    fn with(&self, _: &mut dyn FnMut(&dyn Trim)) -> bool {
+    fn with(&self, _: &mut dyn FnMut(&mut dyn Trim)) -> bool {
         false
     }
 }

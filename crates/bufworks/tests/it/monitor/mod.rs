@@ -12,7 +12,6 @@ mod facade;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::time::Duration;
 
 use bufworks::{PoolStats, Trim};
 
@@ -93,24 +92,12 @@ impl Says {
     }
 }
 
-impl Trim for Says {
-    fn trim(&self) {
+impl Trim for &Says {
+    fn trim(&mut self) {
         self.set(PoolStats::default());
     }
 
-    fn trim_idle(&self, _: Duration) {
-        self.trim();
-    }
-
-    fn reserved_bytes(&self) -> usize {
-        self.stats.lock().unwrap().reserved_bytes
-    }
-
-    fn idle_bytes(&self) -> usize {
-        self.stats.lock().unwrap().idle_bytes
-    }
-
-    fn snapshot(&self) -> Option<PoolStats> {
+    fn stats(&self) -> Option<PoolStats> {
         (self.first)();
         Some(*self.stats.lock().unwrap())
     }

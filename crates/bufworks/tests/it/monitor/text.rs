@@ -8,7 +8,7 @@ use bufworks::any::AnyBuilder;
 use bufworks::monitor::Monitor;
 use bufworks::shard::ShardPool;
 use bufworks::slot::SlotPool;
-use bufworks::{PoolStats, Reject, Trim, Watch};
+use bufworks::{PoolStats, Reject, Watch};
 
 use super::{Says, numbers, parse};
 
@@ -186,7 +186,7 @@ fn a_scrape_costs_the_same_for_each_pool() {
 
     let says = |count: usize| {
         let pools: Vec<_> = (0..count).map(|n| Arc::new(Says::new(numbers(n)))).collect();
-        each(&pools, &|pool| pool.reserved_bytes())
+        each(&pools, &|pool| pool.stats.lock().unwrap().reserved_bytes)
     };
     let (few, many) = (says(64), says(4096));
     for (few, many) in few.into_iter().zip(many) {

@@ -18,9 +18,9 @@ struct Counted {
 }
 
 impl WeakPool for Counted {
-    fn with(&self, look: &mut dyn FnMut(&dyn Trim)) -> bool {
+    fn with(&self, look: &mut dyn FnMut(&mut dyn Trim)) -> bool {
         let Some(pool) = self.pool.upgrade() else { return false };
-        look(&*pool);
+        look(&mut &*pool);
         true
     }
 }

@@ -1,9 +1,9 @@
-//! Calls that end a recording, or that take the program from under it: no exit handler runs after them.
+//! Calls that end a recording: no exit handler runs after them, or the recorder would not survive them.
 //! And the one that unloads code.
 //!
 //! They do what they do without this library, after the recording is in its file.
 
-use core::ffi::{CStr, c_char, c_int, c_long, c_ulong, c_void};
+use core::ffi::{CStr, c_int, c_long, c_ulong, c_void};
 
 use buftrace::hooks;
 
@@ -50,67 +50,6 @@ pub(crate) unsafe extern "C" fn quick_exit(status: c_int) -> ! {
         Some(quick_exit) => unsafe { quick_exit(status) },
         // SAFETY: has no conditions.
         None => unsafe { _exit(status) },
-    }
-}
-
-/// As in the C library.
-///
-/// # Safety
-///
-/// 1. `path` is a text with a zero at its end, and the others are arrays of such, with null at their
-///    ends.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn execve(
-    path: *const c_char,
-    arguments: *const *const c_char,
-    variables: *const *const c_char,
-) -> c_int {
-    hooks::flush();
-    let (path, arguments) = (path.expose_provenance() as c_long, arguments.expose_provenance() as c_long);
-    // SAFETY: as the caller promises (1).
-    unsafe {
-        syscall(libc::SYS_execve, path, arguments, variables.expose_provenance() as c_long, 0, 0, 0) as c_int
-    }
-}
-
-/// As in the C library.
-///
-/// # Safety
-///
-/// 1. As that of [`execve`].
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn execv(path: *const c_char, arguments: *const *const c_char) -> c_int {
-    // SAFETY: as the caller promises (1); the environment is such an array.
-    unsafe { execve(path, arguments, variables()) }
-}
-
-/// As in the C library.
-///
-/// # Safety
-///
-/// 1. As that of [`execve`].
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn execvp(file: *const c_char, arguments: *const *const c_char) -> c_int {
-    // SAFETY: as the caller promises (1); the environment is such an array.
-    unsafe { execvpe(file, arguments, variables()) }
-}
-
-/// As in the C library.
-///
-/// # Safety
-///
-/// 1. As that of [`execve`].
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn execvpe(
-    file: *const c_char,
-    arguments: *const *const c_char,
-    variables: *const *const c_char,
-) -> c_int {
-    hooks::flush();
-    match real::functions().and_then(|real| real.execvpe) {
-        // SAFETY: as the caller promises (1).
-        Some(execvpe) => unsafe { execvpe(file, arguments, variables) },
-        None => refuse(),
     }
 }
 
@@ -178,15 +117,6 @@ fn refuse() -> c_int {
     // SAFETY: it is this thread's, and writable.
     unsafe { *place = libc::ENOSYS };
     -1
-}
-
-unsafe extern "C" {
-    static mut environ: *const *const c_char;
-}
-
-fn variables() -> *const *const c_char {
-    // SAFETY: the C library's variable, which a thread may read that may call `exec`.
-    unsafe { environ }
 }
 
 /// Takes this library out of the environment, so that what this program starts is not recorded.

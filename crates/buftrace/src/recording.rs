@@ -9,14 +9,11 @@
 //! - R3: numbers in `sequence` order the events: that of a buffer's release is above that of its
 //!   acquire.
 //! - R4: only events numbered below `max_events` are kept, so what is kept is a prefix.
-//! - R5: nothing is allocated or freed while a shard is locked. The allocator is the user's code,
-//!   and may use pools that are recorded.
 
 use alloc::collections::BinaryHeap;
 use alloc::sync::Arc;
 use core::cmp::Reverse;
 use core::fmt;
-use core::mem;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::HashMap;
 use std::io;
@@ -36,9 +33,6 @@ pub const DEFAULT_MAX_EVENTS: u64 = 1 << 20;
 
 /// Threads are spread over this number of shards. More threads than that share them.
 const SHARDS: usize = 64;
-
-/// For how many events the first memory of a shard is.
-const LEAST_ROOM: usize = 16;
 
 /// A recording that any number of pools and threads write into. Clones are handles of the same
 /// recording.
@@ -60,14 +54,10 @@ const LEAST_ROOM: usize = 16;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// # After a fork
+/// # Limits
 ///
-/// Events are noted under locks. A child process made by `fork` inherits the locks that other
-/// threads held at that moment, and no thread unlocks them there. A recorded acquire or release,
-/// and [`finish`](Self::finish), may wait for ever in the child. So a child that does not call
-/// `exec` at once has to take the pool out of its recorder
-/// ([`Recorder::into_inner`](crate::Recorder::into_inner)) or make its own. It also has to forget
-/// ([`mem::forget`]) the recorded buffers that it inherited. The parent continues as before.
+/// Events are noted under locks. Between `fork` and `exec` a child uses no recorded pool, and the
+/// global allocator uses none: either may wait for ever.
 #[derive(Clone)]
 pub struct Recording {
     shared: Arc<Shared>,
@@ -279,7 +269,6 @@ impl Recording {
         drop(shards);
         let mut all = Vec::with_capacity(events);
         for shard in &self.shared.shards {
-            // Finished, so there are as many as were counted, and there is room for them (R5).
             all.extend_from_slice(&lock(shard).events);
         }
         all.sort_unstable_by_key(|noted| noted.sequence);
@@ -311,41 +300,12 @@ impl Recording {
         let at_ns = u64::try_from(shared.began.elapsed().as_nanos()).unwrap_or(u64::MAX).min(MAX_TIME_NS);
         let thread = crate::thread_number::get();
         let noted = Noted { sequence, at_ns, buffer: buffer.unwrap_or(sequence), bytes, thread };
-        let shard = &shared.shards[thread as usize % SHARDS];
-        let mut room = Vec::new();
-        loop {
-            let wanted = {
-                let mut shard = lock(shard);
-                let Some(wanted) = shard.put(noted, &mut room) else { return Some(sequence) };
-                wanted
-            };
-            if wanted == 0 {
-                return None;
-            }
-            // Not locked here (R5): the old memory is freed, and larger one is taken.
-            drop(room);
-            room = Vec::with_capacity(wanted);
+        let mut shard = lock(&shared.shards[thread as usize % SHARDS]);
+        if shard.finished {
+            return None;
         }
-    }
-}
-
-impl Shard {
-    /// Adds an event. Without room for it, says for how many events room is to be offered in
-    /// `room`, which takes the place of the old; with 0 that the recording is over.
-    #[inline]
-    fn put(&mut self, noted: Noted, room: &mut Vec<Noted>) -> Option<usize> {
-        if self.finished {
-            return Some(0);
-        }
-        if self.events.len() == self.events.capacity() {
-            if room.capacity() <= self.events.len() {
-                return Some((2 * self.events.len()).max(LEAST_ROOM));
-            }
-            room.append(&mut self.events);
-            mem::swap(room, &mut self.events);
-        }
-        self.events.push(noted);
-        None
+        shard.events.push(noted);
+        Some(sequence)
     }
 }
 
@@ -406,7 +366,6 @@ fn dense(count: usize) -> u32 {
 }
 
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
-    // Nothing that is done under the lock panics (R5).
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

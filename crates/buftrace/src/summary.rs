@@ -25,6 +25,7 @@ const TIME_PARTS: usize = 64;
 /// assert!(summary.to_string().contains("a request"));
 /// # Ok::<(), bufcore::AcquireError>(())
 /// ```
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
@@ -84,6 +85,7 @@ pub struct Summary {
 /// assert_eq!(sizes, [class(64, 1), class(2048, 2)]);
 /// # Ok::<(), bufcore::AcquireError>(())
 /// ```
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeClass {
     /// A power of two, in bytes; 0 for buffers of no bytes, and `u64::MAX` above all powers of two.
@@ -108,6 +110,7 @@ pub struct SizeClass {
 /// assert_eq!((lifetimes.p50_ns, lifetimes.p90_ns, lifetimes.p99_ns), (10, 10, 500));
 /// # Ok::<(), buftrace::TraceError>(())
 /// ```
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lifetimes {
     /// Half of them no longer.

@@ -1,7 +1,7 @@
 //! Memory over time as a chart, and in a sentence.
 
-use super::over_time::{OverTime, Series};
-use crate::drawing::number::{exact_memory, memory, time};
+use super::memory_timeline::{OverTime, Series};
+use crate::drawing::number::{exact_memory, memory, tick, time};
 use crate::drawing::svg::{self, Drawing, MARGIN};
 
 const WIDTH: f64 = 960.0;
@@ -32,7 +32,7 @@ pub(super) fn draw(name: &str, memory: &OverTime) -> String {
     }
     for second in ticks(seconds, &[1.0, 2.0, 5.0], 10.0) {
         drawing.vertical(x(first + second), top, bottom, "grid");
-        drawing.text(x(first + second), bottom + 16.0, "middle", "tick", &short(&time(second * 1e9)));
+        drawing.text(x(first + second), bottom + 16.0, "middle", "tick", &tick(&time(second * 1e9)));
     }
     let note =
         "time since the first request; the bytes of the buffers that are out, and the pages that they take";
@@ -89,12 +89,7 @@ fn ticks(most: f64, digits: &[f64], base: f64) -> Vec<f64> {
         }
     };
     let count = (most / step).floor() as usize;
-    (0..=count).map(|tick| tick as f64 * step).collect()
-}
-
-/// Shortens `2.00 s` by its zeros.
-fn short(time: &str) -> String {
-    crate::drawing::number::tick(time)
+    (0..=count).map(|nth| nth as f64 * step).collect()
 }
 
 /// Writes both as a sentence.

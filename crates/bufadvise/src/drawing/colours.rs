@@ -23,10 +23,6 @@ const ROLES: [(&str, &str, &str); 5] = [
     ("paper", "#ffffff", "#0d1117"),
 ];
 
-/// Colours of a flamegraph's bars, which have text on them.
-const FLAMES: [(&str, &str, &str); 3] =
-    [("f0", "#ffd8a8", "#7a3d10"), ("f1", "#ffe3c2", "#66330e"), ("f2", "#ffc98a", "#8c4a17")];
-
 /// Colours of the contestants, by kind and place in it: strategies (`s`), other settings of them
 /// (`v`), controls (`c`), peers (`p`). No two are alike, and all stand out from the page; the tests
 /// know how far.
@@ -99,9 +95,6 @@ fn rules(pick: fn(&(&str, &'static str, &'static str)) -> &'static str) -> Strin
         of("fainter"),
         of("paper")
     );
-    for flame in &FLAMES {
-        let _ = writeln!(rules, "svg .bar.{} {{ fill: {} }}", flame.0, pick(flame));
-    }
     for colour in &CONTESTANTS {
         let (class, value) = (colour.0, pick(colour));
         let _ = writeln!(

@@ -187,8 +187,18 @@ fn read(loader: &Loader, module: &str, address: u64) -> Option<Vec<Frame>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// Returns a frame of a program with debug information.
+    pub(crate) fn named(function: &str, line: Option<u32>) -> Frame {
+        Frame {
+            function: Some(function.into()),
+            file: Some("/app/src/main.rs".into()),
+            line,
+            ..frame("/bin/app", 1)
+        }
+    }
 
     #[test]
     fn frames_are_shown_by_what_is_known() {

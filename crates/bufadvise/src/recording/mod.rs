@@ -14,7 +14,7 @@ use buftrace::{Ending, Profile, format};
 
 use self::library::Library;
 use self::program::Signals;
-use crate::command::Answer;
+use crate::answer::Answer;
 use crate::{advise, print};
 
 /// A program, and how it is recorded.
@@ -49,7 +49,7 @@ pub(crate) struct RecordOptions {
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunOptions {
     #[command(flatten)]
-    how: advise::How,
+    context: advise::Context,
     #[command(flatten)]
     recorded: Recorded,
 }
@@ -73,7 +73,7 @@ impl std::fmt::Display for Recording {
             Ending::Limit => "; the file reached its limit while the program continued",
             Ending::Open => {
                 "; it has no end: the program was killed, it started another in its place, or the recorder \
-                 stopped early and said so. Up to a second may be missing"
+                 stopped early and said so. A second or more may be missing"
             }
             // Torn.
             _ => "; the end of the file is damaged",
@@ -103,7 +103,7 @@ impl RunOptions {
         let recording = self.recorded.record()?;
         // What the answer is printed to may be read by a program.
         print::note(&recording);
-        self.how.run(&recording.path)
+        self.context.run(&recording.path)
     }
 }
 

@@ -119,7 +119,7 @@ fn what_is_stripped_has_exported_names_only() {
     assert!(text.contains("libthrough.so+0x") && text.contains("no symbols for some"), "{text}");
 }
 
-/// Without a build id the size of the code and the time have to do.
+/// Without a build id the time has to do.
 #[test]
 fn a_changed_object_without_a_build_id_is_told() {
     let folder = folder("no-id");
@@ -143,9 +143,4 @@ fn a_changed_object_without_a_build_id_is_told() {
     assert_eq!(reason(), None);
     written(100);
     assert!(reason().is_some_and(|why| why.contains("newer than the recording")));
-    fs::remove_file(&library).expect("it was there");
-    let longer = "-DPADDING=({ __asm__ volatile(\".skip 70000, 0x90\"); 1; })";
-    compile(&folder, &library, &[longer, none]);
-    written(-100);
-    assert!(reason().is_some_and(|why| why.contains("its code had another size")));
 }

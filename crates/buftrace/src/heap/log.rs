@@ -262,7 +262,7 @@ impl Log {
         if block.is_full() { self.flush() } else { Ok(()) }
     }
 
-    pub(super) fn flush(&mut self) -> Result<(), Stop> {
+    fn flush(&mut self) -> Result<(), Stop> {
         self.flush_as(GOES_ON)
     }
 

@@ -102,8 +102,8 @@ fn bytes(text: &[u8]) -> Option<u64> {
 /// that it starts are not recorded. A forked child is not recorded either.
 ///
 /// While the recording runs, its file has `.part` behind its name. At the end it is renamed and
-/// replaces an older recording. A file that is no recording is not replaced. After a kill, or an
-/// `exec`, the file keeps the `.part`, and can be read.
+/// replaces an older recording. A file that is no recording is not replaced. After a kill,
+/// or an `exec`, the file keeps the `.part`, and can be read; it may lack the last second.
 ///
 /// ```
 /// use std::alloc::System;

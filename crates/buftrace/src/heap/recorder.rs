@@ -234,16 +234,6 @@ pub(super) fn stop(reason: Option<Stop>) {
     }
 }
 
-/// Writes what is only in memory: the program is about to be replaced by another.
-pub(super) fn flush() {
-    let Some(_inside) = Inside::enter() else { return };
-    if let Some(mut log) = recording().and_then(|shared| shared.log.take_in_any_case())
-        && let Err(reason) = log.flush()
-    {
-        end(&mut log, Some(reason));
-    }
-}
-
 /// Ends the recording. After a `Stop` this says why.
 fn end(log: &mut Log, reason: Option<Stop>) {
     // ORDER: as in `start`.

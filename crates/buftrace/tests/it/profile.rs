@@ -90,13 +90,13 @@ fn sites_and_traces_of_a_small_one() {
     assert!(held(340.0, all), "{all:?}");
 
     let kinds = |growth| -> Vec<EventKind> {
-        profile.trace(growth, |_| true).events().iter().map(|event| event.kind).collect()
+        profile.expanded_trace(growth, 1000, |_| true).events().iter().map(|event| event.kind).collect()
     };
     let (acquire, release) = (|id, bytes| EventKind::Acquire { id, bytes }, |id| EventKind::Release { id });
     assert_eq!(kinds(Growth::Largest), [acquire(0, 120), acquire(1, 20), release(0)]);
     let steps = [acquire(0, 100), release(0), acquire(0, 120), acquire(1, 20), release(0)];
     assert_eq!(kinds(Growth::Steps), steps);
-    let one = profile.trace(Growth::Largest, |object| object.zeroed);
+    let one = profile.expanded_trace(Growth::Largest, 1000, |object| object.zeroed);
     assert_eq!((one.events().len(), &one.meta().name[..], one.meta().cut), (2, "p", false));
 }
 
@@ -194,7 +194,7 @@ fn check(profile: &Profile) {
     let sites = profile.sites();
     assert_eq!(sites.iter().map(|site| site.samples).sum::<usize>(), profile.objects().len());
     for growth in [Growth::Largest, Growth::Steps] {
-        let trace = profile.trace(growth, |_| true);
+        let trace = profile.expanded_trace(growth, 1000, |_| true);
         assert_eq!(Trace::decode(&trace.encode()), Ok(trace));
         let trace = profile.expanded_trace(growth, 100, |object| object.stack == 0);
         assert!(trace.events().len() <= 100);

@@ -1,7 +1,7 @@
 //! Chosen by bufadvise 0.1.0 for the trace app.
 
-/// The strategy, as `bufadvise check` reads it.
-pub const STRATEGY: &str = "slot";
+/// The strategy with its settings, as `bufadvise check` reads them.
+pub const SETTINGS: &str = "slot:capacity=64KiB,slots=16";
 /// The setting `capacity`.
 pub const CAPACITY: usize = 65_536;
 /// The setting `slots`.

@@ -1,35 +1,13 @@
 //! The advice in words.
 
-use std::fmt::Write;
-
 use buftrace::Summary;
 
-use super::choice::{First, NOTICED, Prices};
-use super::known;
-use super::memory_chart;
-use super::record::{Advice, Check, Entry};
-use super::table;
+use super::choice::{NOTICED, Prices};
+use super::entry::Entry;
+use super::record::Advice;
 use super::traffic::{LEAST_BUFFERS, MARGIN};
-use crate::drawing::number::{exact_memory, three_digits, time};
-
-/// Returns a share in percent.
-pub(crate) fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    match percent {
-        0.0 => "0 %".into(),
-        ..0.1 => "< 0.1 %".into(),
-        _ => format!("{percent:.1} %"),
-    }
-}
-
-/// Returns a share of a processor: small ones differ, too.
-pub(crate) fn processor(share: f64) -> String {
-    match share * 100.0 {
-        percent @ ..0.0995 => format!("{percent:.4} %"),
-        percent @ ..9.95 => format!("{percent:.2} %"),
-        percent => format!("{percent:.0} %"),
-    }
-}
+use super::{memory_chart, strategies, table};
+use crate::drawing::number::{exact_memory, percent, processor, three_digits, time};
 
 /// Returns how much longer or shorter than another.
 fn against(one: f64, other: f64) -> String {
@@ -83,18 +61,8 @@ pub(crate) fn why(summary: &Summary, advice: &Advice) -> Vec<String> {
     if !pick.candidate.is_control() && !pick.candidate.one_per_thread() && summary.threads > advice.workers {
         why.push(format!(
             "The program's {} threads shared the caches of {} in the timed replay, so the strategy may be slower in the program. Refusals and \
-             memory are those of all threads. Of the candidates with a pool for each thread, the fastest is {}.",
-            summary.threads,
-            advice.workers,
-            fastest_private(&advice.entries).map_or_else(
-                || "none that served every request".into(),
-                |entry| format!(
-                    "`{}` with {} and {}",
-                    entry.candidate,
-                    time(entry.times.median),
-                    exact_memory(entry.bytes())
-                )
-            ),
+             memory are those of all threads.",
+            summary.threads, advice.workers,
         ));
     }
     why.push(against_fastest(advice));
@@ -108,23 +76,18 @@ fn rule(advice: &Advice) -> String {
     let limit = advice.prices.memory_limit.map_or_else(String::new, |limit| {
         format!(" Candidates that take more than {} are out.", exact_memory(limit))
     });
-    let noticed = percent(NOTICED);
-    let rule = match advice.prices.first {
-        First::Balanced => format!(
-            "The rule: of the candidates whose time nobody would notice, which is less than {noticed} of a processor more than that of the \
-             fastest, or less than 5 % more, the one with the least memory."
-        ),
-        First::Cpu => "The rule, with --cpu-first: of the candidates within 5 % of the fastest, the one with the least memory.".into(),
-        First::Memory => "The rule, with --memory-first: the least memory; where it is equal, the fastest.".into(),
-    };
-    format!("{rule}{limit}")
+    format!(
+        "The rule: of the candidates whose time nobody would notice, which is less than {} of a processor more than that of the fastest, or \
+         less than 5 % more, the one with the least memory.{limit}",
+        percent(NOTICED)
+    )
 }
 
 /// Says what the traffic means for the strategy.
 fn reason(pick: &Entry, advice: &Advice) -> String {
     let needs = &advice.needs;
     let own = format!("{} with {}", needs.own_live, exact_memory(needs.own_bytes as u64));
-    if let Some(reason) = pick.candidate.known().and_then(|known| known.reason) {
+    if let Some(reason) = pick.candidate.in_table().and_then(|strategy| strategy.reason) {
         return reason.replace("{own}", &own);
     }
     if advice.choice.no_pool {
@@ -161,7 +124,7 @@ fn against_fastest(advice: &Advice) -> String {
 /// Says how the choice compares with the controls, and what was out.
 fn compared(advice: &Advice, why: &mut Vec<String>) {
     let (pick, entries) = (advice.pick(), &advice.entries);
-    for strategy in [known::VEC, known::HEAP] {
+    for strategy in [strategies::VEC, strategies::HEAP] {
         let control = entries.iter().find(|entry| entry.candidate.strategy() == strategy);
         if let Some(control) = control.filter(|control| control.candidate != pick.candidate) {
             why.push(format!(
@@ -206,12 +169,6 @@ fn margin(advice: &Advice) -> String {
     )
 }
 
-/// Returns the fastest of those that have a pool for each thread.
-fn fastest_private(entries: &[Entry]) -> Option<&Entry> {
-    let private = entries.iter().filter(|entry| entry.candidate.one_per_thread() && entry.serves_all());
-    private.min_by(|one, other| one.times.median.total_cmp(&other.times.median))
-}
-
 /// Says how sure the choice is.
 pub(crate) fn sure(advice: &Advice) -> String {
     let choice = &advice.choice;
@@ -220,25 +177,10 @@ pub(crate) fn sure(advice: &Advice) -> String {
         0.8.. => "fairly sure",
         _ => "not sure; measure longer, with --seconds, on a machine with nothing else to do",
     };
-    let mut text = format!(
+    format!(
         "The choice is as near the fastest as the rule asks in {} of 1000 resamplings of the processes: {word}.",
         (choice.sure * 1000.0).round()
-    );
-    if let (Some(other), Some(beats)) = (choice.runner_up, choice.beats_runner_up) {
-        let _ = write!(
-            text,
-            " The next best by the same rule is `{}`. The choice is faster than that in {} of 1000.",
-            advice.entries[other].candidate,
-            (beats * 1000.0).round()
-        );
-    }
-    let names: Vec<String> =
-        choice.as_good.iter().map(|one| format!("`{}`", advice.entries[*one].candidate)).collect();
-    if !names.is_empty() {
-        let _ =
-            write!(text, " No difference in time to the choice could be measured of {}.", names.join(", "));
-    }
-    text
+    )
 }
 
 /// Says the answer, in a line.
@@ -250,11 +192,8 @@ pub(crate) fn answer(advice: &Advice) -> String {
 /// Says what the choice costs.
 pub(crate) fn cost(advice: &Advice) -> String {
     let pick = advice.pick();
-    let tail = pick.tail.as_ref().map_or_else(String::new, |tail| {
-        format!(", p99 {}, p99.9 {}", time(f64::from(tail.p99)), time(f64::from(tail.p999)))
-    });
     format!(
-        "Cost: {} a request{tail}, {} of a processor; {} of memory at its peak, {} times the {} that are out at most; {} reserved.",
+        "Cost: {} a request, {} of a processor; {} of memory at its peak, {} times the {} that are out at most; {} reserved.",
         time(pick.times.median),
         processor(pick.processor),
         exact_memory(pick.bytes()),
@@ -304,20 +243,4 @@ pub(crate) fn text(advice: &Advice) -> String {
     line(format!("- {}", memory_chart::sentence(&advice.memory)));
     line(format!("- {}", sure(advice)));
     text
-}
-
-/// Returns what the check found.
-pub(crate) fn check(advice: &Advice, check: &Check) -> String {
-    format!(
-        "Check: all {} candidates in {} processes. By these times the rule chooses `{}` with {}. The first choice, `{}`, took {}: {:.3} times \
-         as long, with {:.3} times the memory.",
-        advice.entries.len(),
-        check.processes,
-        advice.entries[check.best].candidate,
-        time(check.medians[check.best]),
-        advice.pick().candidate,
-        time(check.medians[advice.choice.pick]),
-        check.ratio,
-        check.memory_ratio,
-    )
 }

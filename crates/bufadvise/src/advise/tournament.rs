@@ -1,28 +1,26 @@
 //! Runs the candidates in child processes: all of them a few rounds, and the better ones more.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::candidate::Candidate;
-use super::choice::{First, NOTICED, Prices, front};
-use super::exact::{Counted, Replayed};
-use super::handed::Handed;
-use super::record::{Entry, Said, Times};
+use super::choice::{Choice, NOTICED, Prices, choose, front};
+use super::entry::{Entry, Said, Times};
+use super::replay_exact::{Counted, Replayed};
+use super::strategies;
 use super::traffic::Traffic;
 use crate::measure::statistics::quantile;
-use crate::measure::tail::Tail;
 
-/// A child that says nothing for so long has failed.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Events that a test replays.
+pub(crate) const TEST_EVENTS: usize = 5000;
 /// A candidate that is within this much of the fastest continues, after the first stage and after
 /// the second.
 const GOES_ON: [f64; 2] = [1.3, 1.12];
@@ -53,8 +51,6 @@ pub(crate) struct Effort {
     pub(crate) last: Size,
     /// The most processes that it has.
     pub(crate) most_processes: usize,
-    /// Replays in which single operations are timed.
-    pub(crate) samples: usize,
     /// What all of it may take, about.
     pub(crate) seconds: f64,
 }
@@ -66,7 +62,6 @@ impl Effort {
             early: [Size { processes: 3, rounds: 3 }, Size { processes: 5, rounds: 3 }],
             last: Size { processes: 9, rounds: 3 },
             most_processes: 99,
-            samples: 3,
             seconds,
         }
     }
@@ -77,7 +72,6 @@ impl Effort {
             early: [Size { processes: 2, rounds: 2 }, Size { processes: 3, rounds: 2 }],
             last: Size { processes: 7, rounds: 3 },
             most_processes: 25,
-            samples: 0,
             seconds,
         }
     }
@@ -85,13 +79,7 @@ impl Effort {
     /// Returns the effort that shows that all of it runs.
     pub(crate) fn test() -> Self {
         let once = Size { processes: 1, rounds: 1 };
-        Self {
-            early: [once; 2],
-            last: Size { processes: 2, rounds: 2 },
-            most_processes: 2,
-            samples: 1,
-            seconds: 1.0,
-        }
+        Self { early: [once; 2], last: Size { processes: 2, rounds: 2 }, most_processes: 2, seconds: 1.0 }
     }
 }
 
@@ -109,12 +97,31 @@ pub(crate) struct Outcome {
     pub(crate) memory: Vec<Vec<u64>>,
 }
 
+impl Outcome {
+    /// Applies the rule to those that came to the last stage. The numbers are those of the entries.
+    pub(crate) fn choose(&self, prices: &Prices) -> Option<Choice> {
+        let last = self.last.iter();
+        let entrants: Vec<_> = last.map(|(index, times)| self.entries[*index].entrant(times)).collect();
+        let mut choice = choose(&entrants, prices)?;
+        choice.renumber(|place| self.last[place].0);
+        Some(choice)
+    }
+
+    /// Returns the number of what there is without a pool: `heap` for a program that requests
+    /// zeros, and `vec` for one that does not.
+    pub(crate) fn without_pool(&self, is_zeroed: bool) -> usize {
+        let control = if is_zeroed { strategies::HEAP } else { strategies::VEC };
+        let found = self.entries.iter().position(|entry| entry.strategy == control);
+        found.expect("both take part in every sweep")
+    }
+}
+
 /// The parent of the children.
 pub(crate) struct Parent<'a> {
     pub(crate) program: PathBuf,
     pub(crate) traffic: &'a Traffic,
     /// The same for the children, as it is and at twice the connections.
-    pub(crate) handed: &'a [Handed; 2],
+    pub(crate) piped: [Vec<u8>; 2],
     pub(crate) prices: Prices,
     /// A candidate that is in all stages, whatever it takes.
     pub(crate) given: Option<usize>,
@@ -153,22 +160,13 @@ impl Parent<'_> {
             going = next;
         }
         let left = effort.seconds - started.elapsed().as_secs_f64();
-        // A replay with a clock around each operation takes as long as three others.
-        let runs = left / (per_round * going.len() as f64) - 3.0 * effort.samples as f64;
-        let processes = runs.max(0.0) as usize / effort.last.runs();
+        let processes = (left / (per_round * going.len() as f64)).max(0.0) as usize / effort.last.runs();
         let processes = processes.clamp(effort.last.processes, effort.most_processes);
         let message = format!("last rounds: {} candidates", going.len());
         let times = self.time(&going, Size { processes, ..effort.last }, &message)?;
         note(&mut entries, &going, &times, 3, &self.prices);
         for (index, (before, times)) in stages.iter().enumerate() {
             scale(&mut entries, index + 1, before, times);
-        }
-        self.bar.set_message("single operations");
-        let tails = if effort.samples > 0 { self.tails(&going, effort.samples)? } else { Vec::new() };
-        for (place, tail) in tails {
-            if let Some(entry) = going.get(place).and_then(|index| entries.get_mut(*index)) {
-                entry.tail = Some(tail);
-            }
         }
         Ok(Outcome { entries, last: going.into_iter().zip(times).collect(), memory })
     }
@@ -181,7 +179,7 @@ impl Parent<'_> {
         let mut all: StageTimes = vec![Vec::new(); going.len()];
         for _ in 0..size.processes {
             let mut times = vec![None; going.len()];
-            self.child(going, &self.handed[0], &["--rounds", &size.rounds.to_string()], |said| match said {
+            self.child(going, &self.piped[0], &["--rounds", &size.rounds.to_string()], |said| match said {
                 Said::Round => self.bar.inc(1),
                 Said::Time { candidate, nanos } => {
                     times.get_mut(candidate).into_iter().for_each(|time| *time = Some(nanos));
@@ -194,18 +192,6 @@ impl Parent<'_> {
         }
         level(&mut all);
         Ok(all)
-    }
-
-    /// Times single operations, after all bytes were written and read once.
-    fn tails(&self, going: &[usize], samples: usize) -> Result<Vec<(usize, Tail)>> {
-        let mut tails = Vec::new();
-        let arguments = ["--rounds", "0", "--samples", &samples.to_string(), "--all-bytes"];
-        self.child(going, &self.handed[0], &arguments, |said| {
-            if let Said::Tail { candidate, tail } = said {
-                tails.push((candidate, tail));
-            }
-        })?;
-        Ok(tails)
     }
 
     /// Replays in exact order what each candidate refuses and takes, each in a process of its own.
@@ -227,8 +213,9 @@ impl Parent<'_> {
                         if index >= self.candidates.len() {
                             return Ok(counted);
                         }
-                        let count = |handed| self.count_one(index, handed, processor);
-                        counted.push((index, [count(&self.handed[0])?, count(&self.handed[1])?]));
+                        let [once, twice] = &self.piped;
+                        let count = |piped| self.count_one(index, piped, processor);
+                        counted.push((index, [count(once)?, count(twice)?]));
                     }
                 })
             };
@@ -248,11 +235,11 @@ impl Parent<'_> {
     }
 
     /// Counts the same of one candidate.
-    fn count_one(&self, index: usize, handed: &Handed, processor: usize) -> Result<Replayed> {
+    fn count_one(&self, index: usize, piped: &[u8], processor: usize) -> Result<Replayed> {
         let mut found = None;
-        self.child(&[index], handed, &["--processor", &processor.to_string()], |said| {
-            if let Said::Counted { counted, bytes } = said {
-                found = Some(Replayed { counted, bytes });
+        self.child(&[index], piped, &["--processor", &processor.to_string()], |said| {
+            if let Said::Counted(replayed) = said {
+                found = Some(replayed);
             }
         })?;
         self.bar.inc(1);
@@ -262,7 +249,6 @@ impl Parent<'_> {
     /// Returns what is known of a candidate before it is timed.
     fn entry(&self, candidate: &Candidate, [counted, twice]: [Counted; 2]) -> Entry {
         let requests = self.traffic.buffers.len() as f64;
-        let apart = self.traffic.buffers.iter().filter(|buffer| candidate.is_apart(buffer.bytes as usize));
         Entry {
             strategy: candidate.strategy().into(),
             candidate: *candidate,
@@ -271,10 +257,8 @@ impl Parent<'_> {
             refused: counted.refused.all() as f64 / requests,
             refused_twice: twice.refused.all() as f64 / (2.0 * requests),
             processor: f64::NAN,
-            apart: apart.count() as f64 / requests,
             stage: 0,
             times: Times { median: f64::NAN, p10: f64::NAN, p90: f64::NAN, processes: 0 },
-            tail: None,
         }
     }
 
@@ -282,47 +266,34 @@ impl Parent<'_> {
     fn child(
         &self,
         going: &[usize],
-        handed: &Handed,
+        piped: &[u8],
         arguments: &[&str],
         mut hear: impl FnMut(Said),
     ) -> Result<()> {
         let mut command = Command::new(&self.program);
-        command.arg("child").arg("--traffic").arg(handed.path()).args(arguments);
+        command.arg("child").args(arguments);
         let texts = going.iter().map(|index| self.candidates[*index].to_string());
         command.args(texts.flat_map(|text| ["--candidate".to_owned(), text]));
         let mut process = command
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("cannot start {}", self.program.display()))?;
+        let mut input = process.stdin.take().context("the child's input is piped")?;
+        // It reads all of it before it says anything. One that has failed has said so itself.
+        let _ = input.write_all(piped);
+        drop(input);
         let output = process.stdout.take().context("the child's output is piped")?;
-        let (sender, lines) = mpsc::channel();
-        let reader = thread::spawn(move || {
-            for line in BufReader::new(output).lines().map_while(std::io::Result::ok) {
-                if sender.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-        loop {
-            match lines.recv_timeout(PATIENCE) {
-                Ok(line) => {
-                    hear(serde_json::from_str(&line).with_context(|| format!("a child said `{line}`"))?)
-                }
-                Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => {
-                    // It may have ended by itself in this very moment.
-                    let _ = process.kill();
-                    process.wait().context("cannot wait for the child")?;
-                    bail!("a child process said nothing for {} s", PATIENCE.as_secs());
-                }
+        let mut heard = Ok(());
+        for line in BufReader::new(output).lines().map_while(std::io::Result::ok) {
+            match serde_json::from_str(&line) {
+                Ok(said) => hear(said),
+                Err(error) => heard = Err(error).with_context(|| format!("a child said `{line}`")),
             }
         }
-        // The pipe is closed by now.
-        let _ = reader.join();
         let status = process.wait().context("cannot wait for the child")?;
         ensure!(status.success(), "a child process failed: {status}");
-        Ok(())
+        heard
     }
 }
 
@@ -331,7 +302,7 @@ fn note(entries: &mut [Entry], going: &[usize], times: &StageTimes, stage: usize
     for (index, times) in going.iter().zip(times) {
         let entry = &mut entries[*index];
         entry.stage = stage;
-        entry.times = summary(times);
+        entry.times = Times::of(times);
         entry.processor = prices.share(entry.times.median);
     }
 }
@@ -346,18 +317,10 @@ fn level(times: &mut StageTimes) {
         (logs / times.len() as f64).exp()
     };
     let means: Vec<f64> = (0..processes).map(mean).collect();
-    let usual = summary(&means).median;
+    let usual = Times::of(&means).median;
     for times in times {
         times.iter_mut().zip(&means).for_each(|(time, mean)| *time *= usual / mean);
     }
-}
-
-/// Returns median and spread over the processes.
-pub(crate) fn summary(times: &[f64]) -> Times {
-    let mut nanos = times.to_vec();
-    nanos.sort_by(f64::total_cmp);
-    let at = |share| quantile(&nanos, share);
-    Times { median: at(0.5), p10: at(0.1), p90: at(0.9), processes: nanos.len() }
 }
 
 /// Makes the times of those that went no further than this stage comparable with those of the last
@@ -365,7 +328,7 @@ pub(crate) fn summary(times: &[f64]) -> Times {
 fn scale(entries: &mut [Entry], stage: usize, going: &[usize], times: &StageTimes) {
     let both = going.iter().zip(times).filter(|(index, _)| entries[**index].stage == 3);
     let mut factors: Vec<f64> =
-        both.map(|(index, times)| entries[*index].times.median / summary(times).median).collect();
+        both.map(|(index, times)| entries[*index].times.median / Times::of(times).median).collect();
     factors.sort_by(f64::total_cmp);
     let factor = quantile(&factors, 0.5);
     for entry in entries.iter_mut().filter(|entry| entry.stage == stage && factor.is_finite()) {
@@ -385,15 +348,11 @@ fn better(entries: &[Entry], going: &[usize], stage: usize, prices: &Prices) -> 
     fit.sort_by(|one, other| entries[*one].times.median.total_cmp(&entries[*other].times.median));
     let Some(first) = fit.first() else { return Vec::new() };
     let fastest = entries[*first].times.median;
-    let limit = match prices.first {
-        First::Memory => f64::INFINITY,
-        First::Cpu => fastest * GOES_ON[stage],
-        // A little more than what counts in the end.
-        First::Balanced => fastest * GOES_ON[stage] + NOTICED * 1e9 / prices.rate.max(1e-9),
-    };
-    let mut strategies = BTreeSet::new();
+    // A little more than what counts in the end.
+    let limit = fastest * GOES_ON[stage] + NOTICED * 1e9 / prices.rate.max(1e-9);
+    let mut seen = BTreeSet::new();
     let mut firsts = fit.clone();
-    firsts.retain(|one| strategies.insert(entries[*one].candidate.strategy()));
+    firsts.retain(|one| seen.insert(entries[*one].candidate.strategy()));
     let near = fit.iter().filter(|one| entries[**one].times.median <= limit).count();
     fit.truncate(near.max(LEAST[stage]));
     let (most, half) = (MOST[stage], MOST[stage] / 2);
@@ -415,7 +374,7 @@ mod tests {
     use super::*;
 
     /// A program that asks so often that each nanosecond counts.
-    const BUSY: Prices = Prices { first: First::Balanced, memory_limit: None, rate: 1e9 };
+    const BUSY: Prices = Prices { memory_limit: None, rate: 1e9 };
 
     fn entry(median: f64, bytes: u64, exhausted: u64) -> Entry {
         let refused = Refused { exhausted, too_large: 0 };
@@ -427,10 +386,8 @@ mod tests {
             refused: exhausted as f64,
             refused_twice: 0.0,
             processor: 0.0,
-            apart: 0.0,
             stage: 1,
             times: Times { median, p10: median, p90: median, processes: 1 },
-            tail: None,
         }
     }
 

@@ -6,18 +6,18 @@
 
 use anyhow::{Context, Result};
 use buftrace::{Growth, Object, Profile};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use super::analysis::Analysis;
 use super::candidate::{self, Candidate};
 use super::choice::{Choice, NOTICED, Prices};
-use super::handed::Handed;
-use super::over_time::OverTime;
-use super::record::{Entry, Times};
-use super::stages::{Effort, Parent, Size, summary};
+use super::entry::{Entry, Times};
+use super::memory_timeline::OverTime;
+use super::tournament::{Effort, Parent, Size, TEST_EVENTS};
 use super::traffic::{Needs, Traffic};
-use super::{Study, TEST_EVENTS, choose_of, without_pool};
+use super::traffic_pipe;
+use crate::call_sites::{Joined, Place};
 use crate::names::Stacks;
-use crate::places::{Joined, Place};
 
 /// The most events of a place that are replayed.
 const MOST_EVENTS: usize = 1 << 17;
@@ -35,7 +35,7 @@ const DEVIATIONS: f64 = 2.56;
 const OF_MEDIAN: f64 = 1.25;
 
 /// What the requests of a place take.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Cost {
     /// A strategy with its settings; `vec` and `heap` are no pools.
     pub(crate) settings: Candidate,
@@ -62,7 +62,7 @@ impl Cost {
 }
 
 /// How sure a verdict is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Certainty {
     Sure,
@@ -76,7 +76,7 @@ pub(crate) enum Certainty {
 }
 
 /// The verdict on one place.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct Verdict {
     #[serde(flatten)]
     pub(crate) place: Place,
@@ -108,18 +108,18 @@ pub(crate) struct Verdict {
 }
 
 /// Replays the largest places, each by itself.
-pub(super) fn advise(study: &Study<'_>, heap: &Profile, parent: &Parent<'_>) -> Result<Vec<Verdict>> {
+pub(super) fn advise(analysis: &Analysis<'_>, heap: &Profile, parent: &Parent<'_>) -> Result<Vec<Verdict>> {
     let stacks = Stacks::of(heap);
-    let joined = Joined::new(heap, &stacks, study.frames);
+    let joined = Joined::new(heap, &stacks, analysis.frames);
     let places = joined.places(heap, &stacks);
     let sum = |value: fn(&Place) -> f64| places.iter().map(value).sum::<f64>().max(f64::MIN_POSITIVE);
     let (bytes, held) = (sum(|place| place.bytes), sum(|place| place.byte_seconds));
     let seconds = heap.duration_ns().max(1) as f64 / 1e9;
     let mut verdicts = Vec::new();
-    for place in places.iter().take(study.places) {
+    for place in places.iter().take(analysis.sites) {
         let is_it = |object: &Object| joined.place(object.stack) == place.number;
-        let prices = study.prices.prices(place.requests / seconds);
-        let replay = Replay { study, parent, prices, heap };
+        let prices = Prices { memory_limit: analysis.memory_limit, rate: place.requests / seconds };
+        let replay = Replay { analysis, parent, prices, heap };
         let Some(found) = replay.run(is_it, place.zeroed > place.requests / 2.0)? else { continue };
         let relative = place.requests_error / place.requests.max(f64::MIN_POSITIVE);
         let (saved, saved_error) = found.saved(relative);
@@ -150,7 +150,7 @@ pub(super) fn advise(study: &Study<'_>, heap: &Profile, parent: &Parent<'_>) -> 
 
 /// What is replayed of a place.
 struct Replay<'a> {
-    study: &'a Study<'a>,
+    analysis: &'a Analysis<'a>,
     parent: &'a Parent<'a>,
     prices: Prices,
     heap: &'a Profile,
@@ -180,11 +180,10 @@ impl Found {
 impl Replay<'_> {
     /// Replays the objects that `is_it` chooses; returns `None` where none can be replayed.
     fn run(&self, mut is_it: impl FnMut(&Object) -> bool, is_zeroed: bool) -> Result<Option<Found>> {
-        let study = self.study;
-        let (most, effort) = if study.is_test {
-            (TEST_EVENTS, Effort { samples: 0, ..Effort::test() })
+        let (most, effort) = if self.analysis.is_test {
+            (TEST_EVENTS, Effort::test())
         } else {
-            (MOST_EVENTS, Effort::short(f64::from(study.seconds) * PART_OF_TIME))
+            (MOST_EVENTS, Effort::short(f64::from(self.analysis.seconds) * PART_OF_TIME))
         };
         let traffic = Traffic::new(&self.heap.expanded_trace(Growth::Largest, most, &mut is_it));
         if traffic.buffers.is_empty() {
@@ -192,12 +191,12 @@ impl Replay<'_> {
         }
         let (candidates, _) = candidate::sweep(&Needs::of(&traffic).with_margin());
         let outcome = self.replay(&traffic, &candidates, |parent| parent.run(&effort))?;
-        let control = without_pool(&outcome.entries, is_zeroed);
+        let control = outcome.without_pool(is_zeroed);
         let at_once = Cost::of(&outcome.entries[control]);
         let steps = self.allocations(&mut is_it);
         let grows = steps > 1.0 + GROWS;
         let now = if grows { self.growing(is_it, &at_once, steps, most)? } else { at_once.clone() };
-        let choice = choose_of(&outcome, &self.prices);
+        let choice = outcome.choose(&self.prices);
         let memory = OverTime::of(&traffic, &outcome, control, choice.as_ref().map(|choice| choice.pick));
         let choice = choice.map(|choice| {
             let cost = Cost::of(&outcome.entries[choice.pick]);
@@ -227,9 +226,9 @@ impl Replay<'_> {
         let traffic = Traffic::new(&self.heap.expanded_trace(Growth::Steps, most, is_it));
         // Both, so that a slow process can be told from a slow candidate.
         let candidates = [at_once.settings, Candidate::Vec, "heap".parse()?];
-        let size = if self.study.is_test { Size { processes: 1, rounds: 1 } } else { STEPS };
+        let size = if self.analysis.is_test { Size { processes: 1, rounds: 1 } } else { STEPS };
         let times = self.replay(&traffic, &candidates, |parent| parent.time(&[0, 1, 2], size, "growth"))?;
-        let one = summary(times.first().context("nothing was timed")?);
+        let one = Times::of(times.first().context("nothing was timed")?);
         let times = Times { median: one.median * steps, p10: one.p10 * steps, p90: one.p90 * steps, ..one };
         Ok(Cost { times, processor: self.prices.share(times.median), ..at_once.clone() })
     }
@@ -241,14 +240,10 @@ impl Replay<'_> {
         candidates: &[Candidate],
         run: impl FnOnce(&Parent<'_>) -> Result<T>,
     ) -> Result<T> {
-        let handed = [
-            Handed::write(traffic, "place")?,
-            Handed::write(&traffic.at_twice_the_connections(), "place-twice")?,
-        ];
         run(&Parent {
             program: self.parent.program.clone(),
             traffic,
-            handed: &handed,
+            piped: traffic_pipe::both(traffic),
             candidates,
             prices: self.prices,
             given: None,
@@ -277,7 +272,7 @@ fn sure(place: &Place, near: f64, saved: f64, error: f64) -> Certainty {
 
 #[cfg(test)]
 mod tests {
-    use super::super::over_time::tests::unseen;
+    use super::super::memory_timeline::tests::unseen;
     use super::*;
 
     fn place(samples: usize, requests: f64, requests_error: f64) -> Place {
@@ -307,16 +302,7 @@ mod tests {
             bytes: 0,
         };
         let choice = |cost: Cost| {
-            let choice = Choice {
-                pick: 0,
-                no_pool: false,
-                fastest: 0,
-                near: Vec::new(),
-                runner_up: None,
-                sure: 1.0,
-                beats_runner_up: None,
-                as_good: Vec::new(),
-            };
+            let choice = Choice { pick: 0, no_pool: false, fastest: 0, near: Vec::new(), sure: 1.0 };
             Some((choice, cost))
         };
         let now = || cost("vec", 500.0, 0.0);

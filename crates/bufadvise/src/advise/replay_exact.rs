@@ -12,7 +12,7 @@ use std::thread::{self, Thread};
 use bufcore::ConfigError;
 use serde::{Deserialize, Serialize};
 
-use super::marks;
+use super::page_touch;
 use super::source::{Held, Refused, Source, Visitor};
 use super::traffic::{Act, Traffic};
 use crate::measure::place::pin;
@@ -51,7 +51,7 @@ impl Counted {
 }
 
 /// What a replay found.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Replayed {
     pub(crate) counted: Counted,
     /// Memory before the first event, and after each event of [`looks`]: resident, or what the
@@ -236,7 +236,7 @@ impl<S: Source> World<S> {
                 let mut buf = self.replayed.counted.refused.take(source, bytes);
                 self.out += bytes;
                 self.from_heap += if matches!(buf, Held::Heap(_)) { bytes } else { 0 };
-                marks::mark(&mut buf, bytes, number as u8);
+                page_touch::mark(&mut buf, bytes, number as u8);
                 self.live[number as usize] = Some(buf);
             }
             Act::Release(number) => {
@@ -244,7 +244,7 @@ impl<S: Source> World<S> {
                 if let Some(mut buf) = self.live[number as usize].take() {
                     self.out -= bytes;
                     self.from_heap -= if matches!(buf, Held::Heap(_)) { bytes } else { 0 };
-                    self.replayed.counted.wrong += u64::from(!marks::all(&mut buf, bytes, number as u8));
+                    self.replayed.counted.wrong += u64::from(!page_touch::all(&mut buf, bytes, number as u8));
                 }
             }
         }

@@ -2,16 +2,18 @@
 
 use std::fmt::Write;
 
-use super::by_place::{Certainty, Cost, Verdict};
 use super::choice::NOTICED;
-use super::known;
 use super::memory_chart;
-use super::words::{percent, processor};
-use crate::drawing::number::{exact_memory, memory, share, three_digits, time};
+use super::per_site::{Certainty, Cost, Verdict};
+use super::strategies;
+use crate::drawing::number::{exact_memory, memory, percent, processor, share, three_digits, time};
 
 /// Writes all verdicts as text.
 pub(super) fn text(verdicts: &[Verdict]) -> String {
-    let mut text = "\nThe places that request most, each replayed by itself:\n".to_owned();
+    if verdicts.is_empty() {
+        return String::new();
+    }
+    let mut text = "\nThe call sites that request most, each replayed by itself:\n".to_owned();
     for (number, verdict) in (1..).zip(verdicts) {
         let lines = verdict.place.lines();
         let _ = writeln!(text, "\n{number}. {}", lines.replace('\n', "\n   "));
@@ -71,7 +73,7 @@ fn now(verdict: &Verdict) -> String {
     } else {
         ("Allocating", String::new())
     };
-    let zeros = if now.settings.strategy() == known::HEAP { " zeros" } else { "" };
+    let zeros = if now.settings.strategy() == strategies::HEAP { " zeros" } else { "" };
     format!("{what}{zeros} takes {}, with {} of memory.{steps}", cost(now), exact_memory(now.bytes))
 }
 
@@ -117,9 +119,9 @@ fn sure(verdict: &Verdict) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advise::over_time::tests::unseen;
-    use crate::advise::record::Times;
-    use crate::places::Place;
+    use crate::advise::entry::Times;
+    use crate::advise::memory_timeline::tests::unseen;
+    use crate::call_sites::Place;
 
     fn cost(settings: &str, nanos: f64, processor: f64) -> Cost {
         let times = Times { median: nanos, p10: nanos, p90: nanos, processes: 7 };

@@ -1,6 +1,7 @@
 //! Time against memory, of all candidates.
 
-use super::record::{Advice, Entry};
+use super::entry::Entry;
+use super::record::Advice;
 use crate::drawing::number;
 use crate::drawing::scale::{Log, apart};
 use crate::drawing::svg::{self, Drawing, MARGIN, text_width};

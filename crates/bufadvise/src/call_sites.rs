@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use buftrace::{Profile, Site};
-use comfy_table::{Cell, CellAlignment, Table};
+use comfy_table::{Cell, Table};
 use serde::{Deserialize, Serialize};
 
 use crate::drawing::number::{memory, share, time};
 use crate::names::{Frame, Stacks};
+use crate::print;
 
 /// Places in a table; the JSON has all of them.
 const ROWS: usize = 8;
@@ -136,7 +137,7 @@ pub(crate) const LEGEND: &str = "\
 - place: functions of the standard library in front of the program's are left out, except the one that was called.";
 
 /// The columns of the table.
-pub(crate) const COLUMNS: [&str; 9] = [
+const COLUMNS: [&str; 9] = [
     "of all bytes",
     "of all held",
     "requests",
@@ -148,8 +149,9 @@ pub(crate) const COLUMNS: [&str; 9] = [
     "place, innermost first",
 ];
 
-/// Fills `table` with the first places.
-pub(crate) fn fill(mut table: Table, places: &[Place], order: Order) -> Table {
+/// Returns the first places as a table.
+pub(crate) fn table(places: &[Place], order: Order) -> Table {
+    let mut table = print::table(&COLUMNS);
     let sum = |value: fn(&Place) -> f64| places.iter().map(value).sum::<f64>().max(f64::MIN_POSITIVE);
     let (bytes, held) = (sum(|place| place.bytes), sum(|place| place.byte_seconds));
     let mut sorted: Vec<&Place> = places.iter().collect();
@@ -177,8 +179,7 @@ pub(crate) fn fill(mut table: Table, places: &[Place], order: Order) -> Table {
             },
             format!("{}, {}", of_requests(place.grown), of_requests(place.zeroed)),
         ];
-        let cells = cells.map(|text| Cell::new(text).set_alignment(CellAlignment::Right));
-        table.add_row(cells.into_iter().chain([Cell::new(place.lines())]));
+        table.add_row(print::figures(cells).chain([Cell::new(place.lines())]));
     }
     table
 }

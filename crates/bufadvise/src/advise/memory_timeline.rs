@@ -1,14 +1,14 @@
 //! Memory over time: of the program as it is now, and with the choice.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::candidate::Candidate;
-use super::exact::looks;
-use super::stages::Outcome;
+use super::replay_exact::looks;
+use super::tournament::Outcome;
 use super::traffic::{Act, Traffic};
 
 /// Memory over time, as numbers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct OverTime {
     /// When memory was looked at, in seconds since the recording began.
     pub(crate) seconds: Vec<f64>,
@@ -22,7 +22,7 @@ pub(crate) struct OverTime {
 }
 
 /// Memory of one candidate over time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Series {
     /// A strategy with its settings; `vec` and `heap` are no pools.
     pub(crate) settings: Candidate,

@@ -47,7 +47,7 @@ fn growth_is_followed() {
     assert!(shrunk.released.is_some() && shrunk.resizes == 0, "{shrunk:?}");
 
     let sizes = |growth| -> Vec<u64> {
-        let trace = profile.trace(growth, |object| object.largest == 200_003);
+        let trace = profile.expanded_trace(growth, 1 << 20, |object| object.largest == 200_003);
         let bytes = trace.events().iter().filter_map(|event| match event.kind {
             EventKind::Acquire { bytes, .. } => Some(bytes),
             EventKind::Release { .. } => None,

@@ -9,7 +9,7 @@ pub fn run(data: &[u8]) {
     read(&[b"BUFTRACE\x01\x00\x00\x00\x00", data].concat());
     read_profile(data);
     // Behind a start and a rate, in a block whose checksum is right.
-    let payload = [b"\x00\x00\x00\x01\x01\x01\x7f\x01\x40", data].concat();
+    let payload = [b"\x00\x00\x00\x01\x01\x01\x01\x40", data].concat();
     let length = u32::try_from(payload.len()).expect("inputs are short").to_le_bytes();
     let head = [b"BUFTRACE\x02\x00", &length[..], &crc32(&payload).to_le_bytes()].concat();
     read_profile(&[head, payload].concat());

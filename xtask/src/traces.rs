@@ -1,4 +1,4 @@
-//! `cargo xtask traces`: makes the recorded traces of `benches/traces` again, from real servers, and shows traces.
+//! `cargo xtask traces`: makes the recorded traces of `benches/traces` again, from real servers.
 
 pub(crate) mod load;
 pub(crate) mod servers;
@@ -22,9 +22,6 @@ const LIMIT_BYTES: u64 = 1 << 20;
 /// Options of `traces`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Show the summary of this trace instead
-    #[arg(long, value_name = "FILE", conflicts_with = "only")]
-    show: Option<PathBuf>,
     /// Make only the trace of this name: redis or nginx
     #[arg(long, value_name = "NAME", value_parser = [REDIS.name, NGINX.name])]
     only: Option<String>,
@@ -32,10 +29,6 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
-        if let Some(file) = &self.show {
-            print!("{}", read(file)?.summary());
-            return Ok(());
-        }
         let wanted = |source: &&Source| self.only.as_ref().is_none_or(|only| only == source.name);
         let sources: Vec<_> = [REDIS, NGINX].into_iter().filter(|source| wanted(&source)).collect();
         servers::check_installed(sources.iter().flat_map(|source| source.programs))?;
@@ -79,7 +72,7 @@ fn describe(source: &Source, made: &Made, trace: &Trace, bytes: u64) -> Result<S
 fn write_readme() -> Result<()> {
     let mut page = "# Recorded traces\n\n\
         These traces hold what a TCP proxy (`examples/src/bin/proxy.rs`) asked of its buffer pools while real programs talked through it. \
-        `cargo xtask traces` makes them again; `cargo xtask traces --show FILE` shows one. The format is described in \
+        `cargo xtask traces` makes them again; `bufadvise show FILE` shows one. The format is described in \
         `crates/buftrace/src/format.rs`. They hold sizes, threads and times, and no bytes of the traffic.\n\n\
         | trace | date | acquires | sizes | most out at once | released on another thread | how |\n\
         | --- | --- | --- | --- | --- | --- | --- |\n"
@@ -94,7 +87,7 @@ fn write_readme() -> Result<()> {
         writeln!(
             page,
             "| `{name}.buftrace` | {} | {} | {} | {} buffers, {} bytes | {:.1} % | [{name}.md]({name}.md) |",
-            summary.date,
+            summary.meta.date,
             summary.acquires,
             summary.distinct_sizes,
             summary.max_live,

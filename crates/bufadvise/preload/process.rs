@@ -4,6 +4,9 @@
 //! They do what they do without this library, after the recording is in its file.
 
 use core::ffi::{CStr, c_int, c_long, c_ulong, c_void};
+use std::env;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
 use buftrace::hooks;
 
@@ -129,35 +132,18 @@ pub(crate) fn leave_environment() {
     }
     // SAFETY: it was zeroed, which is a valid value, and then filled.
     let own = unsafe { own.assume_init() };
-    // SAFETY: the name ends with a zero.
-    let value = unsafe { libc::getenv(c"LD_PRELOAD".as_ptr()) };
-    if value.is_null() || own.dli_fname.is_null() {
-        return;
-    }
+    let Some(value) = env::var_os("LD_PRELOAD").filter(|_| !own.dli_fname.is_null()) else { return };
     // SAFETY: the linker keeps the name, with a zero at its end.
     let name = unsafe { CStr::from_ptr(own.dli_fname) }.to_bytes();
-    // SAFETY: the system puts a zero at the end of each variable.
-    let length = unsafe { CStr::from_ptr(value) }.count_bytes();
-    // SAFETY: the variable is writable, and the constructors of libraries run one after the other,
-    // before a thread of the program reads it.
-    let paths = unsafe { core::slice::from_raw_parts_mut(value.cast::<u8>(), length) };
-    let mut kept = 0;
-    let mut at = 0;
-    while at < length {
-        let rest = &paths[at..];
-        let end = rest.iter().position(|byte| b": ".contains(byte)).map_or(length, |end| at + end + 1);
-        let path = paths[at..end].strip_suffix(b":").or(paths[at..end].strip_suffix(b" "));
-        if path.unwrap_or(&paths[at..end]) != name {
-            paths.copy_within(at..end, kept);
-            kept += end - at;
+    let paths = value.as_bytes().split(|byte| b": ".contains(byte));
+    let others: Vec<&[u8]> = paths.filter(|path| !path.is_empty() && *path != name).collect();
+    // SAFETY: the constructors of libraries run one after the other, before a thread of the program
+    // reads the environment.
+    unsafe {
+        if others.is_empty() {
+            env::remove_var("LD_PRELOAD");
+        } else {
+            env::set_var("LD_PRELOAD", OsStr::from_bytes(&others.join(&b':')));
         }
-        at = end;
-    }
-    if let Some(end) = paths.get_mut(kept) {
-        *end = 0;
-    }
-    if kept == 0 {
-        // SAFETY: as above.
-        unsafe { libc::unsetenv(c"LD_PRELOAD".as_ptr()) };
     }
 }

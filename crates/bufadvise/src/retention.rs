@@ -23,7 +23,7 @@ pub(crate) fn folded(heap: &Profile, stacks: &Stacks) -> String {
 /// function apart.
 fn line(program: &str, frames: &[impl AsRef<Frame>]) -> String {
     let outer = frames.iter().skip(1).rev().map(|frame| frame.as_ref().name());
-    let names = outer.chain(frames.first().map(|frame| frame.as_ref().place()));
+    let names = outer.chain(frames.first().map(|frame| frame.as_ref().location()));
     let names = std::iter::once(program.to_owned()).chain(names);
     let plain = |name: String| name.replace(';', ":").replace(['\n', '\r'], " ");
     names.map(plain).collect::<Vec<_>>().join(";")

@@ -7,7 +7,7 @@ use buftrace::{Ending, Profile, Summary};
 use serde::Serialize;
 
 use crate::answer::Answer;
-use crate::call_sites::{self, Joined, Order, Place};
+use crate::call_sites::{self, CallSite, Joined, Order};
 use crate::names::Stacks;
 use crate::{input, print, retention};
 
@@ -52,7 +52,7 @@ struct Heap {
     /// How the recording ended.
     ending: String,
     /// Where the memory was requested, the most bytes first.
-    places: Vec<Place>,
+    call_sites: Vec<CallSite>,
     /// Code whose addresses have no names, and why.
     nameless: Vec<Nameless>,
 }
@@ -79,7 +79,7 @@ impl Heap {
                 Ending::Torn(error) => format!("torn: {error}"),
                 _ => "in the midst of it".to_owned(),
             },
-            places: Joined::new(heap, stacks, frames).places(heap, stacks),
+            call_sites: Joined::new(heap, stacks, frames).call_sites(heap, stacks),
             nameless: nameless.collect(),
         }
     }
@@ -93,7 +93,7 @@ impl Heap {
             self.samples, self.lost, self.ending
         );
         for (title, order) in [("that request most", Order::Bytes), ("that hold most", Order::Held)] {
-            text += &format!("\n\nCall sites {title}:\n{}", call_sites::table(&self.places, order));
+            text += &format!("\n\nCall sites {title}:\n{}", call_sites::table(&self.call_sites, order));
         }
         text += &format!("\n{}", call_sites::LEGEND);
         for Nameless { path, why } in &self.nameless {

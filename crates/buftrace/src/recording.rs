@@ -75,14 +75,14 @@ struct Shared {
 
 #[derive(Default)]
 struct Shard {
-    events: Vec<Noted>,
+    events: Vec<RawEvent>,
     /// Set by `finish`: nothing is added any more.
     finished: bool,
 }
 
 /// An event as it is noted.
 #[derive(Clone, Copy)]
-struct Noted {
+struct RawEvent {
     sequence: u64,
     at_ns: u64,
     /// The number of the acquire that began the buffer's life.
@@ -257,7 +257,7 @@ impl Recording {
     }
 
     /// Lets no event in any more and copies those that are there (R2).
-    fn stop(&self) -> Vec<Noted> {
+    fn stop(&self) -> Vec<RawEvent> {
         let mut shards = self.shared.shards.each_ref().map(|shard| lock(shard));
         let mut events = 0;
         for shard in &mut shards {
@@ -271,7 +271,7 @@ impl Recording {
         for shard in &self.shared.shards {
             all.extend_from_slice(&lock(shard).events);
         }
-        all.sort_unstable_by_key(|noted| noted.sequence);
+        all.sort_unstable_by_key(|raw| raw.sequence);
         all
     }
 
@@ -299,12 +299,12 @@ impl Recording {
         }
         let at_ns = u64::try_from(shared.began.elapsed().as_nanos()).unwrap_or(u64::MAX).min(MAX_TIME_NS);
         let thread = crate::thread_number::get();
-        let noted = Noted { sequence, at_ns, buffer: buffer.unwrap_or(sequence), bytes, thread };
+        let raw = RawEvent { sequence, at_ns, buffer: buffer.unwrap_or(sequence), bytes, thread };
         let mut shard = lock(&shared.shards[thread as usize % SHARDS]);
         if shard.finished {
             return None;
         }
-        shard.events.push(noted);
+        shard.events.push(raw);
         Some(sequence)
     }
 }
@@ -318,23 +318,23 @@ impl Drop for Tag {
 }
 
 /// Returns the events of a trace: dense numbers, and times that do not go back.
-fn in_order(noted: Vec<Noted>) -> Vec<Event> {
+fn in_order(all: Vec<RawEvent>) -> Vec<Event> {
     let mut ids: HashMap<u64, u32> = HashMap::new();
     let mut free: BinaryHeap<Reverse<u32>> = BinaryHeap::new();
     let mut threads: HashMap<u32, u32> = HashMap::new();
     let mut last_ns = 0;
-    let mut events = Vec::with_capacity(noted.len());
-    for noted in noted {
-        let kind = match noted.bytes {
+    let mut events = Vec::with_capacity(all.len());
+    for raw in all {
+        let kind = match raw.bytes {
             Some(bytes) => {
                 // With none free, all that are in use are those below their number.
                 let id = free.pop().map_or_else(|| dense(ids.len()), |Reverse(id)| id);
-                ids.insert(noted.buffer, id);
+                ids.insert(raw.buffer, id);
                 EventKind::Acquire { id, bytes: bytes.min(MAX_BYTES) }
             }
             None => {
-                let Some(id) = ids.remove(&noted.buffer) else {
-                    debug_assert!(false, "release of {} without its acquire (R2)", noted.buffer);
+                let Some(id) = ids.remove(&raw.buffer) else {
+                    debug_assert!(false, "release of {} without its acquire (R2)", raw.buffer);
                     continue;
                 };
                 free.push(Reverse(id));
@@ -342,10 +342,10 @@ fn in_order(noted: Vec<Noted>) -> Vec<Event> {
             }
         };
         let next = dense(threads.len());
-        let thread = *threads.entry(noted.thread).or_insert(next);
+        let thread = *threads.entry(raw.thread).or_insert(next);
         // The clock is read after the number is taken, so two threads may have read it in the other
         // order.
-        last_ns = noted.at_ns.max(last_ns);
+        last_ns = raw.at_ns.max(last_ns);
         events.push(Event { at_ns: last_ns, thread, kind });
     }
     events

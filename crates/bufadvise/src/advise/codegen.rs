@@ -105,7 +105,7 @@ fn digits(number: &serde_json::Value) -> Option<String> {
 
 /// What is written, as a program takes it in: compiled here.
 #[cfg(test)]
-#[path = "generated/mod.rs"]
+#[path = "../../tests/generated/mod.rs"]
 #[allow(unreachable_pub, dead_code, reason = "the interface of a program's module")]
 mod generated;
 
@@ -118,12 +118,12 @@ mod tests {
     #[test]
     fn emitted_rust_compiles_and_serves() {
         for (settings, file) in [
-            ("slot:capacity=64KiB,slots=16", include_str!("generated/slot.rs")),
-            ("ring:capacity=1500000,buffers=9", include_str!("generated/ring.rs")),
-            ("bump:shard_size=64KiB,max_idle_bytes=3MiB", include_str!("generated/bump.rs")),
-            ("shard:thread_cache=4,shard_buffers=115", include_str!("generated/shard.rs")),
-            ("heap:alignment=4KiB", include_str!("generated/heap.rs")),
-            ("vec", include_str!("generated/vec.rs")),
+            ("slot:capacity=64KiB,slots=16", include_str!("../../tests/generated/slot.rs")),
+            ("ring:capacity=1500000,buffers=9", include_str!("../../tests/generated/ring.rs")),
+            ("bump:shard_size=64KiB,max_idle_bytes=3MiB", include_str!("../../tests/generated/bump.rs")),
+            ("shard:thread_cache=4,shard_buffers=115", include_str!("../../tests/generated/shard.rs")),
+            ("heap:alignment=4KiB", include_str!("../../tests/generated/heap.rs")),
+            ("vec", include_str!("../../tests/generated/vec.rs")),
         ] {
             let candidate: Candidate = settings.parse().expect("settings");
             let written = headed(&candidate, candidate.is_control(), "app");

@@ -84,7 +84,7 @@ impl Context {
         } else if let Some(form) = self.emit {
             form.write(&advice)
         } else {
-            let sites = render_sites::text(&advice.places);
+            let sites = render_sites::text(&advice.call_sites);
             format!("{}{sites}\nThis took {:.0} s.", render_text::text(&advice), advice.seconds)
         };
         print::line(text.trim_end_matches('\n'))?;

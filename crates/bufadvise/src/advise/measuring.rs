@@ -9,7 +9,7 @@ use super::analysis::Analysis;
 use super::child::{self, Read};
 use super::choice::{Choice, Prices, front};
 use super::entry::Entry;
-use super::memory_timeline::OverTime;
+use super::memory_timeline::MemoryTimeline;
 use super::record::{Advice, SCHEMA};
 use super::schedule::Schedule;
 use super::tournament::{self, Effort, Outcome, Parent, TEST_EVENTS};
@@ -43,10 +43,10 @@ pub(crate) fn advise(analysis: &Analysis<'_>) -> Result<Option<Advice>> {
         print::note(render_text::nothing(&outcome.entries, &prices));
         return Ok(None);
     };
-    let places = read.heap.as_ref().map(|heap| per_site::advise(analysis, heap, &parent)).transpose()?;
+    let call_sites = read.heap.as_ref().map(|heap| per_site::advise(analysis, heap, &parent)).transpose()?;
     parent.bar.finish_and_clear();
     let mut advice = write_up(analysis, &read, &parent, outcome, choice);
-    advice.places = places.unwrap_or_default();
+    advice.call_sites = call_sites.unwrap_or_default();
     advice.left_out = left_out;
     advice.seconds = started.elapsed().as_secs_f64();
     Ok(Some(advice))
@@ -65,7 +65,7 @@ fn write_up(
     let schedule = Schedule::new(traffic, child::workers_here(traffic));
     let pick = &parent.candidates[choice.pick];
     let now = outcome.without_pool(read.requests_zeros());
-    let memory = OverTime::of(traffic, &outcome, now, Some(choice.pick));
+    let memory = MemoryTimeline::of(traffic, &outcome, now, Some(choice.pick));
     let entries = outcome.entries;
     let mut advice = Advice {
         schema: SCHEMA,
@@ -87,7 +87,7 @@ fn write_up(
         code: codegen::rust(pick),
         beyond: pick.beyond().into(),
         why: Vec::new(),
-        places: Vec::new(),
+        call_sites: Vec::new(),
         entries,
         choice,
         memory,

@@ -1,6 +1,6 @@
 //! Memory over time as a chart, and in a sentence.
 
-use super::memory_timeline::{OverTime, Series};
+use super::memory_timeline::{MemoryTimeline, Series};
 use crate::drawing::number::{exact_memory, memory, tick, time};
 use crate::drawing::svg::{self, Drawing, MARGIN};
 
@@ -12,8 +12,8 @@ const MOST_TICKS: f64 = 8.0;
 /// The class of the line of what is out.
 const OUT: &str = "c3";
 
-/// Draws the picture, as a file of its own. `name` is the program's, or a place's.
-pub(super) fn draw(name: &str, memory: &OverTime) -> String {
+/// Draws the picture, as a file of its own. `name` is the program's, or a call site's.
+pub(super) fn draw(name: &str, memory: &MemoryTimeline) -> String {
     let mut drawing = Drawing::new(WIDTH);
     drawing.title(&format!("{name}: memory over time, now and with the choice"));
     let lines = lines(memory);
@@ -62,7 +62,7 @@ struct Line<'a> {
     is_dashed: bool,
 }
 
-fn lines(memory: &OverTime) -> Vec<Line<'_>> {
+fn lines(memory: &MemoryTimeline) -> Vec<Line<'_>> {
     let line =
         |what: &str, series: &'_ Series| (format!("{what}: {}", series.settings), series.settings.colour());
     let (name, class) = line("now", &memory.now);
@@ -93,21 +93,21 @@ fn ticks(most: f64, digits: &[f64], base: f64) -> Vec<f64> {
 }
 
 /// Writes both as a sentence.
-pub(super) fn sentence(over_time: &OverTime) -> String {
+pub(super) fn sentence(timeline: &MemoryTimeline) -> String {
     let figures = |series: &Series| {
         let bytes = &series.bytes;
         let (most, last) = (bytes.iter().max().copied().unwrap_or(0), bytes.last().copied().unwrap_or(0));
         format!(
             "`{}` takes {} on average, {} at most, and {} at the end",
             series.settings,
-            memory(over_time.mean(bytes)),
+            memory(timeline.mean(bytes)),
             memory(most),
             memory(last),
         )
     };
-    let out = memory(over_time.mean(&over_time.out));
-    let now = figures(&over_time.now);
-    match &over_time.choice {
+    let out = memory(timeline.mean(&timeline.out));
+    let now = figures(&timeline.now);
+    match &timeline.choice {
         None => format!("Memory over time: {out} are out on average. As it is now, {now}."),
         Some(choice) => {
             format!(
@@ -127,8 +127,8 @@ mod tests {
         Series { settings: settings.parse::<Candidate>().expect("settings"), bytes: bytes.to_vec() }
     }
 
-    fn memory_of(choice: Option<Series>) -> OverTime {
-        OverTime {
+    fn memory_of(choice: Option<Series>) -> MemoryTimeline {
+        MemoryTimeline {
             seconds: vec![0.0, 0.5, 2.0],
             out: vec![0, 1 << 20, 0],
             now: series("vec", &[0, 4 << 20, 3 << 20]),

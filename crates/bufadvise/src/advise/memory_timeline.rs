@@ -5,11 +5,11 @@ use serde::Serialize;
 use super::candidate::Candidate;
 use super::replay_exact::looks;
 use super::tournament::Outcome;
-use super::traffic::{Act, Traffic};
+use super::traffic::Traffic;
 
 /// Memory over time, as numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub(crate) struct OverTime {
+pub(crate) struct MemoryTimeline {
     /// When memory was looked at, in seconds since the recording began.
     pub(crate) seconds: Vec<f64>,
     /// Bytes of the buffers that were out then.
@@ -30,7 +30,7 @@ pub(crate) struct Series {
     pub(crate) bytes: Vec<u64>,
 }
 
-impl OverTime {
+impl MemoryTimeline {
     /// Measures the memory of the candidates with the numbers `now` and `choice` in a replay of the
     /// traffic.
     pub(crate) fn of(traffic: &Traffic, outcome: &Outcome, now: usize, choice: Option<usize>) -> Self {
@@ -59,19 +59,9 @@ impl OverTime {
 /// Returns when memory is looked at, and the bytes that are out then.
 fn out(traffic: &Traffic) -> (Vec<f64>, Vec<u64>) {
     let second = |at: usize| traffic.at_ns.get(at).map_or(0.0, |at_ns| *at_ns as f64 / 1e9);
-    let (mut seconds, mut bytes) = (vec![second(0)], vec![0]);
-    let (mut next, mut now) = (0, 0);
-    for look in looks(traffic) {
-        for (_, act) in &traffic.acts[next..=look] {
-            match act {
-                Act::Acquire(number) => now += u64::from(traffic.buffers[*number as usize].bytes),
-                Act::Release(number) => now -= u64::from(traffic.buffers[*number as usize].bytes),
-            }
-        }
-        next = look + 1;
-        seconds.push(second(look));
-        bytes.push(now);
-    }
+    let (looks, out) = (looks(traffic), traffic.bytes_out().collect::<Vec<_>>());
+    let seconds = [0].iter().chain(&looks).map(|at| second(*at)).collect();
+    let bytes = [0].into_iter().chain(looks.iter().map(|at| out[*at])).collect();
     (seconds, bytes)
 }
 
@@ -81,9 +71,9 @@ pub(super) mod tests {
     use super::*;
 
     /// Returns memory that nobody looks at.
-    pub(crate) fn unseen() -> OverTime {
+    pub(crate) fn unseen() -> MemoryTimeline {
         let now = Series { settings: Candidate::Vec, bytes: Vec::new() };
-        OverTime { seconds: Vec::new(), out: Vec::new(), now, choice: None }
+        MemoryTimeline { seconds: Vec::new(), out: Vec::new(), now, choice: None }
     }
 
     #[test]
@@ -102,7 +92,7 @@ pub(super) mod tests {
     #[test]
     fn a_mean_is_over_the_time_and_not_over_the_looks() {
         let series = |bytes: &[u64]| Series { settings: Candidate::Vec, bytes: bytes.to_vec() };
-        let mut memory = OverTime {
+        let mut memory = MemoryTimeline {
             seconds: vec![0.0, 1.0, 10.0],
             out: vec![0; 3],
             now: series(&[0, 100, 700]),

@@ -65,13 +65,13 @@ pub(super) fn page(advice: &Advice, pictures: &[&str; 2]) -> String {
 /// Returns the largest call sites of a heap recording.
 fn sites(advice: &Advice) -> Markup {
     html! {
-        @if !advice.places.is_empty() {
+        @if !advice.call_sites.is_empty() {
             h2 { "The call sites that request most" }
             p { "Each was replayed by itself." }
             ol {
-                @for (number, verdict) in (1..).zip(&advice.places) {
+                @for (number, verdict) in (1..).zip(&advice.call_sites) {
                     li {
-                        pre { (verdict.place.lines()) }
+                        pre { (verdict.call_site.lines()) }
                         ul { @for line in render_sites::lines_of(verdict) { li { (marked(&line)) } } }
                         figure class="wide" {
                             (PreEscaped(memory_chart::draw(&format!("call site {number}"), &verdict.memory)))

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::choice::{Choice, Prices};
 use super::entry::Entry;
-use super::memory_timeline::OverTime;
+use super::memory_timeline::MemoryTimeline;
 use super::per_site::Verdict;
 use super::traffic::Needs;
 use crate::measure::host::Host;
@@ -74,7 +74,7 @@ pub(crate) struct Advice {
     /// What to take; the numbers are those of entries.
     pub(crate) choice: Choice,
     /// Memory over time, now and with the choice.
-    pub(crate) memory: OverTime,
+    pub(crate) memory: MemoryTimeline,
     /// The trade-off: entries that none is better than in both time and memory, the fastest first.
     pub(crate) front: Vec<usize>,
     /// How to make it.
@@ -84,7 +84,7 @@ pub(crate) struct Advice {
     /// Why, in sentences.
     pub(crate) why: Vec<String>,
     /// The verdicts on the largest call sites of a heap recording.
-    pub(crate) places: Vec<Verdict>,
+    pub(crate) call_sites: Vec<Verdict>,
     /// How long it all took.
     pub(crate) seconds: f64,
 }

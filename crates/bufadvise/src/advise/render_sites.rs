@@ -1,4 +1,4 @@
-//! The verdicts by place in words.
+//! The verdicts by call site in words.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ pub(super) fn text(verdicts: &[Verdict]) -> String {
     }
     let mut text = "\nThe call sites that request most, each replayed by itself:\n".to_owned();
     for (number, verdict) in (1..).zip(verdicts) {
-        let lines = verdict.place.lines();
+        let lines = verdict.call_site.lines();
         let _ = writeln!(text, "\n{number}. {}", lines.replace('\n', "\n   "));
         for line in lines_of(verdict) {
             let _ = writeln!(text, "   - {line}");
@@ -31,26 +31,24 @@ pub(super) fn lines_of(verdict: &Verdict) -> [String; 5] {
 }
 
 fn requests(verdict: &Verdict) -> String {
-    let place = &verdict.place;
-    let of = |part: f64| format!("{:.0} %", 100.0 * part / place.requests.max(1.0));
+    let (one, site) = (&verdict.call_site, &verdict.call_site.site);
     let error = match verdict.requests_per_second_error {
         0.0 => String::new(),
         error => format!(" ± {}", three_digits(error)),
     };
-    let lives = if place.out_at_end < place.requests {
-        format!("half live up to {}", time(place.median_lifetime_ns as f64))
-    } else {
-        "none was released".into()
+    let lives = match one.median_lifetime() {
+        Some(time) => format!("half live up to {time}"),
+        None => "none was released".into(),
     };
     format!(
         "It makes {}{error} requests a second, of {} on average: {} of all bytes, and {} of what is held. Of the objects {lives}, {} \
          grow, and {} are requested as zeros.",
         three_digits(verdict.requests_per_second),
-        memory((place.bytes / place.requests.max(1.0)) as u64),
+        memory(one.mean_bytes()),
         share(verdict.share_of_bytes),
         share(verdict.share_of_held),
-        of(place.grown),
-        of(place.zeroed),
+        one.of_requests(site.grown),
+        one.of_requests(site.zeroed),
     )
 }
 
@@ -102,7 +100,7 @@ fn choice(verdict: &Verdict) -> String {
 }
 
 fn sure(verdict: &Verdict) -> String {
-    let samples = verdict.place.samples;
+    let samples = verdict.call_site.site.samples;
     let sampled = format!("it rests on {samples} objects");
     match verdict.sure {
         Certainty::Sure => format!("Sure: {sampled}."),
@@ -121,7 +119,7 @@ mod tests {
     use super::*;
     use crate::advise::entry::Times;
     use crate::advise::memory_timeline::tests::unseen;
-    use crate::call_sites::Place;
+    use crate::call_sites::CallSite;
 
     fn cost(settings: &str, nanos: f64, processor: f64) -> Cost {
         let times = Times { median: nanos, p10: nanos, p90: nanos, processes: 7 };
@@ -129,14 +127,11 @@ mod tests {
     }
 
     fn verdict(now: Cost, choice: Cost) -> Verdict {
+        let mut call_site = CallSite::default();
+        let site = &mut call_site.site;
+        (site.samples, site.count, site.bytes, site.zeroed) = (40, 4000.0, 4_096_000.0, 4000.0);
         Verdict {
-            place: Place {
-                samples: 40,
-                requests: 4000.0,
-                bytes: 4_096_000.0,
-                zeroed: 4000.0,
-                ..Place::default()
-            },
+            call_site,
             requests_per_second: 2000.0,
             requests_per_second_error: 60.0,
             share_of_bytes: 0.5,

@@ -9,18 +9,6 @@ use super::traffic::{LEAST_BUFFERS, MARGIN};
 use super::{memory_chart, strategies, table};
 use crate::drawing::number::{exact_memory, percent, processor, three_digits, time};
 
-/// Returns how much longer or shorter than another.
-fn against(one: f64, other: f64) -> String {
-    let ratio = one / other;
-    if (0.985..=1.015).contains(&ratio) {
-        "the same time as".into()
-    } else if ratio < 0.1 {
-        format!("1/{:.0} of the time of", 1.0 / ratio)
-    } else {
-        format!("{} times the time of", three_digits(ratio))
-    }
-}
-
 /// Says why there is no choice: the limit of memory leaves none, or none served all requests.
 pub(crate) fn nothing(entries: &[Entry], prices: &Prices) -> String {
     let serving = entries.iter().filter(|entry| entry.serves_all());
@@ -121,32 +109,20 @@ fn against_fastest(advice: &Advice) -> String {
     )
 }
 
-/// Says how the choice compares with the controls, and what was out.
+/// Says how the choice compares with what there is without a pool.
 fn compared(advice: &Advice, why: &mut Vec<String>) {
     let (pick, entries) = (advice.pick(), &advice.entries);
     for strategy in [strategies::VEC, strategies::HEAP] {
         let control = entries.iter().find(|entry| entry.candidate.strategy() == strategy);
         if let Some(control) = control.filter(|control| control.candidate != pick.candidate) {
             why.push(format!(
-                "It takes {} `{strategy}`, which is {} of a processor, and {} of memory to its {}.",
-                against(pick.times.median, control.times.median),
+                "It takes {} times the time of `{strategy}`, which is {} of a processor, and {} of memory to its {}.",
+                three_digits(pick.times.median / control.times.median),
                 processor(control.processor),
                 exact_memory(pick.bytes()),
                 exact_memory(control.bytes()),
             ));
         }
-    }
-    let refusing: Vec<&Entry> = entries.iter().filter(|entry| !entry.serves_all()).collect();
-    if let Some(worst) =
-        refusing.iter().max_by(|one, other| one.refused_twice.total_cmp(&other.refused_twice))
-    {
-        why.push(format!(
-            "{} settings were out because they had no room for all requests, or for those of twice the connections. `{}` had none for {} of \
-             the latter.",
-            refusing.len(),
-            worst.candidate,
-            percent(worst.refused_twice)
-        ));
     }
 }
 

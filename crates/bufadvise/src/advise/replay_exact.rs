@@ -4,6 +4,7 @@
 //! So what the pools refuse, what their caches for each thread hold, and how much memory they take
 //! is as it would be in the program. Time means nothing here: most of it goes to changing threads.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -257,17 +258,9 @@ pub(crate) fn looks(traffic: &Traffic) -> Vec<usize> {
     let events = traffic.acts.len();
     let count = (events / EVENTS_EACH).clamp(1, LOOKS);
     let mut looks: Vec<usize> = (1..=count).map(|look| look * events / count - 1).collect();
-    let (mut out, mut most, mut when) = (0, 0, 0);
-    for (at, (_, act)) in traffic.acts.iter().enumerate() {
-        match act {
-            Act::Acquire(number) => out += u64::from(traffic.buffers[*number as usize].bytes),
-            Act::Release(number) => out -= u64::from(traffic.buffers[*number as usize].bytes),
-        }
-        if out > most {
-            (most, when) = (out, at);
-        }
-    }
-    looks.push(when);
+    // Of several, the first.
+    let peak = traffic.bytes_out().enumerate().min_by_key(|(_, out)| Reverse(*out));
+    looks.extend(peak.map(|(at, _)| at));
     looks.sort_unstable();
     looks.dedup();
     looks

@@ -9,7 +9,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::thread_split::{Lives, told_apart};
+use super::thread_split::{ThreadSplit, split_threads};
 use super::traffic::{Act, Traffic};
 
 /// The most workers.
@@ -119,7 +119,7 @@ fn assign(traffic: &Traffic, workers: usize) -> Vec<u32> {
 /// Which pool each life has. One that has ended leaves its pool to the next that begins on the same
 /// worker.
 struct Pools<'a> {
-    lives: &'a Lives,
+    split: &'a ThreadSplit,
     assigned: &'a [u32],
     /// Pool, and its place with the worker, of those that have acquired.
     of: Vec<Option<(usize, u32)>>,
@@ -132,16 +132,16 @@ struct Pools<'a> {
 }
 
 impl<'a> Pools<'a> {
-    fn new(lives: &'a Lives, assigned: &'a [u32], workers: usize) -> Self {
-        let count = lives.before.len();
+    fn new(split: &'a ThreadSplit, assigned: &'a [u32], workers: usize) -> Self {
+        let count = split.before.len();
         let left = vec![Vec::new(); workers];
-        Self { lives, assigned, of: vec![None; count], begun: vec![false; count], left, count: 0 }
+        Self { split, assigned, of: vec![None; count], begun: vec![false; count], left, count: 0 }
     }
 
     /// Notes that a life does something.
     fn begin(&mut self, life: usize) {
         if !core::mem::replace(&mut self.begun[life], true)
-            && let Some(before) = self.lives.before[life]
+            && let Some(before) = self.split.before[life]
             && let Some(pool) = self.of[before as usize]
         {
             self.left[self.assigned[before as usize] as usize].push(pool);
@@ -183,13 +183,13 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(lives: &'a Lives, assigned: &'a [u32], workers: usize) -> Self {
-        let buffers = lives.traffic.buffers.len();
+    fn new(split: &'a ThreadSplit, assigned: &'a [u32], workers: usize) -> Self {
+        let buffers = split.traffic.buffers.len();
         Self {
-            traffic: &lives.traffic,
+            traffic: &split.traffic,
             assigned,
             parts: (0..workers).map(|_| Part::default()).collect(),
-            pools: Pools::new(lives, assigned, workers),
+            pools: Pools::new(split, assigned, workers),
             free: VecDeque::new(),
             places: 0,
             live: 0,
@@ -272,10 +272,10 @@ impl<'a> Writer<'a> {
 impl Schedule {
     /// Shares the traffic out to `workers` workers.
     pub(crate) fn new(traffic: &Traffic, workers: usize) -> Self {
-        let lives = told_apart(traffic);
-        let assigned = assign(&lives.traffic, workers);
-        let mut writer = Writer::new(&lives, &assigned, workers);
-        for (thread, act) in &lives.traffic.acts {
+        let split = split_threads(traffic);
+        let assigned = assign(&split.traffic, workers);
+        let mut writer = Writer::new(&split, &assigned, workers);
+        for (thread, act) in &split.traffic.acts {
             let thread = *thread as usize;
             writer.pools.begin(thread);
             match *act {

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -66,7 +65,7 @@ impl Effort {
         }
     }
 
-    /// Returns the effort for one place of several.
+    /// Returns the effort for one call site of several.
     pub(crate) fn short(seconds: f64) -> Self {
         Self {
             early: [Size { processes: 2, rounds: 2 }, Size { processes: 3, rounds: 2 }],
@@ -103,7 +102,7 @@ impl Outcome {
         let last = self.last.iter();
         let entrants: Vec<_> = last.map(|(index, times)| self.entries[*index].entrant(times)).collect();
         let mut choice = choose(&entrants, prices)?;
-        choice.renumber(|place| self.last[place].0);
+        choice.renumber(|one| self.last[one].0);
         Some(choice)
     }
 
@@ -199,24 +198,15 @@ impl Parent<'_> {
     fn count(&self) -> Result<(Vec<Entry>, Vec<Vec<u64>>)> {
         self.bar.set_message("refusals and memory, in the recorded order");
         self.bar.set_length(2 * self.candidates.len() as u64);
-        let next = AtomicUsize::new(0);
         let processors = thread::available_parallelism().map_or(1, usize::from);
         // Nothing is timed here, so one of them runs on each processor.
         let counted: Vec<Vec<(usize, [Replayed; 2])>> = thread::scope(|scope| {
             let one = |processor: usize| {
-                let next = &next;
                 scope.spawn(move || {
-                    let mut counted = Vec::new();
-                    loop {
-                        // ORDER: Relaxed: it only shares out numbers.
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        if index >= self.candidates.len() {
-                            return Ok(counted);
-                        }
-                        let [once, twice] = &self.piped;
-                        let count = |piped| self.count_one(index, piped, processor);
-                        counted.push((index, [count(once)?, count(twice)?]));
-                    }
+                    let [once, twice] = &self.piped;
+                    let own = (processor..self.candidates.len()).step_by(processors);
+                    let count = |index, piped| self.count_one(index, piped, processor);
+                    own.map(|index| Ok((index, [count(index, once)?, count(index, twice)?]))).collect()
                 })
             };
             let threads: Vec<_> = (0..processors).map(one).collect();
@@ -359,7 +349,7 @@ fn better(entries: &[Entry], going: &[usize], stage: usize, prices: &Prices) -> 
     if fit.len() > most {
         let costs: Vec<_> =
             fit.iter().map(|one| (entries[*one].times.median, entries[*one].bytes())).collect();
-        let unbeaten: Vec<usize> = front(&costs).into_iter().map(|place| fit[place]).collect();
+        let unbeaten: Vec<usize> = front(&costs).into_iter().map(|one| fit[one]).collect();
         fit[half..].sort_by_key(|one| (!unbeaten.contains(one), entries[*one].bytes()));
         fit.truncate(most);
     }

@@ -49,7 +49,6 @@ pub(crate) fn read(from: impl Read) -> Result<Traffic> {
         at_ns: Vec::new(),
         buffers: Vec::with_capacity(buffers),
         threads,
-        left_out: 0,
     };
     for _ in 0..buffers {
         traffic.buffers.push(Buffer { bytes: next()?, from: next()?, to: next()? });

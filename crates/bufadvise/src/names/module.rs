@@ -1,7 +1,6 @@
 //! Whether the file of some code is still that which ran. Addresses in another one have other
 //! names.
 
-use std::fmt::Write;
 use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
@@ -35,10 +34,7 @@ pub(super) fn check(module: &Module, started_at: u64) -> Result<&Path, String> {
 }
 
 fn digits(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut digits, byte| {
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    })
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns whether a file without a build id was written before the recording began.

@@ -5,7 +5,7 @@ mod program;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -19,12 +19,12 @@ use crate::{advise, print};
 
 /// A program, and how it is recorded.
 #[derive(Debug, clap::Args)]
-struct Recorded {
+pub(crate) struct RecordOptions {
     /// The file that the recording is written to [default: the program's name and `.heap`]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// What is recorded: some of `exact`, `min=512`, `max=1MiB`, `rate=1MiB`, `depth=24`,
-    /// `limit=1GiB`, with commas
+    /// What is recorded: some of `exact`, `min=512`, `rate=1MiB`, `depth=24`, `limit=1GiB`,
+    /// with commas
     #[arg(long, value_name = "SETTINGS")]
     settings: Option<String>,
     /// End the program after this number of seconds, as `kill` does
@@ -38,20 +38,13 @@ struct Recorded {
     program: Vec<OsString>,
 }
 
-/// Records a program's heap.
-#[derive(Debug, clap::Args)]
-pub(crate) struct RecordOptions {
-    #[command(flatten)]
-    recorded: Recorded,
-}
-
 /// Records a program's heap, and says whether a pool would help it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunOptions {
     #[command(flatten)]
     context: advise::Context,
     #[command(flatten)]
-    recorded: Recorded,
+    recorded: RecordOptions,
 }
 
 /// The recording of a program.
@@ -81,18 +74,6 @@ impl std::fmt::Display for Recording {
     }
 }
 
-impl RecordOptions {
-    /// Records the program, and prints which file has it.
-    ///
-    /// # Errors
-    ///
-    /// When the program cannot be run, or nothing of it was recorded.
-    pub(crate) fn run(&self) -> Result<Answer> {
-        print::line(self.recorded.record()?)?;
-        Ok(Answer::Yes)
-    }
-}
-
 impl RunOptions {
     /// Records the program, and prints the answer.
     ///
@@ -107,7 +88,17 @@ impl RunOptions {
     }
 }
 
-impl Recorded {
+impl RecordOptions {
+    /// Records the program, and prints which file has it.
+    ///
+    /// # Errors
+    ///
+    /// When the program cannot be run, or nothing of it was recorded.
+    pub(crate) fn run(&self) -> Result<Answer> {
+        print::line(self.record()?)?;
+        Ok(Answer::Yes)
+    }
+
     /// Runs the program, and returns what was recorded of it.
     fn record(&self) -> Result<Recording> {
         let output = match &self.output {
@@ -167,14 +158,9 @@ fn check(output: &Path, part: &Path) -> Result<()> {
         "{} is there: another recording is written to it, or one was killed. Wait, or rename it",
         part.display()
     );
-    let found = match fs::symlink_metadata(output) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let folder = output.parent().context("the recording has no file name")?;
-            ensure!(folder.is_dir(), "{} is no folder", folder.display());
-            return Ok(());
-        }
-        found => found.with_context(|| format!("cannot look at {what}"))?,
-    };
+    let folder = output.parent().context("the recording has no file name")?;
+    ensure!(folder.is_dir(), "{} is no folder", folder.display());
+    let Ok(found) = fs::symlink_metadata(output) else { return Ok(()) };
     let mut start = Vec::new();
     if found.is_file() {
         let file = File::open(output).with_context(|| format!("cannot read {what}"))?;

@@ -32,7 +32,7 @@ pub(crate) fn shown(path: &Path, more: &[&str]) -> Value {
 }
 
 pub(crate) fn places(shown: &Value) -> &[Value] {
-    shown["heap"]["places"].as_array().expect("places")
+    shown["heap"]["call_sites"].as_array().expect("call sites")
 }
 
 /// The functions of a place, innermost first; empty where there is no name.
@@ -71,7 +71,7 @@ fn recordings_of_a_heap_are_read() {
     assert_eq!((shown["acquires"].as_u64(), shown["max_live"].as_u64()), (Some(1600), Some(8)));
     assert_eq!((shown["heap"]["exact"].as_bool(), shown["heap"]["lost"].as_u64()), (Some(true), Some(0)));
     let sum = |of: &str| places(&shown).iter().filter_map(|place| place[of].as_f64()).sum::<f64>();
-    assert_eq!((sum("requests"), sum("grown")), (1600.0, 200.0));
+    assert_eq!((sum("count"), sum("grown")), (1600.0, 200.0));
     let module = places(&shown)[0]["frames"][0]["module"].as_str().expect("a module");
     assert_eq!(Path::new(module), std::env::current_exe().expect("this program"));
     let shown = printed(&bufadvise("show", &[&path], &[]));
@@ -82,7 +82,7 @@ fn recordings_of_a_heap_are_read() {
     let advice = json(&advise(&path, &["--json", "--sites", "0"]));
     assert_eq!(advice["acquires"].as_u64(), Some(1600), "{advice}");
     assert_eq!(advice["needs"]["largest"].as_u64(), Some(9199), "{advice}");
-    assert_eq!(advice["places"].as_array().map(Vec::len), Some(0), "{advice}");
+    assert_eq!(advice["call_sites"].as_array().map(Vec::len), Some(0), "{advice}");
 }
 
 #[inline(always)]
@@ -122,7 +122,7 @@ fn places_have_the_names_of_functions() {
         by_caller.iter().find(is_it).unwrap_or_else(|| panic!("{name}: {by_caller:?}"))
     };
     // A call of the same function in two lines is two places, where lines are known.
-    assert_eq!(find("::first_caller")["requests"], 1.0);
+    assert_eq!(find("::first_caller")["count"], 1.0);
     assert_eq!(by_caller.len(), if HAS_LINES { 3 } else { 2 }, "{by_caller:?}");
     for place in by_caller {
         let names = functions(place);
@@ -143,7 +143,7 @@ fn places_have_the_names_of_functions() {
     // ones are known.
     let frames = ["--frames", if HAS_LINES { "2" } else { "1" }];
     let one = shown(&path, &frames);
-    assert_eq!((places(&one).len(), &places(&one)[0]["requests"]), (1, &3.0.into()), "{one}");
+    assert_eq!((places(&one).len(), &places(&one)[0]["count"]), (1, &3.0.into()), "{one}");
     let text = printed(&bufadvise("show", &[&path], &frames));
     assert!(text.contains("reads_a_body") && !text.contains("first_caller"), "{text}");
     assert!(!HAS_LINES || text.contains("(advise/heap.rs:"), "{text}");

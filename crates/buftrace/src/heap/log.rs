@@ -111,7 +111,6 @@ impl Log {
             self.process,
             system::unix_seconds(),
             settings.min_bytes as u64,
-            settings.max_bytes as u64,
             u64::from(KIND_RATE),
             settings.rate_bytes,
         ] {

@@ -22,7 +22,6 @@ pub(super) const DEFAULT_LIMIT_BYTES: u64 = 1 << 30;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Settings {
     pub(super) min_bytes: usize,
-    pub(super) max_bytes: usize,
     pub(super) rate_bytes: u64,
     pub(super) depth: usize,
     pub(super) limit_bytes: u64,
@@ -31,8 +30,6 @@ pub(super) struct Settings {
 impl Settings {
     pub(super) const DEFAULT: Self = Self {
         min_bytes: DEFAULT_MIN_BYTES,
-        // No allocation is larger.
-        max_bytes: isize::MAX as usize,
         rate_bytes: DEFAULT_RATE_BYTES,
         depth: DEFAULT_DEPTH,
         limit_bytes: DEFAULT_LIMIT_BYTES,
@@ -47,7 +44,6 @@ impl Settings {
             match (name, value) {
                 (b"exact", None) => self.rate_bytes = 0,
                 (b"min", _) => self.min_bytes = to_size(bytes?).max(1),
-                (b"max", _) => self.max_bytes = to_size(bytes?).min(isize::MAX as usize),
                 (b"rate", _) => self.rate_bytes = bytes?,
                 (b"depth", _) => self.depth = to_size(bytes?).min(MAX_FRAMES),
                 (b"limit", _) => self.limit_bytes = bytes?,
@@ -92,7 +88,6 @@ fn bytes(text: &[u8]) -> Option<u64> {
 /// | setting | as a method |
 /// | --- | --- |
 /// | `min=512` | [`min_bytes`](Self::min_bytes) |
-/// | `max=1MiB` | [`max_bytes`](Self::max_bytes) |
 /// | `rate=1MiB` | [`rate_bytes`](Self::rate_bytes) |
 /// | `exact` | [`exact`](Self::exact) |
 /// | `depth=24` | [`depth`](Self::depth) |
@@ -147,13 +142,6 @@ impl HeapOptions {
         self
     }
 
-    /// Sets the largest request that is recorded: any by default.
-    #[must_use]
-    pub fn max_bytes(mut self, bytes: usize) -> Self {
-        self.settings.max_bytes = bytes.min(isize::MAX as usize);
-        self
-    }
-
     /// Sets the mean number of requested bytes between two samples: 1 MiB by default. The cost
     /// falls with it, and so does what is known of rare requests. 0 is the same as
     /// [`exact`](Self::exact).
@@ -163,7 +151,7 @@ impl HeapOptions {
         self
     }
 
-    /// Records all requests of the range of sizes, for tests and short programs.
+    /// Records all requests, for tests and short programs.
     #[must_use]
     pub fn exact(self) -> Self {
         self.rate_bytes(0)
@@ -238,20 +226,22 @@ mod tests {
     fn settings_as_text() {
         let parse = |text: &'static str| Settings::DEFAULT.parse(text.as_bytes());
         assert_eq!(parse(""), Ok(Settings::DEFAULT));
-        let all = parse("min=4KiB,max=1M,rate=64K,depth=7,limit=3GiB").unwrap();
-        let expected = Settings {
-            min_bytes: 4096,
-            max_bytes: 1 << 20,
-            rate_bytes: 65536,
-            depth: 7,
-            limit_bytes: 3 << 30,
-        };
+        let all = parse("min=4KiB,rate=64K,depth=7,limit=3GiB").unwrap();
+        let expected = Settings { min_bytes: 4096, rate_bytes: 65536, depth: 7, limit_bytes: 3 << 30 };
         assert_eq!(all, expected);
         assert_eq!(parse("exact").unwrap().rate_bytes, 0);
         assert_eq!(parse("min=0,depth=1000").unwrap().depth, MAX_FRAMES);
-        for wrong in
-            ["min", "min=", "min=x", "min=5KB", "max=99999999999999999999", "often=1", "exact=1", "rate=-1"]
-        {
+        for wrong in [
+            "min",
+            "min=",
+            "min=x",
+            "min=5KB",
+            "min=99999999999999999999",
+            "max=1",
+            "often=1",
+            "exact=1",
+            "rate=-1",
+        ] {
             let setting = wrong.as_bytes();
             assert_eq!(parse(wrong), Err(Wrong { setting }), "{wrong}");
         }

@@ -12,7 +12,7 @@ use super::recorder;
 /// request costs two comparisons more.
 ///
 /// A recording has samples: a byte is drawn every 1 MiB on average, and the request that it
-/// belongs to is followed to its release. A sample costs a walk through the call stack, by far the
+/// belongs to is tracked to its release. A sample costs a walk through the call stack, by far the
 /// most of it all. `docs/decisions.md` in the repository has figures.
 ///
 /// All allocators of this type in a program write into one recording.

@@ -178,7 +178,6 @@ impl Decoder {
             pid: reader.number()?,
             started_at: reader.number()?,
             min_bytes: reader.number()?,
-            max_bytes: reader.number()?,
         };
         self.started = true;
         Ok(())

@@ -33,7 +33,7 @@
 //!
 //! | kind | name | numbers and texts | flags |
 //! | --- | --- | --- | --- |
-//! | 0 | start | text: by whom it was recorded; text: the program; its process id; the start in seconds since 1970; the least and the most bytes of a request that is recorded | |
+//! | 0 | start | text: by whom it was recorded; text: the program; its process id; the start in seconds since 1970; the least bytes of a request that is recorded | |
 //! | 1 | rate | the mean number of requested bytes between two samples; 0: all requests | |
 //! | 2 | module | address of its code in the process; length; offset in its file; address in its file; text: build id in hexadecimal digits; text: path | |
 //! | 3 | stack | how many addresses, at most [`MAX_FRAMES`]; the addresses, innermost first | |

@@ -131,8 +131,7 @@ impl Profile {
     fn meta(&self) -> Meta {
         let info = self.info();
         let name = info.program.rsplit('/').next().unwrap_or_default();
-        let mut made_by =
-            format!("{}: objects of {} to {} bytes", info.made_by, info.min_bytes, info.max_bytes);
+        let mut made_by = format!("{}: objects from {} bytes on", info.made_by, info.min_bytes);
         let rate = self.objects().iter().map(|object| object.rate).max().unwrap_or(0);
         if rate > 0 {
             made_by += &format!(", sampled every {rate} bytes");

@@ -1,7 +1,7 @@
 //! Chosen by bufadvise 0.1.0 for the trace app.
 
 /// The strategy with its settings, as `bufadvise check` reads them.
-pub const SETTINGS: &str = "ring:buffers=9,capacity=1500000";
+pub const SETTINGS: &str = "ring:capacity=1500000,buffers=9";
 /// The setting `buffers`.
 pub const BUFFERS: usize = 9;
 /// The setting `capacity`.

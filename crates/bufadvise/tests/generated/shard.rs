@@ -1,7 +1,7 @@
 //! Chosen by bufadvise 0.1.0 for the trace app.
 
 /// The strategy with its settings, as `bufadvise check` reads them.
-pub const SETTINGS: &str = "shard:shard_buffers=115,thread_cache=4";
+pub const SETTINGS: &str = "shard:thread_cache=4,shard_buffers=115";
 /// The setting `shard_buffers`.
 pub const SHARD_BUFFERS: usize = 115;
 /// The setting `thread_cache`.

@@ -1,7 +1,7 @@
 //! Chosen by bufadvise 0.1.0 for the trace app.
 
 /// The strategy with its settings, as `bufadvise check` reads them.
-pub const SETTINGS: &str = "bump:max_idle_bytes=3MiB,shard_size=64KiB";
+pub const SETTINGS: &str = "bump:shard_size=64KiB,max_idle_bytes=3MiB";
 /// The setting `max_idle_bytes`.
 pub const MAX_IDLE_BYTES: usize = 3_145_728;
 /// The setting `shard_size`.

@@ -20,8 +20,8 @@
 //!
 //! # When not to use it
 //!
-//! To measure speed: a recorded acquire or release costs a clock reading, one shared atomic and one
-//! lock that is rarely contended. Record once, then replay the trace on what is to be measured.
+//! To measure speed: a recorded acquire or release costs a clock reading, under a lock that all
+//! threads share. Record once, then replay the trace on what is to be measured.
 //!
 //! # Invariants of a trace
 //!

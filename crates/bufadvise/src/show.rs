@@ -73,12 +73,7 @@ impl Heap {
             samples: heap.objects().len(),
             lost: heap.lost(),
             knows_lost: matches!(heap.ending(), Ending::Stopped | Ending::Limit),
-            ending: match heap.ending() {
-                Ending::Stopped => "complete".to_owned(),
-                Ending::Limit => "stopped at its limit".to_owned(),
-                Ending::Torn(error) => format!("torn: {error}"),
-                _ => "in the midst of it".to_owned(),
-            },
+            ending: input::ending(heap),
             call_sites: Joined::new(heap, stacks, frames).call_sites(heap, stacks),
             nameless: nameless.collect(),
         }

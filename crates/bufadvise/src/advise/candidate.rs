@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 use super::strategies::{self, Owner, Strategy, VEC};
 use super::traffic::Needs;
-use crate::drawing::number::exact_memory;
 
 /// Bytes that the pools of a candidate may reserve at most, all together.
 const MOST_RESERVED: usize = 2 << 30;
@@ -118,20 +117,14 @@ fn rounded(bytes: usize) -> usize {
     bytes.next_multiple_of((bytes.next_power_of_two() / 32).max(16))
 }
 
-/// Lists all candidates with room for such traffic, and the strategies that are left out, with the
-/// reason.
-pub(crate) fn sweep(needs: &Needs) -> (Vec<Candidate>, Vec<String>) {
-    let left_out = vec!["mirror: a ring of bytes, which hands out no buffers".to_owned()];
-    let mut sweep = Sweep { owners: needs.owners, all: Vec::new(), left_out };
+/// Lists all candidates with room for such traffic.
+pub(crate) fn sweep(needs: &Needs) -> Vec<Candidate> {
+    let mut sweep = Sweep { owners: needs.owners, all: Vec::new() };
     let room = Room::of(needs);
     strategies::ALL.iter().for_each(|strategy| (strategy.sweep)(&mut sweep, &room));
-    for name in AnyBuilder::NAMES.iter().filter(|name| strategies::of(name).is_none()) {
-        match other(name, needs) {
-            Some(candidate) => sweep.all.push(candidate),
-            None => sweep.left_out.push(format!("{name}: no settings of it are for so much traffic")),
-        }
-    }
-    (sweep.all, sweep.left_out)
+    let others = AnyBuilder::NAMES.iter().filter(|name| strategies::of(name).is_none());
+    sweep.all.extend(others.filter_map(|name| other(name, needs)));
+    sweep.all
 }
 
 /// Settings with room for some traffic.
@@ -171,24 +164,16 @@ pub(crate) struct Sweep {
     /// Threads that acquire.
     owners: usize,
     all: Vec<Candidate>,
-    left_out: Vec<String>,
 }
 
 impl Sweep {
-    /// Adds a candidate, unless its pools would take too much memory, or it is in the list.
+    /// Adds a candidate, unless the settings are impossible, its pools would take too much memory,
+    /// or it is in the list.
     pub(crate) fn add(&mut self, name: &str, settings: &[(&str, usize)]) {
-        let owners = self.owners;
         let capacity = settings.iter().find(|setting| setting.0 == "capacity").map_or(0, |setting| setting.1);
-        let reserved = capacity.saturating_mul(owners);
-        match pool(name, settings) {
-            Err(error) => self.left_out.push(format!("{name}: {error}")),
-            Ok(candidate) if reserved > MOST_RESERVED => {
-                let memory = exact_memory(reserved as u64);
-                self.left_out.push(format!("{candidate}: its {owners} pools would take {memory}"));
-            }
-            Ok(candidate) if self.all.contains(&candidate) => {}
-            Ok(candidate) => self.all.push(candidate),
-        }
+        let fits = capacity.saturating_mul(self.owners) <= MOST_RESERVED;
+        let candidate = pool(name, settings).ok().filter(|candidate| fits && !self.all.contains(candidate));
+        self.all.extend(candidate);
     }
 
     /// Adds what one writes without any pool.
@@ -240,28 +225,26 @@ mod tests {
 
     #[test]
     fn settings_follow_the_needs() {
-        let (all, left_out) = sweep(&NEEDS);
+        let all = sweep(&NEEDS);
         let texts: HashSet<String> = all.iter().map(ToString::to_string).collect();
         assert_eq!(texts.len(), all.len());
         for strategy in ["slot", "ring", "bump", "shard", "heap", "vec"] {
             assert!(all.iter().any(|candidate| candidate.strategy() == strategy), "{strategy}");
         }
-        assert!(left_out.iter().any(|reason| reason.starts_with("mirror")), "{left_out:?}");
         let large = Needs { own_bytes: 40_000_000, ..NEEDS };
-        for capacity in sweep(&large).0.iter().filter_map(capacity) {
+        for capacity in sweep(&large).iter().filter_map(capacity) {
             assert!((40_000_000..=175_000_000).contains(&capacity), "{capacity}");
         }
         let huge = Needs { own_bytes: 1 << 31, ..NEEDS };
-        let (all, left_out) = sweep(&huge);
+        let all = sweep(&huge);
         assert!(all.iter().all(|candidate| !candidate.one_per_thread()), "{all:?}");
-        assert!(left_out.iter().any(|reason| reason.contains("7 pools would take")), "{left_out:?}");
     }
 
     /// A candidate is sent to a child process, and printed, as one text.
     #[test]
     fn any_candidate_is_a_text() {
         let others = AnyBuilder::NAMES.iter().map(|name| other(name, &NEEDS).expect("settings"));
-        for candidate in others.chain(sweep(&NEEDS).0) {
+        for candidate in others.chain(sweep(&NEEDS)) {
             assert_eq!(candidate.to_string().parse(), Ok(candidate));
             let told = serde_json::to_string(&candidate).expect("plain data");
             assert_eq!(serde_json::from_str::<Candidate>(&told).expect("the same"), candidate, "{told}");

@@ -114,8 +114,8 @@ fn time(traffic: &Traffic, candidates: &[Candidate], rounds: usize) -> Result<()
     let stage = Stage::new(Schedule::new(traffic, workers_here(traffic)), candidates)?;
     let nanos = |index: usize| stage.nanos(index).with_context(|| format!("{} failed", candidates[index]));
     for index in 0..candidates.len() {
+        // Warms up.
         nanos(index)?;
-        say(&Said::Warm)?;
     }
     let mut times: Vec<Vec<Vec<f64>>> = vec![Vec::new(); candidates.len()];
     for round in 0..rounds {

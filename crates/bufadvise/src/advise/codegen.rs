@@ -55,7 +55,7 @@ pub(crate) fn rust(pick: &Candidate) -> String {
                Vec::with_capacity(bytes)\n}\n";
     };
     let settings = set(builder);
-    let are_numbers = settings.iter().all(|(_, value)| digits(value).is_some());
+    let are_numbers = settings.iter().all(|(_, value)| value.is_u64());
     let strategy = pick.in_table().filter(|_| are_numbers);
     let Some((path, owner)) = strategy.and_then(|strategy| Some((strategy.pool_type?, strategy.owner)))
     else {
@@ -66,14 +66,9 @@ pub(crate) fn rust(pick: &Candidate) -> String {
              Ok(SETTINGS.parse::<bufworks::any::AnyBuilder>()?.build()?)\n}}\n"
         );
     };
-    let (mut constants, mut calls) = (String::new(), String::new());
-    for (setting, value) in &settings {
-        let (constant, value) = (setting.to_uppercase(), digits(value).unwrap_or_default());
-        constants += &format!("/// The setting `{setting}`.\npub const {constant}: usize = {value};\n");
-        calls += &format!(".{setting}({constant})");
-    }
+    let calls: String = settings.iter().map(|(setting, value)| format!(".{setting}({value})")).collect();
     format!(
-        "{head}{constants}\n/// {}\npub fn pool() -> Result<bufworks::{path}, bufworks::ConfigError> {{\n    \
+        "{head}\n/// {}\npub fn pool() -> Result<bufworks::{path}, bufworks::ConfigError> {{\n    \
          bufworks::{path}::builder(){calls}.build()\n}}\n",
         note(owner)
     )
@@ -88,19 +83,6 @@ fn set(builder: &AnyBuilder) -> Vec<(String, serde_json::Value)> {
     own.filter(|(name, value)| *name != "strategy" && usual.get(name) != Some(value))
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect()
-}
-
-/// Returns a number as one writes it in code.
-fn digits(number: &serde_json::Value) -> Option<String> {
-    let plain = number.as_u64()?.to_string();
-    let mut text = String::new();
-    for (index, digit) in plain.chars().enumerate() {
-        if index > 0 && (plain.len() - index).is_multiple_of(3) {
-            text.push('_');
-        }
-        text.push(digit);
-    }
-    Some(text)
 }
 
 /// What is written, as a program takes it in: compiled here.
@@ -137,14 +119,6 @@ mod tests {
         serves(generated::bump::pool().expect("settings are right"));
         serves(generated::shard::pool().expect("settings are right"));
         serves(generated::heap::pool().expect("settings are right"));
-        assert_eq!(generated::slot::SLOTS, 16);
         assert!(generated::vec::buffer(1000).capacity() >= 1000);
-    }
-
-    #[test]
-    fn numbers_are_readable() {
-        let text = |number: u64| digits(&number.into()).expect("a number");
-        assert_eq!(text(1_048_576), "1_048_576");
-        assert_eq!(text(999), "999");
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn advise(analysis: &Analysis<'_>) -> Result<Option<Advice>> {
     let seconds = read.trace.duration_ns().max(1) as f64 / 1e9;
     let rate = read.trace.summary().acquires as f64 / seconds;
     let prices = Prices { memory_limit: analysis.memory_limit, rate };
-    let (mut candidates, left_out) = candidate::sweep(&Needs::of(traffic).with_margin());
+    let mut candidates = candidate::sweep(&Needs::of(traffic).with_margin());
     candidates.extend(analysis.given.filter(|given| !candidates.contains(given)));
     let effort = if analysis.is_test { Effort::test() } else { Effort::usual(f64::from(analysis.seconds)) };
     let parent = Parent {
@@ -47,7 +47,6 @@ pub(crate) fn advise(analysis: &Analysis<'_>) -> Result<Option<Advice>> {
     parent.bar.finish_and_clear();
     let mut advice = write_up(analysis, &read, &parent, outcome, choice);
     advice.call_sites = call_sites.unwrap_or_default();
-    advice.left_out = left_out;
     advice.seconds = started.elapsed().as_secs_f64();
     Ok(Some(advice))
 }
@@ -82,7 +81,6 @@ fn write_up(
         crossing_kept: schedule.crossings_kept as f64 / schedule.crossings.max(1) as f64,
         version: env!("CARGO_PKG_VERSION").into(),
         machine: crate::measure::host::look().into(),
-        left_out: Vec::new(),
         front: front_of(&entries, &prices),
         code: codegen::rust(pick),
         beyond: pick.beyond().into(),
@@ -93,7 +91,7 @@ fn write_up(
         memory,
         seconds: 0.0,
     };
-    advice.why = render_text::why(&read.trace.summary(), &advice);
+    advice.why = render_text::why(&advice);
     advice
 }
 

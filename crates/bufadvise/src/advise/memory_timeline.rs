@@ -66,15 +66,9 @@ fn out(traffic: &Traffic) -> (Vec<f64>, Vec<u64>) {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::super::traffic::tests::trace;
     use super::*;
-
-    /// Returns memory that nobody looks at.
-    pub(crate) fn unseen() -> MemoryTimeline {
-        let now = Series { settings: Candidate::Vec, bytes: Vec::new() };
-        MemoryTimeline { seconds: Vec::new(), out: Vec::new(), now, choice: None }
-    }
 
     #[test]
     fn what_is_out_follows_the_events() {

@@ -9,16 +9,6 @@ use super::{memory_chart, render_sites, render_text, table};
 /// Returns the page. The pictures are time against memory, and memory over time.
 pub(super) fn page(advice: &Advice, pictures: &[&str; 2]) -> String {
     let [trade_off, memory] = pictures;
-    let machine = &advice.machine;
-    let facts = [
-        ("trace", advice.trace.clone()),
-        ("requests", format!("{} replayed of {}", advice.replayed, advice.acquires)),
-        ("threads", format!("{} recorded, replayed by {} workers", advice.threads, advice.workers)),
-        ("machine", format!("{}, {} cores; {}", machine.cpu, machine.cores, machine.kernel)),
-        ("date", machine.date.clone()),
-        ("bufadvise", advice.version.clone()),
-        ("this took", format!("{:.0} s", advice.seconds)),
-    ];
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -33,6 +23,7 @@ pub(super) fn page(advice: &Advice, pictures: &[&str; 2]) -> String {
                     h1 { (advice.name) }
                     p class="answer" { (marked(&render_text::answer(advice))) }
                     p { (marked(&render_text::cost(advice))) }
+                    p { (render_text::headline(advice)) }
                 }
                 main {
                     pre { (advice.code) }
@@ -52,9 +43,6 @@ pub(super) fn page(advice: &Advice, pictures: &[&str; 2]) -> String {
                     h2 { "All candidates" }
                     (rows(&table::all(advice)))
                     ul { @for line in table::LEGEND.lines() { li { (marked(line.trim_start_matches("- "))) } } }
-                    @for reason in &advice.left_out { p class="soft" { "Left out: " (reason) "." } }
-                    h2 { "Measured" }
-                    dl { @for (name, value) in facts { dt { (name) } dd { (value) } } }
                 }
             }
         }
@@ -69,13 +57,10 @@ fn sites(advice: &Advice) -> Markup {
             h2 { "The call sites that request most" }
             p { "Each was replayed by itself." }
             ol {
-                @for (number, verdict) in (1..).zip(&advice.call_sites) {
+                @for verdict in &advice.call_sites {
                     li {
                         pre { (verdict.call_site.lines()) }
                         ul { @for line in render_sites::lines_of(verdict) { li { (marked(&line)) } } }
-                        figure class="wide" {
-                            (PreEscaped(memory_chart::draw(&format!("call site {number}"), &verdict.memory)))
-                        }
                     }
                 }
             }

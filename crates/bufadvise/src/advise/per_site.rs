@@ -12,7 +12,6 @@ use super::analysis::Analysis;
 use super::candidate::{self, Candidate};
 use super::choice::{Choice, NOTICED, Prices};
 use super::entry::{Entry, Times};
-use super::memory_timeline::MemoryTimeline;
 use super::tournament::{Effort, Parent, Size, TEST_EVENTS};
 use super::traffic::{Needs, Traffic};
 use super::traffic_pipe;
@@ -103,8 +102,6 @@ pub(crate) struct Verdict {
     pub(crate) saved: f64,
     pub(crate) saved_error: f64,
     pub(crate) sure: Certainty,
-    /// Memory over time, now and with the choice.
-    pub(crate) memory: MemoryTimeline,
 }
 
 /// Replays the largest call sites, each by itself.
@@ -135,7 +132,6 @@ pub(super) fn advise(analysis: &Analysis<'_>, heap: &Profile, parent: &Parent<'_
             choice: found.choice.map(|(_, cost)| cost),
             now: found.now,
             largest_at_once: found.at_once,
-            memory: found.memory,
             saved,
             saved_error,
             call_site,
@@ -158,7 +154,6 @@ struct Found {
     now: Cost,
     at_once: Option<Cost>,
     choice: Option<(Choice, Cost)>,
-    memory: MemoryTimeline,
 }
 
 impl Found {
@@ -185,7 +180,7 @@ impl Replay<'_> {
         if traffic.buffers.is_empty() {
             return Ok(None);
         }
-        let (candidates, _) = candidate::sweep(&Needs::of(&traffic).with_margin());
+        let candidates = candidate::sweep(&Needs::of(&traffic).with_margin());
         let outcome = self.replay(&traffic, &candidates, |parent| parent.run(&effort))?;
         let control = outcome.without_pool(is_zeroed);
         let at_once = Cost::of(&outcome.entries[control]);
@@ -193,13 +188,11 @@ impl Replay<'_> {
         let grows = steps > 1.0 + GROWS;
         let now = if grows { self.growing(is_it, &at_once, steps, most)? } else { at_once.clone() };
         let choice = outcome.choose(&self.prices);
-        let memory =
-            MemoryTimeline::of(&traffic, &outcome, control, choice.as_ref().map(|choice| choice.pick));
         let choice = choice.map(|choice| {
             let cost = Cost::of(&outcome.entries[choice.pick]);
             (choice, cost)
         });
-        Ok(Some(Found { steps, now, at_once: grows.then_some(at_once), choice, memory }))
+        Ok(Some(Found { steps, now, at_once: grows.then_some(at_once), choice }))
     }
 
     /// Allocations for each object: one, and one for each time that it grew.
@@ -268,7 +261,6 @@ fn sure(site: &Site, near: f64, saved: f64, error: f64) -> Certainty {
 
 #[cfg(test)]
 mod tests {
-    use super::super::memory_timeline::tests::unseen;
     use super::*;
 
     fn site(samples: usize, count: f64, count_error: f64) -> Site {
@@ -304,7 +296,7 @@ mod tests {
             Some((choice, cost))
         };
         let now = || cost("vec", 500.0, 0.0);
-        let found = |choice| Found { steps: 1.0, now: now(), at_once: None, choice, memory: unseen() };
+        let found = |choice| Found { steps: 1.0, now: now(), at_once: None, choice };
         let close = |one: (f64, f64), other: (f64, f64)| {
             assert!((one.0 - other.0).abs() < 1e-9 && (one.1 - other.1).abs() < 1e-9, "{one:?}");
         };

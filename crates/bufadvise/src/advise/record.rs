@@ -69,8 +69,6 @@ pub(crate) struct Advice {
     pub(crate) machine: Machine,
     /// All candidates.
     pub(crate) entries: Vec<Entry>,
-    /// Strategies and settings that took no part, and why.
-    pub(crate) left_out: Vec<String>,
     /// What to take; the numbers are those of entries.
     pub(crate) choice: Choice,
     /// Memory over time, now and with the choice.

@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use super::choice::NOTICED;
-use super::memory_chart;
 use super::per_site::{Certainty, Cost, Verdict};
 use super::strategies;
 use crate::drawing::number::{exact_memory, memory, percent, processor, share, three_digits, time};
@@ -25,9 +24,8 @@ pub(super) fn text(verdicts: &[Verdict]) -> String {
 }
 
 /// Writes the lines of one verdict.
-pub(super) fn lines_of(verdict: &Verdict) -> [String; 5] {
-    let memory = memory_chart::sentence(&verdict.memory);
-    [requests(verdict), now(verdict), choice(verdict), memory, sure(verdict)]
+pub(super) fn lines_of(verdict: &Verdict) -> [String; 4] {
+    [requests(verdict), now(verdict), choice(verdict), sure(verdict)]
 }
 
 fn requests(verdict: &Verdict) -> String {
@@ -118,7 +116,6 @@ fn sure(verdict: &Verdict) -> String {
 mod tests {
     use super::*;
     use crate::advise::entry::Times;
-    use crate::advise::memory_timeline::tests::unseen;
     use crate::call_sites::CallSite;
 
     fn cost(settings: &str, nanos: f64, processor: f64) -> Cost {
@@ -144,7 +141,6 @@ mod tests {
             now,
             choice: Some(choice),
             sure: Certainty::FairlySure,
-            memory: unseen(),
         }
     }
 

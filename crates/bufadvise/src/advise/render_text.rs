@@ -1,7 +1,5 @@
 //! The advice in words.
 
-use buftrace::Summary;
-
 use super::choice::{NOTICED, Prices};
 use super::entry::Entry;
 use super::record::Advice;
@@ -23,37 +21,17 @@ pub(crate) fn nothing(entries: &[Entry], prices: &Prices) -> String {
     }
 }
 
-/// Says the reasons: what the traffic is like, which rule chose, and how the choice compares.
-pub(crate) fn why(summary: &Summary, advice: &Advice) -> Vec<String> {
-    let (needs, pick) = (&advice.needs, advice.pick());
-    let crossing = summary.cross_thread_releases as f64 / summary.releases.max(1) as f64;
-    let mut why = vec![format!(
-        "The traffic has {:.0} requests per second by {} threads, of which {} acquire. {} of the buffers are released on another thread. \
-         There are {} different sizes; half of the requests are for up to {}, and the largest is {}. At most {} buffers with {} are out at \
-         once, and {} with {} of one acquiring thread. Half of the buffers are released within {}.",
-        advice.prices.rate,
-        summary.threads,
-        needs.owners,
-        percent(crossing),
-        summary.distinct_sizes,
-        exact_memory(needs.median_size as u64),
-        exact_memory(needs.largest as u64),
-        needs.live,
-        exact_memory(needs.bytes as u64),
-        needs.own_live,
-        exact_memory(needs.own_bytes as u64),
-        time(summary.lifetimes.p50_ns as f64),
-    )];
-    why.push(rule(advice));
-    why.push(reason(pick, advice));
-    if !pick.candidate.is_control() && !pick.candidate.one_per_thread() && summary.threads > advice.workers {
+/// Says the reasons: which rule chose, and how the choice compares.
+pub(crate) fn why(advice: &Advice) -> Vec<String> {
+    let pick = advice.pick();
+    let mut why = vec![rule(advice), reason(pick, advice)];
+    if !pick.candidate.is_control() && !pick.candidate.one_per_thread() && advice.threads > advice.workers {
         why.push(format!(
             "The program's {} threads shared the caches of {} in the timed replay, so the strategy may be slower in the program. Refusals and \
              memory are those of all threads.",
-            summary.threads, advice.workers,
+            advice.threads, advice.workers,
         ));
     }
-    why.push(against_fastest(advice));
     compared(advice, &mut why);
     why.push(margin(advice));
     why
@@ -87,26 +65,6 @@ fn reason(pick: &Entry, advice: &Advice) -> String {
     }
     let name = pick.candidate.strategy();
     format!("`{name}` is an `AnyPool` by its name. Its own documentation describes it.")
-}
-
-/// Says how the choice compares with the fastest.
-fn against_fastest(advice: &Advice) -> String {
-    let (pick, choice) = (advice.pick(), &advice.choice);
-    if choice.fastest == choice.pick {
-        return "It is the fastest of the candidates that served every request.".into();
-    }
-    let fastest = &advice.entries[choice.fastest];
-    format!(
-        "The fastest candidate, `{}`, takes {} for a request, which is {} of a processor at the recorded rate. This one takes {}, {} of a \
-         processor, with {} of memory instead of {}.",
-        fastest.candidate,
-        time(fastest.times.median),
-        processor(fastest.processor),
-        time(pick.times.median),
-        processor(pick.processor),
-        exact_memory(pick.bytes()),
-        exact_memory(fastest.bytes()),
-    )
 }
 
 /// Says how the choice compares with what there is without a pool.
@@ -179,12 +137,17 @@ pub(crate) fn cost(advice: &Advice) -> String {
     )
 }
 
+/// Says what was replayed, and where.
+pub(crate) fn headline(advice: &Advice) -> String {
+    format!(
+        "{}: {} requests of {} threads, replayed by {} workers on {} ({}).",
+        advice.name, advice.replayed, advice.threads, advice.workers, advice.machine.cpu, advice.machine.date,
+    )
+}
+
 /// Writes all of the advice as text.
 pub(crate) fn text(advice: &Advice) -> String {
-    let mut text = format!(
-        "{}: {} requests of {} threads, replayed by {} workers on {} ({}).\n",
-        advice.name, advice.replayed, advice.threads, advice.workers, advice.machine.cpu, advice.machine.date,
-    );
+    let mut text = headline(advice) + "\n";
     let mut line = |words: String| {
         text.push_str(&words);
         text.push('\n');
@@ -203,9 +166,6 @@ pub(crate) fn text(advice: &Advice) -> String {
     }
     line(table::all(advice).to_string());
     line(table::LEGEND.into());
-    for reason in &advice.left_out {
-        line(format!("Left out: {reason}."));
-    }
     line("\nThe trade-off. Each row takes less memory than the one above it, and more time:".into());
     line(table::front(advice).to_string());
     line(format!("\n{}\n", answer(advice)));

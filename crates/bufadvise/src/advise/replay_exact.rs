@@ -283,7 +283,7 @@ mod tests {
     fn right_bytes_and_the_same_refusals_each_time() {
         let traffic = Traffic::new(&random(6, 500, 20_000));
         let needs = Needs::of(&traffic);
-        for candidate in sweep(&needs).0 {
+        for candidate in sweep(&needs) {
             let count = || candidate.accept(needs.owners, Exact { traffic: &traffic, processor: 0 }).unwrap();
             let (one, other) = (count(), count());
             assert_eq!(one.bytes.len(), looks(&traffic).len() + 1, "{candidate}");

@@ -346,7 +346,7 @@ mod tests {
         for (threads, workers) in [(1, 1), (4, 2), (5, 3)] {
             let traffic = Traffic::new(&random(threads, 250, 5000));
             let needs = Needs::of(&traffic);
-            let (candidates, _) = sweep(&needs);
+            let candidates = sweep(&needs);
             let schedule = Schedule::new(&traffic, workers);
             assert!(workers == 1 || schedule.crossings_kept * 3 > schedule.crossings, "{workers} workers");
             let stage = Stage::new(schedule, &candidates).unwrap();

@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
-use buftrace::{Ending, Profile, format};
+use buftrace::{Profile, format};
 
 use self::library::Library;
 use self::program::Signals;
 use crate::answer::Answer;
-use crate::{advise, print};
+use crate::{advise, input, print};
 
 /// A program, and how it is recorded.
 #[derive(Debug, clap::Args)]
@@ -57,20 +57,8 @@ struct Recording {
 impl std::fmt::Display for Recording {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (objects, lost) = (self.profile.objects().len(), self.profile.lost());
-        write!(f, "{}: {objects} objects", self.path.display())?;
-        if lost > 0 {
-            write!(f, ", {lost} lost")?;
-        }
-        f.write_str(match self.profile.ending() {
-            Ending::Stopped => "",
-            Ending::Limit => "; the file reached its limit while the program continued",
-            Ending::Open => {
-                "; it has no end: the program was killed, it started another in its place, or the recorder \
-                 stopped early and said so. A second or more may be missing"
-            }
-            // Torn.
-            _ => "; the end of the file is damaged",
-        })
+        let ending = input::ending(&self.profile);
+        write!(f, "{}: {objects} objects, {lost} lost; {ending}", self.path.display())
     }
 }
 

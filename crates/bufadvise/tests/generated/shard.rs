@@ -2,12 +2,8 @@
 
 /// The strategy with its settings, as `bufadvise check` reads them.
 pub const SETTINGS: &str = "shard:thread_cache=4,shard_buffers=115";
-/// The setting `shard_buffers`.
-pub const SHARD_BUFFERS: usize = 115;
-/// The setting `thread_cache`.
-pub const THREAD_CACHE: usize = 4;
 
 /// Builds the pool. All threads share it: each has a clone.
 pub fn pool() -> Result<bufworks::shard::ShardPool, bufworks::ConfigError> {
-    bufworks::shard::ShardPool::builder().shard_buffers(SHARD_BUFFERS).thread_cache(THREAD_CACHE).build()
+    bufworks::shard::ShardPool::builder().shard_buffers(115).thread_cache(4).build()
 }

@@ -2,12 +2,8 @@
 
 /// The strategy with its settings, as `bufadvise check` reads them.
 pub const SETTINGS: &str = "slot:capacity=64KiB,slots=16";
-/// The setting `capacity`.
-pub const CAPACITY: usize = 65_536;
-/// The setting `slots`.
-pub const SLOTS: usize = 16;
 
 /// Builds the pool. Each thread that acquires has one; its buffers may be dropped on any thread.
 pub fn pool() -> Result<bufworks::slot::SlotPool, bufworks::ConfigError> {
-    bufworks::slot::SlotPool::builder().capacity(CAPACITY).slots(SLOTS).build()
+    bufworks::slot::SlotPool::builder().capacity(65536).slots(16).build()
 }

@@ -137,13 +137,12 @@ pub(crate) fn leave_environment() {
     let name = unsafe { CStr::from_ptr(own.dli_fname) }.to_bytes();
     let paths = value.as_bytes().split(|byte| b": ".contains(byte));
     let others: Vec<&[u8]> = paths.filter(|path| !path.is_empty() && *path != name).collect();
-    // SAFETY: the constructors of libraries run one after the other, before a thread of the program
-    // reads the environment.
-    unsafe {
-        if others.is_empty() {
-            env::remove_var("LD_PRELOAD");
-        } else {
-            env::set_var("LD_PRELOAD", OsStr::from_bytes(&others.join(&b':')));
-        }
+    if others.is_empty() {
+        // SAFETY: the constructors of libraries run one after the other, before a thread of the
+        // program reads the environment.
+        unsafe { env::remove_var("LD_PRELOAD") };
+    } else {
+        // SAFETY: as above.
+        unsafe { env::set_var("LD_PRELOAD", OsStr::from_bytes(&others.join(&b':'))) };
     }
 }

@@ -79,21 +79,6 @@ impl<P> Recorder<P> {
         &self.pool
     }
 
-    /// Returns the pool. Buffers that it hands out through this are not recorded.
-    ///
-    /// ```
-    /// use bufslot::SlotPool;
-    /// use buftrace::{Recorder, Recording};
-    ///
-    /// let mut pool = Recorder::new(SlotPool::new(64 << 10, 8)?, &Recording::new());
-    /// drop(pool.get_mut().acquire(1500)?);
-    /// assert_eq!(pool.recording().events(), 0);
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    pub fn get_mut(&mut self) -> &mut P {
-        &mut self.pool
-    }
-
     /// Returns the pool, unwrapped. The buffers that are out are still recorded when they are
     /// released.
     ///

@@ -122,7 +122,6 @@ fn time(traffic: &Traffic, candidates: &[Candidate], rounds: usize) -> Result<()
         for turn in 0..candidates.len() {
             let candidate = (round + turn) % candidates.len();
             times[candidate].push(nanos(candidate)?);
-            say(&Said::Round)?;
         }
     }
     for (candidate, times) in times.iter().enumerate() {

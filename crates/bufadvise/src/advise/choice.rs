@@ -247,7 +247,7 @@ mod tests {
         let pick = |prices: Prices| choose(&entrants, &prices).map(|choice| choice.pick);
         assert_eq!(pick(NGINX), Some(1));
         assert_eq!(pick(Prices { rate: 1e8, ..NGINX }), Some(0), "each nanosecond is a tenth of a processor");
-        assert_eq!(pick(Prices { memory_limit: Some(16 * MIB), rate: 1e8, ..NGINX }), Some(1));
+        assert_eq!(pick(Prices { memory_limit: Some(16 * MIB), rate: 1e8 }), Some(1));
         assert_eq!(pick(Prices { memory_limit: Some(MIB), ..NGINX }), None);
         assert!((NGINX.share(43.0) - 0.000_145).abs() < 1e-5);
     }

@@ -34,16 +34,6 @@ fn headed(pick: &Candidate, no_pool: bool, trace: &str) -> String {
     format!("//! {start} by bufadvise {version} for the trace {trace}.\n\n{}", rust(pick))
 }
 
-/// Returns the note on who has the pool.
-fn note(owner: Owner) -> &'static str {
-    match owner {
-        Owner::Thread => {
-            "Builds the pool. Each thread that acquires has one; its buffers may be dropped on any thread."
-        }
-        Owner::All => "Builds the pool. All threads share it: each has a clone.",
-    }
-}
-
 /// Returns the settings as Rust.
 pub(crate) fn rust(pick: &Candidate) -> String {
     let head = format!(
@@ -68,9 +58,12 @@ pub(crate) fn rust(pick: &Candidate) -> String {
     };
     let calls: String = settings.iter().map(|(setting, value)| format!(".{setting}({value})")).collect();
     format!(
-        "{head}\n/// {}\npub fn pool() -> Result<bufworks::{path}, bufworks::ConfigError> {{\n    \
+        "{head}\n/// Builds the pool: {}.\npub fn pool() -> Result<bufworks::{path}, bufworks::ConfigError> {{\n    \
          bufworks::{path}::builder(){calls}.build()\n}}\n",
-        note(owner)
+        match owner {
+            Owner::Thread => "one for each thread that acquires. Buffers may be dropped on any thread",
+            Owner::All => "all threads share it, each has a clone",
+        }
     )
 }
 

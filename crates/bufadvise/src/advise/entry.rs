@@ -11,8 +11,6 @@ use crate::measure::statistics::quantile;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "said", rename_all = "lowercase")]
 pub(crate) enum Said {
-    /// A round of some candidate is done.
-    Round,
     /// The time of that candidate, in nanoseconds per request.
     Time { candidate: usize, nanos: f64 },
     /// What its pools refused and took, and memory over time.

@@ -12,7 +12,7 @@ use super::entry::Entry;
 use super::memory_timeline::MemoryTimeline;
 use super::record::{Advice, SCHEMA};
 use super::schedule::Schedule;
-use super::tournament::{self, Effort, Outcome, Parent, TEST_EVENTS};
+use super::tournament::{Effort, Outcome, Parent, TEST_EVENTS};
 use super::traffic::{MOST_EVENTS, Needs};
 use super::{candidate, codegen, per_site, render_text, traffic_pipe};
 use crate::print;
@@ -35,16 +35,13 @@ pub(crate) fn advise(analysis: &Analysis<'_>) -> Result<Option<Advice>> {
         candidates: &candidates,
         prices,
         given: analysis.given.and_then(|given| candidates.iter().position(|one| *one == given)),
-        bar: tournament::bar(analysis.is_test)?,
     };
     let outcome = parent.run(&effort)?;
     let Some(choice) = outcome.choose(&prices) else {
-        parent.bar.finish_and_clear();
         print::note(render_text::nothing(&outcome.entries, &prices));
         return Ok(None);
     };
     let call_sites = read.heap.as_ref().map(|heap| per_site::advise(analysis, heap, &parent)).transpose()?;
-    parent.bar.finish_and_clear();
     let mut advice = write_up(analysis, &read, &parent, outcome, choice);
     advice.call_sites = call_sites.unwrap_or_default();
     advice.seconds = started.elapsed().as_secs_f64();
@@ -64,8 +61,9 @@ fn write_up(
     let schedule = Schedule::new(traffic, child::workers_here(traffic));
     let pick = &parent.candidates[choice.pick];
     let now = outcome.without_pool(read.requests_zeros());
-    let memory = MemoryTimeline::of(traffic, &outcome, now, Some(choice.pick));
+    let memory = MemoryTimeline::of(traffic, &outcome, now, choice.pick);
     let entries = outcome.entries;
+    let host = crate::measure::host::look();
     let mut advice = Advice {
         schema: SCHEMA,
         trace: analysis.file.display().to_string(),
@@ -80,7 +78,8 @@ fn write_up(
         crossing: schedule.crossings as f64 / traffic.buffers.len() as f64,
         crossing_kept: schedule.crossings_kept as f64 / schedule.crossings.max(1) as f64,
         version: env!("CARGO_PKG_VERSION").into(),
-        machine: crate::measure::host::look().into(),
+        machine: host.cpu,
+        date: host.date,
         front: front_of(&entries, &prices),
         code: codegen::rust(pick),
         beyond: pick.beyond().into(),

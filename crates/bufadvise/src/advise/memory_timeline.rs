@@ -16,8 +16,7 @@ pub(crate) struct MemoryTimeline {
     pub(crate) out: Vec<u64>,
     /// What the buffers take without a pool.
     pub(crate) now: Series,
-    /// What they take with the choice. Nothing where that is no pool, or where no candidate is
-    /// within the limit of memory.
+    /// What they take with the choice. Nothing where that is no pool.
     pub(crate) choice: Option<Series>,
 }
 
@@ -33,14 +32,14 @@ pub(crate) struct Series {
 impl MemoryTimeline {
     /// Measures the memory of the candidates with the numbers `now` and `choice` in a replay of the
     /// traffic.
-    pub(crate) fn of(traffic: &Traffic, outcome: &Outcome, now: usize, choice: Option<usize>) -> Self {
+    pub(crate) fn of(traffic: &Traffic, outcome: &Outcome, now: usize, choice: usize) -> Self {
         let series = |index: usize| Series {
             settings: outcome.entries[index].candidate,
             bytes: outcome.memory[index].clone(),
         };
         let (seconds, out) = out(traffic);
-        let is_pool = |choice: &usize| !outcome.entries[*choice].candidate.is_control();
-        Self { seconds, out, now: series(now), choice: choice.filter(is_pool).map(series) }
+        let is_pool = !outcome.entries[choice].candidate.is_control();
+        Self { seconds, out, now: series(now), choice: is_pool.then(|| series(choice)) }
     }
 
     /// Returns the mean of a series of values over the whole time, each of which holds until the

@@ -217,7 +217,8 @@ impl Replay<'_> {
         // Both, so that a slow process can be told from a slow candidate.
         let candidates = [at_once.settings, Candidate::Vec, "heap".parse()?];
         let size = if self.analysis.is_test { Size { processes: 1, rounds: 1 } } else { STEPS };
-        let times = self.replay(&traffic, &candidates, |parent| parent.time(&[0, 1, 2], size, "growth"))?;
+        let times =
+            self.replay(&traffic, &candidates, |parent| parent.time(&[0, 1, 2], size, "Rounds of growth."))?;
         let one = Times::of(times.first().context("nothing was timed")?);
         let times = Times { median: one.median * steps, p10: one.p10 * steps, p90: one.p90 * steps, ..one };
         Ok(Cost { times, processor: self.prices.share(times.median), ..at_once.clone() })
@@ -237,7 +238,6 @@ impl Replay<'_> {
             candidates,
             prices: self.prices,
             given: None,
-            bar: self.parent.bar.clone(),
         })
     }
 }

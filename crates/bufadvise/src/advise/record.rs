@@ -7,34 +7,9 @@ use super::entry::Entry;
 use super::memory_timeline::MemoryTimeline;
 use super::per_site::Verdict;
 use super::traffic::Needs;
-use crate::measure::host::Host;
 
 /// The version of [`Advice`]. It rises with every change that a reader could stumble over.
 pub(crate) const SCHEMA: u32 = 5;
-
-/// The machine, without what belongs to whatever folder the program is run in.
-#[derive(Debug, Clone, Serialize)]
-pub(crate) struct Machine {
-    /// Processor model.
-    pub(crate) cpu: String,
-    /// Cores that may be used.
-    pub(crate) cores: usize,
-    /// Bytes of memory.
-    pub(crate) memory_bytes: u64,
-    /// Operating system and kernel.
-    pub(crate) kernel: String,
-    /// When, in UTC.
-    pub(crate) date: String,
-    /// Load average over one minute before the end.
-    pub(crate) load: Option<f64>,
-}
-
-impl From<Host> for Machine {
-    fn from(host: Host) -> Self {
-        let Host { cpu, cores, memory_bytes, kernel, date, load, .. } = host;
-        Self { cpu, cores, memory_bytes, kernel, date, load }
-    }
-}
 
 /// All of it.
 #[derive(Debug, Clone, Serialize)]
@@ -65,8 +40,9 @@ pub(crate) struct Advice {
     pub(crate) crossing_kept: f64,
     /// The version of this program.
     pub(crate) version: String,
-    /// The machine.
-    pub(crate) machine: Machine,
+    /// The processor that it was measured on, and when, in UTC.
+    pub(crate) machine: String,
+    pub(crate) date: String,
     /// All candidates.
     pub(crate) entries: Vec<Entry>,
     /// What to take; the numbers are those of entries.

@@ -141,7 +141,7 @@ pub(crate) fn cost(advice: &Advice) -> String {
 pub(crate) fn headline(advice: &Advice) -> String {
     format!(
         "{}: {} requests of {} threads, replayed by {} workers on {} ({}).",
-        advice.name, advice.replayed, advice.threads, advice.workers, advice.machine.cpu, advice.machine.date,
+        advice.name, advice.replayed, advice.threads, advice.workers, advice.machine, advice.date,
     )
 }
 

@@ -5,10 +5,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
 
 use super::candidate::Candidate;
 use super::choice::{Choice, NOTICED, Prices, choose, front};
@@ -17,6 +16,7 @@ use super::replay_exact::{Counted, Replayed};
 use super::strategies;
 use super::traffic::Traffic;
 use crate::measure::statistics::quantile;
+use crate::print;
 
 /// Events that a test replays.
 pub(crate) const TEST_EVENTS: usize = 5000;
@@ -125,18 +125,6 @@ pub(crate) struct Parent<'a> {
     /// A candidate that is in all stages, whatever it takes.
     pub(crate) given: Option<usize>,
     pub(crate) candidates: &'a [Candidate],
-    pub(crate) bar: ProgressBar,
-}
-
-/// Returns a bar that says what is being done.
-pub(crate) fn bar(hidden: bool) -> Result<ProgressBar> {
-    let bar = if hidden { ProgressBar::hidden() } else { ProgressBar::new(0) };
-    bar.set_style(
-        ProgressStyle::with_template("{bar:24} {pos:>3} of {len}  {elapsed}  {msg}")
-            .context("progress template")?,
-    );
-    bar.enable_steady_tick(Duration::from_millis(200));
-    Ok(bar)
 }
 
 impl Parent<'_> {
@@ -148,7 +136,7 @@ impl Parent<'_> {
         let mut stages = Vec::new();
         let mut per_round = 0.0;
         for (stage, size) in effort.early.iter().enumerate() {
-            let message = format!("{}: {} candidates", ["first rounds", "more rounds"][stage], going.len());
+            let message = format!("{} rounds of {} candidates.", ["First", "More"][stage], going.len());
             let began = Instant::now();
             let times = self.time(&going, *size, &message)?;
             per_round = began.elapsed().as_secs_f64() / (size.processes * size.runs() * going.len()) as f64;
@@ -161,7 +149,7 @@ impl Parent<'_> {
         let left = effort.seconds - started.elapsed().as_secs_f64();
         let processes = (left / (per_round * going.len() as f64)).max(0.0) as usize / effort.last.runs();
         let processes = processes.clamp(effort.last.processes, effort.most_processes);
-        let message = format!("last rounds: {} candidates", going.len());
+        let message = format!("Last rounds of {} candidates.", going.len());
         let times = self.time(&going, Size { processes, ..effort.last }, &message)?;
         note(&mut entries, &going, &times, 3, &self.prices);
         for (index, (before, times)) in stages.iter().enumerate() {
@@ -172,18 +160,14 @@ impl Parent<'_> {
 
     /// Rounds of these candidates in this number of processes.
     pub(crate) fn time(&self, going: &[usize], size: Size, message: &str) -> Result<StageTimes> {
-        self.bar.set_message(message.to_owned());
-        self.bar.set_length((size.processes * size.rounds * going.len()) as u64);
-        self.bar.set_position(0);
+        print::note(message);
         let mut all: StageTimes = vec![Vec::new(); going.len()];
         for _ in 0..size.processes {
             let mut times = vec![None; going.len()];
-            self.child(going, &self.piped[0], &["--rounds", &size.rounds.to_string()], |said| match said {
-                Said::Round => self.bar.inc(1),
-                Said::Time { candidate, nanos } => {
+            self.child(going, &self.piped[0], &["--rounds", &size.rounds.to_string()], |said| {
+                if let Said::Time { candidate, nanos } = said {
                     times.get_mut(candidate).into_iter().for_each(|time| *time = Some(nanos));
                 }
-                _ => {}
             })?;
             for (all, time) in all.iter_mut().zip(times) {
                 all.push(time.context("a child process said too little")?);
@@ -196,8 +180,7 @@ impl Parent<'_> {
     /// Replays in exact order what each candidate refuses and takes, each in a process of its own.
     /// With the memory over time.
     fn count(&self) -> Result<(Vec<Entry>, Vec<Vec<u64>>)> {
-        self.bar.set_message("refusals and memory, in the recorded order");
-        self.bar.set_length(2 * self.candidates.len() as u64);
+        print::note("Refusals and memory, in the recorded order.");
         let processors = thread::available_parallelism().map_or(1, usize::from);
         // Nothing is timed here, so one of them runs on each processor.
         let counted: Vec<Vec<(usize, [Replayed; 2])>> = thread::scope(|scope| {
@@ -232,7 +215,6 @@ impl Parent<'_> {
                 found = Some(replayed);
             }
         })?;
-        self.bar.inc(1);
         found.with_context(|| format!("nothing was counted of {}", self.candidates[index]))
     }
 

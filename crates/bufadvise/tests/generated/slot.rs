@@ -3,7 +3,7 @@
 /// The strategy with its settings, as `bufadvise check` reads them.
 pub const SETTINGS: &str = "slot:capacity=64KiB,slots=16";
 
-/// Builds the pool. Each thread that acquires has one; its buffers may be dropped on any thread.
+/// Builds the pool: one for each thread that acquires. Buffers may be dropped on any thread.
 pub fn pool() -> Result<bufworks::slot::SlotPool, bufworks::ConfigError> {
     bufworks::slot::SlotPool::builder().capacity(65536).slots(16).build()
 }

@@ -433,8 +433,7 @@ fn resized(mut entry: Entry, address: usize, bytes: usize) {
         // It is too small now, and is not found again by `freed_of`.
         return note(shared, &entry, |log, thread| log.release(thread, entry.id));
     }
-    let moved = entry.address != address;
-    note(shared, &entry, |log, thread| log.resize(thread, entry.id, bytes, moved));
+    note(shared, &entry, |log, thread| log.resize(thread, entry.id, bytes));
     (entry.address, entry.bytes) = (address, bytes);
     track(shared, entry);
 }

@@ -44,18 +44,6 @@ impl<A> RecordingAlloc<A> {
     pub const fn new(inner: A) -> Self {
         Self { inner }
     }
-
-    /// Returns the allocator that this wraps.
-    ///
-    /// ```
-    /// use std::alloc::System;
-    /// use buftrace::RecordingAlloc;
-    ///
-    /// let _: &System = RecordingAlloc::new(System).get_ref();
-    /// ```
-    pub const fn get_ref(&self) -> &A {
-        &self.inner
-    }
 }
 
 /// Stops to record the heap: the file is complete then. It does nothing when nothing is recorded.

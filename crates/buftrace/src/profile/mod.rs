@@ -149,8 +149,6 @@ pub struct Object {
     pub grown_from: Option<u64>,
     /// How often it was reallocated after that.
     pub resizes: u32,
-    /// Of those, how often its bytes were moved.
-    pub moves: u32,
     /// Whether zeroed memory was requested.
     pub zeroed: bool,
     /// When it was released, and by which thread. `None` if it was still out at the end.
@@ -206,8 +204,6 @@ pub struct Resize {
     pub thread: u32,
     /// Its bytes from then on.
     pub bytes: u64,
-    /// Whether its bytes were moved.
-    pub moved: bool,
 }
 
 /// How a heap recording ends.

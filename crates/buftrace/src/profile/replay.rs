@@ -104,7 +104,8 @@ impl Profile {
         let mut meta = self.meta();
         meta.cut |= is_cut;
         let trace = Trace::new(meta, numbered(&steps));
-        trace.expect("events are in order, and their numbers dense").prefix(max_events)
+        let trace = trace.unwrap_or_else(|error| unreachable!("in order, and with dense numbers: {error}"));
+        trace.prefix(max_events)
     }
 
     /// Returns for each object the nanoseconds to the next object of the same stack.

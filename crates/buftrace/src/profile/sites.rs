@@ -41,8 +41,6 @@ pub struct Site {
     pub grown: f64,
     /// Estimates how many reallocations there were.
     pub resizes: f64,
-    /// Estimates how many reallocations moved the bytes.
-    pub moves: f64,
     /// Estimates how many objects were released by another thread than requested them.
     pub released_elsewhere: f64,
     /// Estimates how many objects were still out at the end.
@@ -145,7 +143,6 @@ fn site(objects: &[(&Object, f64)]) -> Site {
         zeroed: sum(&|object| share(object.zeroed)),
         grown: sum(&|object| share(object.resizes > 0 || object.grown_from.is_some())),
         resizes: sum(&|object| f64::from(object.resizes) + share(object.grown_from.is_some())),
-        moves: sum(&|object| f64::from(object.moves)),
         released_elsewhere: sum(&|object| share(elsewhere(object))),
         out_at_end: sum(&|object| share(object.released.is_none())),
         out_at_end_bytes: sum(&|object| share(object.released.is_none()) * bytes(object)),

@@ -42,7 +42,7 @@ fn small() -> Vec<u8> {
     records.extend([3, 2, 0x85, 0x20, 9]); // stack 1: 4101, 9
     records.extend([4 + 16, 1, 100]); // at once: a zeroed object of 100 bytes
     records.extend([0x8c + 32, 0x01, 3, 0, 20, 10]); // 2 ns later, thread 3, no stack: 20 bytes, 10 before
-    records.extend([6 + 16, 2, 120]); // the first: 120 bytes, moved
+    records.extend([6, 2, 120]); // the first: 120 bytes
     records.extend([5 + 8 + 64, 0, 2]); // 1 ns later, thread 0: the first is released
     records.extend([7, 4, 1]); // 4 lost, stopped
     recording(&records)
@@ -61,15 +61,12 @@ fn the_bytes_are_those_of_the_description() {
     assert!(profile.module_of(0, 9).is_none() && profile.module_of(0, 4096 + 1024).is_none());
 
     let [first, second] = profile.objects() else { panic!("{profile:?}") };
-    assert_eq!((first.bytes, first.largest, first.resizes, first.moves), (100, 120, 1, 1));
+    assert_eq!((first.bytes, first.largest, first.resizes), (100, 120, 1));
     assert_eq!((first.zeroed, first.grown_from, first.released), (true, None, Some((3, 0))));
     assert_eq!((second.at_ns, second.thread, second.stack, second.bytes), (2, 3, 0, 20));
     assert_eq!((second.zeroed, second.grown_from, second.released), (false, Some(10), None));
     let resize = profile.resizes()[0];
-    assert_eq!(
-        (resize.object, resize.at_ns, resize.thread, resize.bytes, resize.moved),
-        (0, 2, 3, 120, true)
-    );
+    assert_eq!((resize.object, resize.at_ns, resize.thread, resize.bytes), (0, 2, 3, 120));
     assert_eq!((profile.duration_ns(), profile.lost(), profile.ending()), (3, 4, Ending::Stopped));
 }
 
@@ -80,7 +77,7 @@ fn sites_and_traces_of_a_small_one() {
     assert_eq!(sites.iter().map(|site| site.stack).collect::<Vec<_>>(), [1, 0]);
     let site = &sites[0];
     assert_eq!((site.count, site.count_error, site.bytes, site.zeroed), (1.0, 0.0, 120.0, 1.0));
-    assert_eq!((site.resizes, site.moves, site.out_at_end, site.lifetimes.max_ns), (1.0, 1.0, 0.0, 3));
+    assert_eq!((site.resizes, site.out_at_end, site.lifetimes.max_ns), (1.0, 0.0, 3));
     assert_eq!((sites[1].grown, sites[1].out_at_end_bytes), (1.0, 20.0));
     // 100 bytes for 2 ns and 120 for 1 ns; 20 bytes for the last one.
     let held = |nanos: f64, site: &buftrace::Site| (site.byte_seconds - nanos * 1e-9).abs() < 1e-15;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use buftrace::{HeapOptions, hooks, stop_heap_recording};
+use buftrace::{hooks, start_heap_recording, stop_heap_recording};
 use serde_json::Value;
 
 use super::{advise, bufadvise, code, folder, json, printed};
@@ -19,7 +19,7 @@ pub(crate) fn memory(number: usize) -> *const u8 {
 pub(crate) fn recorded(path: PathBuf, program: impl FnOnce()) -> PathBuf {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    HeapOptions::new(&path).exact().start().expect("a recording");
+    start_heap_recording(&path, "exact").expect("a recording");
     program();
     stop_heap_recording();
     path

@@ -202,19 +202,12 @@ pub(super) fn start_from_environment() {
     [c"BUFTRACE", c"BUFTRACE_OPTIONS"].into_iter().for_each(system::forget_variable);
     let settings = Settings::DEFAULT.parse(options.unwrap_or_default());
     let mut line = Line::<512>::new();
-    match (path, settings) {
-        (Some(path), Ok(settings)) if !path.is_empty() => {
-            let Err(cause) = begin(path, settings) else { return };
-            let _ = line.write_str("buftrace: ");
-            line.push(path.get(..path.len().min(300)).unwrap_or_default());
-            let _ = writeln!(line, ": {}", HeapError(cause));
-        }
-        (Some(path), Err(wrong)) if !path.is_empty() => {
-            let _ = line.write_str("buftrace: nothing is recorded: invalid setting `");
-            line.push(wrong.setting.get(..wrong.setting.len().min(100)).unwrap_or_default());
-            let _ = line.write_str("` in BUFTRACE_OPTIONS: expected some of `exact`, `min=512`, `rate=1MiB`, `depth=24`, `limit=1GiB`\n");
-        }
-        _ => {}
+    if let Some(path) = path.filter(|path| !path.is_empty()) {
+        let begun = settings.ok_or(Cause::Setting).and_then(|settings| begin(path, settings));
+        let Err(cause) = begun else { return };
+        let _ = line.write_str("buftrace: ");
+        line.push(path.get(..path.len().min(300)).unwrap_or_default());
+        let _ = writeln!(line, ": {}", HeapError(cause));
     }
     // ORDER: as in `begin`.
     MIN_BYTES.store(usize::MAX, Ordering::Relaxed);

@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use bufcore::{BufferPool, HeapPool};
-use buftrace::{Ending, HeapOptions, Meta, Recorder, Recording, Trace};
+use buftrace::{Ending, Meta, Recorder, Recording, Trace, start_heap_recording};
 
 use crate::{Temporary, run as run_scenario};
 
@@ -44,7 +44,7 @@ pub(crate) fn heap(file: &Path) {
         let file = numbered(file, blocks);
         let part = file.with_extension("heap.part");
         let length = || fs::metadata(&part).or_else(|_| fs::metadata(&file)).expect("it is there").len();
-        HeapOptions::new(&file).exact().start().expect("the one before has ended");
+        start_heap_recording(&file, "exact").expect("the one before has ended");
         let (mut before, mut written, mut grown) = (0, length(), 0);
         while grown < blocks {
             buffers(&mut before, 50);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 
-use buftrace::{Ending, EventKind, Growth, HeapOptions};
+use buftrace::{Ending, EventKind, Growth, start_heap_recording};
 
 use crate::count::{COUNTS, MIN_BYTES};
 use crate::{Temporary, run as run_scenario};
@@ -15,7 +15,7 @@ const REQUESTS: usize = 3000;
 
 /// Each thread sends what it allocates to the next one, which frees it.
 pub(crate) fn run(file: &Path) {
-    HeapOptions::new(file).min_bytes(MIN_BYTES).exact().start().expect("it starts");
+    start_heap_recording(file, &format!("exact,min={MIN_BYTES}")).expect("it starts");
     COUNTS.turn(true);
     let (mut senders, receivers): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| mpsc::sync_channel(8)).unzip();
     senders.rotate_left(1);

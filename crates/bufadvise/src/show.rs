@@ -1,5 +1,6 @@
 //! `show`: what is in a trace.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -54,20 +55,11 @@ struct Heap {
     /// Where the memory was requested, the most bytes first.
     call_sites: Vec<CallSite>,
     /// Code whose addresses have no names, and why.
-    nameless: Vec<Nameless>,
-}
-
-/// Code without names.
-#[derive(Debug, Serialize)]
-struct Nameless {
-    path: String,
-    why: String,
+    nameless: BTreeMap<String, String>,
 }
 
 impl Heap {
     fn of(heap: &Profile, stacks: &Stacks, frames: usize) -> Self {
-        let nameless = stacks.nameless.iter();
-        let nameless = nameless.map(|(path, why)| Nameless { path: path.clone(), why: why.clone() });
         Self {
             exact: heap.is_exact(),
             samples: heap.objects().len(),
@@ -75,7 +67,7 @@ impl Heap {
             knows_lost: matches!(heap.ending(), Ending::Stopped | Ending::Limit),
             ending: input::ending(heap),
             call_sites: Joined::new(heap, stacks, frames).call_sites(heap, stacks),
-            nameless: nameless.collect(),
+            nameless: stacks.nameless.clone(),
         }
     }
 
@@ -91,7 +83,7 @@ impl Heap {
             text += &format!("\n\nCall sites {title}:\n{}", call_sites::table(&self.call_sites, order));
         }
         text += &format!("\n{}", call_sites::LEGEND);
-        for Nameless { path, why } in &self.nameless {
+        for (path, why) in &self.nameless {
             text += &format!("\nWithout names: {path}: {why}.");
         }
         text

@@ -140,8 +140,14 @@ pub(crate) fn cost(advice: &Advice) -> String {
 /// Says what was replayed, and where.
 pub(crate) fn headline(advice: &Advice) -> String {
     format!(
-        "{}: {} requests of {} threads, replayed by {} workers on {} ({}).",
-        advice.name, advice.replayed, advice.threads, advice.workers, advice.machine, advice.date,
+        "{}: {} of {} requests of {} threads, replayed by {} workers on {} ({}).",
+        advice.name,
+        advice.replayed,
+        advice.acquires,
+        advice.threads,
+        advice.workers,
+        advice.machine,
+        advice.date,
     )
 }
 
@@ -152,18 +158,6 @@ pub(crate) fn text(advice: &Advice) -> String {
         text.push_str(&words);
         text.push('\n');
     };
-    if advice.replayed < advice.acquires {
-        line(format!(
-            "The trace has {} requests. Its first part was replayed, without empty buffers.",
-            advice.acquires
-        ));
-    }
-    if advice.crossing > 0.0 && advice.crossing_kept < 0.995 {
-        line(format!(
-            "Of the buffers that were released on another thread, {} crossed threads in the timed replay too.",
-            percent(advice.crossing_kept)
-        ));
-    }
     line(table::all(advice).to_string());
     line(table::LEGEND.into());
     line("\nThe trade-off. Each row takes less memory than the one above it, and more time:".into());

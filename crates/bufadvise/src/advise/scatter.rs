@@ -44,7 +44,7 @@ pub(crate) fn draw(advice: &Advice) -> Option<String> {
     }
     for value in powers_of_two(&bytes) {
         drawing.vertical(x(value), top, bottom, "grid");
-        drawing.text(x(value), bottom + 16.0, "middle", "tick", &whole(&number::memory(value as u64)));
+        drawing.text(x(value), bottom + 16.0, "middle", "tick", &number::exact_memory(value as u64));
     }
     let middle = (LEFT + right) / 2.0;
     drawing.text(middle, bottom + 36.0, "middle", "axis", "resident memory at its peak (left is less)");
@@ -80,9 +80,4 @@ fn powers_of_two(scale: &Log) -> Vec<f64> {
         .collect();
     let step = powers.len().div_ceil(MOST).max(1);
     powers.into_iter().step_by(step).collect()
-}
-
-/// Shortens `2.0 MiB` by its zero.
-fn whole(text: &str) -> String {
-    text.replace(".0 ", " ")
 }

@@ -47,35 +47,6 @@ pub(crate) struct RunOptions {
     recorded: RecordOptions,
 }
 
-/// The recording of a program.
-#[derive(Debug)]
-struct Recording {
-    path: PathBuf,
-    profile: Profile,
-}
-
-impl std::fmt::Display for Recording {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (objects, lost) = (self.profile.objects().len(), self.profile.lost());
-        let ending = input::ending(&self.profile);
-        write!(f, "{}: {objects} objects, {lost} lost; {ending}", self.path.display())
-    }
-}
-
-impl RunOptions {
-    /// Records the program, and prints the answer.
-    ///
-    /// # Errors
-    ///
-    /// As [`RecordOptions::run`], and as `advise`.
-    pub(crate) fn run(&self) -> Result<Answer> {
-        let recording = self.recorded.record()?;
-        // What the answer is printed to may be read by a program.
-        print::note(&recording);
-        self.context.run(&recording.path)
-    }
-}
-
 impl RecordOptions {
     /// Records the program, and prints which file has it.
     ///
@@ -83,12 +54,12 @@ impl RecordOptions {
     ///
     /// When the program cannot be run, or nothing of it was recorded.
     pub(crate) fn run(&self) -> Result<Answer> {
-        print::line(self.record()?)?;
+        print::line(self.record()?.1)?;
         Ok(Answer::Yes)
     }
 
-    /// Runs the program, and returns what was recorded of it.
-    fn record(&self) -> Result<Recording> {
+    /// Runs the program, and returns the file with the recording, and what is in it.
+    fn record(&self) -> Result<(PathBuf, String)> {
         let output = match &self.output {
             Some(output) => output.clone(),
             None => {
@@ -122,13 +93,30 @@ impl RecordOptions {
                     fs::rename(&part, &output)
                         .with_context(|| format!("cannot rename {}", part.display()))?;
                 }
-                return Ok(Recording { path: output.clone(), profile });
+                let (objects, lost) = (profile.objects().len(), profile.lost());
+                let (path, ending) = (output.display(), input::ending(&profile));
+                let recorded = format!("{path}: {objects} objects, {lost} lost; {ending}");
+                return Ok((output.clone(), recorded));
             }
         }
         bail!(
             "nothing was recorded. If the recorder gave a reason, it stands above. It sees no program that is linked statically, or that brings its own `malloc` \
              under that name. A Rust program can be recorded by `buftrace::RecordingAlloc`"
         )
+    }
+}
+
+impl RunOptions {
+    /// Records the program, and prints the answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`RecordOptions::run`], and as `advise`.
+    pub(crate) fn run(&self) -> Result<Answer> {
+        let (path, recorded) = self.recorded.record()?;
+        // What the answer is printed to may be read by a program.
+        print::note(recorded);
+        self.context.run(&path)
     }
 }
 

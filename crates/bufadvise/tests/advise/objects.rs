@@ -62,8 +62,7 @@ fn frames<'a>(found: &'a Value, library: &Path) -> (Vec<&'a Value>, Option<&'a s
     let path = library.to_str().expect("UTF-8");
     let place = &places(found)[0];
     let all = place["frames"].as_array().expect("frames");
-    let nameless = found["heap"]["nameless"].as_array().expect("a list");
-    let why = nameless.iter().find(|one| one["path"] == path).and_then(|one| one["why"].as_str());
+    let why = found["heap"]["nameless"][path].as_str();
     (all.iter().filter(|frame| frame["module"] == path).collect(), why)
 }
 

@@ -5,7 +5,7 @@ pub(crate) mod servers;
 
 use core::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use buftrace::Trace;

@@ -1,4 +1,4 @@
-//! What a command says to the script that ran it.
+//! A command's answer to the script that ran it.
 
 /// Yes or no.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

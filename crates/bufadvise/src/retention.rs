@@ -1,5 +1,4 @@
-//! What holds memory: bytes times seconds by call stack, as the folded lines that flamegraph tools
-//! read.
+//! Bytes times seconds by call stack, as the folded lines that flamegraph tools read.
 
 use std::collections::BTreeMap;
 

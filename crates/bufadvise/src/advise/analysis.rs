@@ -1,4 +1,4 @@
-//! What is to be found out of a trace.
+//! The question that a command asks of a trace.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What is known of a candidate, and how its child processes say it.
+//! The figures of a candidate, and how its child processes say them.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! The verdict by call site: the largest of a heap recording, each replayed by itself.
 //!
-//! The time that a call site takes now is measured as the candidates are: by a replay of its objects,
-//! without a pool. It is `heap` where it requests zeros, and `vec` where it does not. Where objects
+//! The time that a call site takes now is measured as the candidates are: by a replay of its
+//! objects, without a pool. It is `heap` where it requests zeros, and `vec` where it does not. Where objects
 //! grow, each step is an allocation and a release that touch their pages; the bytes are not copied.
 
 use anyhow::{Context, Result};
@@ -242,8 +242,8 @@ impl Replay<'_> {
     }
 }
 
-/// Returns how sure the verdict on a call site is whose choice is near the best in a share `near` of
-/// the resamplings.
+/// Returns how sure the verdict on a call site is whose choice is near the best in a share `near`
+/// of the resamplings.
 fn sure(site: &Site, near: f64, saved: f64, error: f64) -> Certainty {
     let (low, high) = (saved - 2.0 * error, saved + 2.0 * error);
     if site.count_error > 0.0 && site.samples < FEW_SAMPLES {

@@ -1,5 +1,5 @@
-//! The schedule of each worker of a replay: the recorded threads are shared out among as many workers
-//! as there are processors.
+//! The schedule of each worker of a replay: the recorded threads are shared out among as many
+//! workers as there are processors.
 //!
 //! The order between workers is that of the recording, as far as a request can see it. A release
 //! waits for its buffer, which is handed over. An acquire waits for the release of all buffers of

@@ -57,8 +57,8 @@ pub struct Site {
 impl Profile {
     /// Returns the call sites of the program that requested objects, the most bytes first.
     ///
-    /// Each call stack is a call site. A reader that has symbols may join those that it shows as one:
-    /// see [`sites_by`](Self::sites_by).
+    /// Each call stack is a call site. A reader that has symbols may join those that it shows as
+    /// one: see [`sites_by`](Self::sites_by).
     ///
     /// ```no_run
     /// let profile = buftrace::Profile::load("app.heap")?;

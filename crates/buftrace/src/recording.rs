@@ -168,7 +168,8 @@ impl Recording {
     /// trace. A second call returns the same events again.
     ///
     /// Ids and threads are dense numbers. An id is the smallest that is free. A thread counts from
-    /// its first event. A thread that starts after another has ended may continue under its number. A text of `meta` that is too long is shortened.
+    /// its first event. A thread that starts after another has ended may continue under its number.
+    /// A text of `meta` that is too long is shortened.
     ///
     /// Cost: a copy of all events, for which pools that are being recorded wait.
     ///

@@ -1,8 +1,9 @@
 //! The verdict by call site: the largest of a heap recording, each replayed by itself.
 //!
 //! The time that a call site takes now is measured as the candidates are: by a replay of its
-//! objects, without a pool. It is `heap` where it requests zeros, and `vec` where it does not. Where objects
-//! grow, each step is an allocation and a release that touch their pages; the bytes are not copied.
+//! objects, without a pool. It is `heap` where it requests zeros, and `vec` where it does not.
+//! Where objects grow, each step is an allocation and a release that touch their pages; the bytes
+//! are not copied.
 
 use anyhow::{Context, Result};
 use buftrace::{Growth, Object, Profile, Site};

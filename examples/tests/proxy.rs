@@ -357,7 +357,7 @@ fn every_byte_while_recording() {
     check(&report);
     let trace = recording.finish(Meta::new("test"));
     let summary = trace.summary();
-    assert!(!summary.cut);
+    assert!(!summary.meta.cut);
     assert_eq!(summary.acquires as u64, report.acquired);
     assert_eq!(summary.releases, summary.acquires, "all buffers are back");
     assert!(summary.total_bytes >= report.bytes_up + report.bytes_down);

@@ -15,7 +15,7 @@ const SHIPPED: &str = "benches/traces/redis.buftrace";
 pub(crate) struct Args {
     /// The recorded trace: a file that `buftrace`'s recorder wrote
     trace: PathBuf,
-    /// Options of `bufadvise advise`, such as --seconds 30, --json, --check or --memory-first; --out is target/advise unless set
+    /// Options of `bufadvise advise`, such as --seconds 30 or --json; --page is target/advice.html unless set
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
     more: Vec<String>,
 }
@@ -25,8 +25,8 @@ impl Args {
         // As a program is built unless it says otherwise, and as the traces' own program was: without link-time optimisation, which would
         // take minutes.
         let mut command = command(&build("release")?, &self.trace);
-        if !self.more.iter().any(|option| option.starts_with("--out")) {
-            command.args(["--out", "target/advise"]);
+        if !self.more.iter().any(|option| option.starts_with("--page")) {
+            command.args(["--page", "target/advice.html"]);
         }
         shell::run(command.args(&self.more))
     }
@@ -35,7 +35,7 @@ impl Args {
 /// Runs all of it once, not optimised, without timing anything for long: the part of `bench --test`.
 pub(crate) fn test() -> Result<()> {
     let mut command = command(&build("dev")?, Path::new(SHIPPED));
-    shell::run(command.arg("--test").arg("--out").arg(shell::target_folder().join("advise-test")))
+    shell::run(command.arg("--test").arg("--page").arg(shell::target_folder().join("advice-test.html")))
 }
 
 /// Builds `bufadvise`, and says where it is.

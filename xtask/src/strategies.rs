@@ -151,7 +151,7 @@ fn checklist(strategy: &Strategy, packages: &[Package]) -> Vec<(&'static str, Ve
                     "its instructions per operation",
                 ),
                 Item::text(
-                    "crates/bufadvise/src/advise/known.rs",
+                    "crates/bufadvise/src/advise/strategies.rs",
                     &format!("\"{name}"),
                     "its settings for a traffic, its words and its colour",
                 ),

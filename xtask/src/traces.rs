@@ -1,11 +1,11 @@
-//! `cargo xtask traces`: makes the recorded traces of `benches/traces` again, from real servers, and shows traces.
+//! `cargo xtask traces`: makes the recorded traces of `benches/traces` again, from real servers.
 
 pub(crate) mod load;
 pub(crate) mod servers;
 
 use core::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use buftrace::Trace;
@@ -22,9 +22,6 @@ const LIMIT_BYTES: u64 = 1 << 20;
 /// Options of `traces`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Show the summary of this trace instead
-    #[arg(long, value_name = "FILE", conflicts_with = "only")]
-    show: Option<PathBuf>,
     /// Make only the trace of this name: redis or nginx
     #[arg(long, value_name = "NAME", value_parser = [REDIS.name, NGINX.name])]
     only: Option<String>,
@@ -32,10 +29,6 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
-        if let Some(file) = &self.show {
-            print!("{}", read(file)?.summary());
-            return Ok(());
-        }
         let wanted = |source: &&Source| self.only.as_ref().is_none_or(|only| only == source.name);
         let sources: Vec<_> = [REDIS, NGINX].into_iter().filter(|source| wanted(&source)).collect();
         servers::check_installed(sources.iter().flat_map(|source| source.programs))?;
@@ -60,7 +53,7 @@ fn write_readme() -> Result<()> {
     let mut page = "# Recorded traces\n\n\
         These traces hold what a TCP proxy (`examples/src/bin/proxy.rs`) asked of its buffer pools while real programs talked through it: \
         sizes, threads and times, and no bytes of the traffic. `cargo xtask traces` records them again, with the servers and loads of the \
-        scripts in `examples/loads`. `cargo xtask traces --show FILE` prints a summary of one. The format is described in \
+        scripts in `examples/loads`. `bufadvise show FILE` prints a summary of one. The format is described in \
         `crates/buftrace/src/format.rs`.\n\n\
         | trace | made by | load | acquires | sizes | most in use at once | released on another thread |\n\
         | --- | --- | --- | ---: | ---: | --- | ---: |\n"
@@ -75,8 +68,8 @@ fn write_readme() -> Result<()> {
             page,
             "| `{}.buftrace` | {} ({}) | {} | {} | {} | {} buffers, {} bytes | {:.1} % |",
             source.name,
-            summary.made_by,
-            summary.date,
+            summary.meta.made_by,
+            summary.meta.date,
             source.about,
             summary.acquires,
             summary.distinct_sizes,

@@ -1,6 +1,6 @@
 //! The proof of right bytes that each cell gives before it is timed.
 
-pub(crate) use bufadvise::measure::pattern::{fill, pattern, verify};
+pub(crate) use super::pattern::{fill, pattern, verify};
 
 use crate::harness::plan::Plan;
 use crate::harness::serve::{Frames, OpenFrame, Pool};

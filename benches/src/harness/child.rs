@@ -10,7 +10,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::time::{Duration, Instant};
 
 use crate::harness::measure::{Effort, Runner, rounds, tails};
-use crate::harness::process::{settle_heap, status};
+use crate::harness::process::settle_heap;
 use crate::harness::record::{Message, Outcome, Record, Tail, Timing};
 use crate::harness::statistics::quantile;
 use crate::harness::{Case, Cell, Contestant};
@@ -230,4 +230,12 @@ pub fn memory(case: &Case, contestant: &Contestant, run: Duration) -> ! {
 fn leave() -> ! {
     let _ = io::stdout().flush();
     std::process::exit(0);
+}
+
+/// Returns a field of the process's status, in bytes.
+fn status(field: &str) -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
 }

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use bufadvise::measure::tail::tail_of;
-
 use crate::harness::Cell;
 use crate::harness::record::Tail;
+use crate::harness::tail::tail_of;
 
 /// How large the matrix is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,11 +8,13 @@
 //! - `parent`, `child`: a process for each row. `record`: what it found; `ratios`: how that
 //!   compares.
 //!
-//! The parts that the adviser needs too are in its library (`bufadvise::measure`): `block`,
-//! `place`, `process` and `statistics`.
+//! - `block`, `pattern`: what is done with bytes. `tail`: times of single operations.
+//!
+//! The parts that the adviser needs too are in its library (`bufadvise::measure`).
 //!
 //! It names no workload and no contestant.
 
+pub mod block;
 pub mod case;
 pub mod cell;
 pub(crate) mod check;
@@ -22,12 +24,14 @@ pub(crate) mod courier;
 pub(crate) mod crew;
 pub mod measure;
 pub mod parent;
+pub(crate) mod pattern;
 pub mod plan;
 pub mod ratios;
 pub mod record;
 pub mod serve;
+pub mod tail;
 
-pub use bufadvise::measure::{block, place, process, statistics};
+pub use bufadvise::measure::{place, process, statistics};
 pub use case::Case;
 pub use cell::Cell;
 pub use contestant::{Contestant, Kind};

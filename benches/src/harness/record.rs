@@ -5,11 +5,11 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 pub use bufadvise::measure::host::Host;
-pub use bufadvise::measure::tail::Tail;
 use serde::{Deserialize, Serialize};
 
 use crate::harness::contestant::Kind;
 use crate::harness::statistics::quantile;
+pub use crate::harness::tail::Tail;
 
 /// Version of the file's layout.
 pub const SCHEMA: u32 = 2;

@@ -1,9 +1,12 @@
-//! Calls that end a recording, or that take the program from under it: no exit handler runs after them.
+//! Calls that end a recording: no exit handler runs after them, or the recorder would not survive them.
 //! And the one that unloads code.
 //!
 //! They do what they do without this library, after the recording is in its file.
 
-use core::ffi::{CStr, c_char, c_int, c_long, c_ulong, c_void};
+use core::ffi::{CStr, c_int, c_long, c_ulong, c_void};
+use std::env;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
 use buftrace::hooks;
 
@@ -50,67 +53,6 @@ pub(crate) unsafe extern "C" fn quick_exit(status: c_int) -> ! {
         Some(quick_exit) => unsafe { quick_exit(status) },
         // SAFETY: has no conditions.
         None => unsafe { _exit(status) },
-    }
-}
-
-/// As in the C library.
-///
-/// # Safety
-///
-/// 1. `path` is a text with a zero at its end, and the others are arrays of such, with null at their
-///    ends.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn execve(
-    path: *const c_char,
-    arguments: *const *const c_char,
-    variables: *const *const c_char,
-) -> c_int {
-    hooks::flush();
-    let (path, arguments) = (path.expose_provenance() as c_long, arguments.expose_provenance() as c_long);
-    // SAFETY: as the caller promises (1).
-    unsafe {
-        syscall(libc::SYS_execve, path, arguments, variables.expose_provenance() as c_long, 0, 0, 0) as c_int
-    }
-}
-
-/// As in the C library.
-///
-/// # Safety
-///
-/// 1. As that of [`execve`].
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn execv(path: *const c_char, arguments: *const *const c_char) -> c_int {
-    // SAFETY: as the caller promises (1); the environment is such an array.
-    unsafe { execve(path, arguments, variables()) }
-}
-
-/// As in the C library.
-///
-/// # Safety
-///
-/// 1. As that of [`execve`].
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn execvp(file: *const c_char, arguments: *const *const c_char) -> c_int {
-    // SAFETY: as the caller promises (1); the environment is such an array.
-    unsafe { execvpe(file, arguments, variables()) }
-}
-
-/// As in the C library.
-///
-/// # Safety
-///
-/// 1. As that of [`execve`].
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn execvpe(
-    file: *const c_char,
-    arguments: *const *const c_char,
-    variables: *const *const c_char,
-) -> c_int {
-    hooks::flush();
-    match real::functions().and_then(|real| real.execvpe) {
-        // SAFETY: as the caller promises (1).
-        Some(execvpe) => unsafe { execvpe(file, arguments, variables) },
-        None => refuse(),
     }
 }
 
@@ -180,15 +122,6 @@ fn refuse() -> c_int {
     -1
 }
 
-unsafe extern "C" {
-    static mut environ: *const *const c_char;
-}
-
-fn variables() -> *const *const c_char {
-    // SAFETY: the C library's variable, which a thread may read that may call `exec`.
-    unsafe { environ }
-}
-
 /// Takes this library out of the environment, so that what this program starts is not recorded.
 pub(crate) fn leave_environment() {
     let mut own = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
@@ -199,35 +132,17 @@ pub(crate) fn leave_environment() {
     }
     // SAFETY: it was zeroed, which is a valid value, and then filled.
     let own = unsafe { own.assume_init() };
-    // SAFETY: the name ends with a zero.
-    let value = unsafe { libc::getenv(c"LD_PRELOAD".as_ptr()) };
-    if value.is_null() || own.dli_fname.is_null() {
-        return;
-    }
+    let Some(value) = env::var_os("LD_PRELOAD").filter(|_| !own.dli_fname.is_null()) else { return };
     // SAFETY: the linker keeps the name, with a zero at its end.
     let name = unsafe { CStr::from_ptr(own.dli_fname) }.to_bytes();
-    // SAFETY: the system puts a zero at the end of each variable.
-    let length = unsafe { CStr::from_ptr(value) }.count_bytes();
-    // SAFETY: the variable is writable, and the constructors of libraries run one after the other,
-    // before a thread of the program reads it.
-    let paths = unsafe { core::slice::from_raw_parts_mut(value.cast::<u8>(), length) };
-    let mut kept = 0;
-    let mut at = 0;
-    while at < length {
-        let rest = &paths[at..];
-        let end = rest.iter().position(|byte| b": ".contains(byte)).map_or(length, |end| at + end + 1);
-        let path = paths[at..end].strip_suffix(b":").or(paths[at..end].strip_suffix(b" "));
-        if path.unwrap_or(&paths[at..end]) != name {
-            paths.copy_within(at..end, kept);
-            kept += end - at;
-        }
-        at = end;
-    }
-    if let Some(end) = paths.get_mut(kept) {
-        *end = 0;
-    }
-    if kept == 0 {
+    let paths = value.as_bytes().split(|byte| b": ".contains(byte));
+    let others: Vec<&[u8]> = paths.filter(|path| !path.is_empty() && *path != name).collect();
+    if others.is_empty() {
+        // SAFETY: the constructors of libraries run one after the other, before a thread of the
+        // program reads the environment.
+        unsafe { env::remove_var("LD_PRELOAD") };
+    } else {
         // SAFETY: as above.
-        unsafe { libc::unsetenv(c"LD_PRELOAD".as_ptr()) };
+        unsafe { env::set_var("LD_PRELOAD", OsStr::from_bytes(&others.join(&b':'))) };
     }
 }

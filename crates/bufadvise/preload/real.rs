@@ -1,7 +1,7 @@
 //! The functions that would have been called without this library.
 
 use core::cell::UnsafeCell;
-use core::ffi::{CStr, c_char, c_int, c_long, c_void};
+use core::ffi::{CStr, c_int, c_long, c_void};
 use core::mem::{self, MaybeUninit};
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -25,13 +25,11 @@ pub(crate) struct Functions {
     pub(crate) malloc_usable_size: unsafe extern "C" fn(*mut c_void) -> usize,
     pub(crate) syscall: Syscall,
     pub(crate) quick_exit: Option<unsafe extern "C" fn(c_int) -> !>,
-    pub(crate) execvpe: Option<Execvpe>,
     pub(crate) dlclose: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
 }
 
 /// Its arguments may be of any number. On this system they are where those of a fixed number are.
 type Syscall = unsafe extern "C" fn(c_long, c_long, c_long, c_long, c_long, c_long, c_long) -> c_long;
-type Execvpe = unsafe extern "C" fn(*const c_char, *const *const c_char, *const *const c_char) -> c_int;
 
 struct Slot(UnsafeCell<MaybeUninit<Functions>>);
 
@@ -93,8 +91,6 @@ fn look() -> Option<Functions> {
         syscall: unsafe { next(c"syscall") }?,
         // SAFETY: as above.
         quick_exit: unsafe { next(c"quick_exit") },
-        // SAFETY: as above.
-        execvpe: unsafe { next(c"execvpe") },
         // SAFETY: as above.
         dlclose: unsafe { next(c"dlclose") },
     };

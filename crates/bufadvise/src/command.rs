@@ -5,14 +5,15 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::answer::Answer;
 #[cfg(target_os = "linux")]
 use crate::recording;
 use crate::{advise, print, show};
 
 /// What the codes mean that the program ends with.
 const EXIT_CODES: &str = "Exit codes:
-  0  done; with `check`, the settings fit; with `advise --check`, the choice is near the best
-  1  `check`: the settings do not fit; `advise`: no candidate is within the limit, or --check failed
+  0  done; with `check`, the settings fit
+  1  `check`: the settings do not fit; `advise`: no candidate is within the limit
   2  bad input: no such file, no trace, no such settings or options; or a replay failed";
 
 /// Says which buffer pool fits a recorded program, or that none would help.
@@ -39,22 +40,13 @@ enum Task {
     /// Say whether settings still fit a trace
     #[command(after_help = EXIT_CODES)]
     Check(Box<advise::CheckOptions>),
-    /// Show what is in a trace: sizes, lifetimes, bytes out over time, places that request and hold
-    /// most
+    /// Show what is in a trace: sizes, lifetimes, bytes out over time, call sites that request and
+    /// hold most
     #[command(after_help = EXIT_CODES)]
     Show(show::Options),
     /// Run rounds, or the counting replay, of some candidates
     #[command(hide = true)]
     Child(Box<advise::Job>),
-}
-
-/// What a command says to the script that ran it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// Done, or yes.
-    Yes,
-    /// No.
-    No,
 }
 
 /// Runs the program `bufadvise` with these arguments, the first of which is its name.

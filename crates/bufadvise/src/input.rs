@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use buftrace::{Fault, Growth, Profile, Trace};
+use buftrace::{Ending, Fault, Growth, Profile, Trace};
 
 /// A sampled recording may stand for any number of requests: what comes after this number of events
 /// is left out.
@@ -40,4 +40,18 @@ pub(crate) fn read(path: &Path) -> Result<Input> {
     let heap = decoded.with_context(|| format!("cannot decode {}", path.display()))?;
     let trace = heap.expanded_trace(Growth::Largest, MOST_EXPANDED, |_| true);
     Ok(Input { trace, heap: Some(heap) })
+}
+
+/// Says how a heap recording ends.
+pub(crate) fn ending(heap: &Profile) -> String {
+    match heap.ending() {
+        Ending::Stopped => "complete".to_owned(),
+        Ending::Limit => "it stopped at its limit while the program continued".to_owned(),
+        Ending::Torn(error) => format!("the end of the file is damaged: {error}"),
+        _ => {
+            "it has no end: the program was killed, it started another in its place, or the recorder stopped \
+              early and said so; a second or more may be missing"
+                .to_owned()
+        }
+    }
 }

@@ -17,19 +17,20 @@
 )]
 
 mod advise;
+mod answer;
+mod call_sites;
 mod command;
 // What the workspace's benchmarks need too. It is no part of what this library promises.
 #[doc(hidden)]
 pub mod drawing;
-mod held;
 mod input;
 #[doc(hidden)]
 pub mod measure;
 mod names;
-mod places;
 mod print;
 #[cfg(target_os = "linux")]
 mod recording;
+mod retention;
 mod show;
 
 pub use command::run;

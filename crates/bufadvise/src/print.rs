@@ -3,9 +3,11 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use anyhow::{Context, Result};
+use comfy_table::presets::UTF8_FULL_CONDENSED;
+use comfy_table::{Cell, CellAlignment, Table};
 
 /// Prints a text and the end of its line.
 ///
@@ -22,6 +24,22 @@ pub(crate) fn line(text: impl Display) -> Result<()> {
 /// Prints a line for people to the standard error. Where that is closed, nobody reads it.
 pub(crate) fn note(text: impl Display) {
     let _ = write(&mut io::stderr().lock(), &text.to_string());
+}
+
+/// Returns a table without rows.
+pub(crate) fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_FULL_CONDENSED);
+    if !io::stdout().is_terminal() {
+        table.force_no_tty();
+    }
+    table.set_header(header);
+    table
+}
+
+/// Returns cells with figures in them.
+pub(crate) fn figures(cells: impl IntoIterator<Item = String>) -> impl Iterator<Item = Cell> {
+    cells.into_iter().map(|text| Cell::new(text).set_alignment(CellAlignment::Right))
 }
 
 fn write(to: &mut impl Write, text: &str) -> io::Result<()> {

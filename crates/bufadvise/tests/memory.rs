@@ -19,10 +19,10 @@ const KIB: u64 = 1 << 10;
 const PAGE_BYTES: usize = 4096;
 /// What a pool's own tables, its handle and its thread may add.
 const OVERHEAD: u64 = 48 * KIB;
-/// The first number of a file with traffic (`src/advise/handed.rs`).
+/// The first number of traffic (`src/advise/traffic_pipe.rs`).
 const MAGIC: u32 = 0x6275_6661;
 
-/// The file that a child process gets: one thread takes `count` buffers of `bytes`, holds them all,
+/// What a child process gets: one thread takes `count` buffers of `bytes`, holds them all,
 /// and drops them.
 fn traffic(name: &str, count: u32, bytes: u64) -> PathBuf {
     let mut numbers = vec![MAGIC, 1, count, 2 * count];
@@ -37,7 +37,8 @@ fn traffic(name: &str, count: u32, bytes: u64) -> PathBuf {
 /// The memory and the address space that are printed for these settings.
 fn printed(traffic: &Path, settings: &str) -> (u64, u64) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bufadvise"));
-    command.arg("child").arg("--traffic").arg(traffic).args(["--candidate", settings]);
+    command.arg("child").args(["--candidate", settings]);
+    command.stdin(fs::File::open(traffic).expect("it was written"));
     let output = command.output().expect("the program starts");
     let said: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));

@@ -73,47 +73,20 @@ impl Trace {
     /// ```
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut file = encode_header(self.meta());
+        let meta = self.meta();
+        let mut file = MAGIC.to_vec();
+        file.push(VERSION);
+        file.push(if meta.cut { FLAG_CUT } else { 0 });
+        for text in [&meta.name, &meta.made_by, &meta.date] {
+            put(&mut file, text.len() as u64);
+            file.extend_from_slice(text.as_bytes());
+        }
         put(&mut file, self.events().len() as u64);
         let mut before = Before::default();
         for event in self.events() {
             before.put(&mut file, event);
         }
         file
-    }
-
-    /// Keeps the longest prefix of this trace whose file is at most `limit` bytes long, and marks
-    /// it as cut if that is not all of it. A `limit` under the size of the header gives a trace
-    /// without events.
-    ///
-    /// ```
-    /// use buftrace::{Event, EventKind, Meta, Trace};
-    ///
-    /// let events = vec![
-    ///     Event { at_ns: 0, thread: 0, kind: EventKind::Acquire { id: 0, bytes: 1500 } },
-    ///     Event { at_ns: 900, thread: 0, kind: EventKind::Release { id: 0 } },
-    /// ];
-    /// let trace = Trace::new(Meta::new("one packet"), events)?;
-    /// let whole = trace.encode().len();
-    /// assert_eq!(trace.clone().fit(whole), trace);
-    /// assert!(trace.fit(whole - 1).meta().cut);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn fit(self, limit: usize) -> Self {
-        let mut scratch = encode_header(self.meta());
-        // The count of events takes at most as many bytes as that of all of them.
-        put(&mut scratch, self.events().len() as u64);
-        let mut used = scratch.len();
-        let mut before = Before::default();
-        let fitting = self.events().iter().take_while(|event| {
-            scratch.clear();
-            before.put(&mut scratch, event);
-            used += scratch.len();
-            used <= limit
-        });
-        let events = fitting.count();
-        self.prefix(events)
     }
 
     /// Reads a trace out of the bytes of a file.
@@ -174,17 +147,6 @@ impl Trace {
         }
         Trace::checked(meta, events, checker).map_err(|error| reader.fault(Fault::Trace(error)))
     }
-}
-
-fn encode_header(meta: &Meta) -> Vec<u8> {
-    let mut file = MAGIC.to_vec();
-    file.push(VERSION);
-    file.push(if meta.cut { FLAG_CUT } else { 0 });
-    for text in [&meta.name, &meta.made_by, &meta.date] {
-        put(&mut file, text.len() as u64);
-        file.extend_from_slice(text.as_bytes());
-    }
-    file
 }
 
 /// What the next event is relative to.

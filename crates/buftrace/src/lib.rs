@@ -20,8 +20,8 @@
 //!
 //! # When not to use it
 //!
-//! To measure speed: a recorded acquire or release costs a clock reading, one shared atomic and one
-//! lock that is rarely contended. Record once, then replay the trace on what is to be measured.
+//! To measure speed: a recorded acquire or release costs a clock reading, under a lock that all
+//! threads share. Record once, then replay the trace on what is to be measured.
 //!
 //! # Invariants of a trace
 //!
@@ -82,7 +82,7 @@ pub mod profile;
 
 pub use error::{DecodeError, Fault, TraceError};
 #[cfg(all(feature = "heap", target_os = "linux"))]
-pub use heap::{HeapError, HeapOptions, RecordingAlloc, hooks, stop_heap_recording};
+pub use heap::{HeapError, RecordingAlloc, hooks, start_heap_recording, stop_heap_recording};
 pub use profile::{Ending, Growth, Info, Module, Object, Profile, Resize, Site};
 pub use recorder::{RecordedLease, Recorder};
 pub use recording::{DEFAULT_MAX_EVENTS, Recording};

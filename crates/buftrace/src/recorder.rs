@@ -2,8 +2,6 @@
 
 use core::fmt;
 use core::ptr::NonNull;
-use std::io;
-use std::path::Path;
 
 use bufcore::strategy::Views;
 use bufcore::{AcquireError, Buf, BufferPool, FrameBuffer, Lease, PoolStats, SplitLease};
@@ -16,7 +14,7 @@ use crate::recording::Tag;
 /// A clone wraps a clone of the pool and writes into the same recording. Where the pool is shared
 /// through `&self`, as `bufshard`'s and `bufbump`'s are, so is its recorder. Requests that a pool
 /// offers beyond [`BufferPool`], such as one with a time limit, go through
-/// [`get_ref`](Self::get_ref), and [`record`](Self::record) records them.
+/// [`get_ref`](Self::get_ref), and [`Recording::record`] records them.
 ///
 /// Requests that fail are not recorded: they have no buffer. A frame is recorded when it is
 /// detached, as an acquire of its length; its growth is not recorded. A buffer that is split stays
@@ -30,7 +28,7 @@ use crate::recording::Tag;
 /// let mut pool = Recorder::new(HeapPool::new(), &recording); // use it where the pool was used
 /// drop(pool.acquire(1500)?);
 /// # let path = std::env::temp_dir().join(format!("recorder-{}.buftrace", std::process::id()));
-/// pool.save(&path)?; // for example "app.buftrace"
+/// recording.save(&path)?; // for example "app.buftrace"
 /// # std::fs::remove_file(path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -81,21 +79,6 @@ impl<P> Recorder<P> {
         &self.pool
     }
 
-    /// Returns the pool. Buffers that it hands out through this are not recorded.
-    ///
-    /// ```
-    /// use bufslot::SlotPool;
-    /// use buftrace::{Recorder, Recording};
-    ///
-    /// let mut pool = Recorder::new(SlotPool::new(64 << 10, 8)?, &Recording::new());
-    /// drop(pool.get_mut().acquire(1500)?);
-    /// assert_eq!(pool.recording().events(), 0);
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    pub fn get_mut(&mut self) -> &mut P {
-        &mut self.pool
-    }
-
     /// Returns the pool, unwrapped. The buffers that are out are still recorded when they are
     /// released.
     ///
@@ -119,46 +102,6 @@ impl<P> Recorder<P> {
     /// Returns the recording that this writes into.
     pub fn recording(&self) -> &Recording {
         &self.recording
-    }
-
-    /// Records a buffer that came from the pool in a way of its own: see [`Recording::record`].
-    ///
-    /// ```
-    /// use core::time::Duration;
-    /// use bufshard::ShardPool;
-    /// use buftrace::{Recorder, Recording};
-    ///
-    /// let recording = Recording::new();
-    /// let pool = Recorder::new(ShardPool::new()?, &recording);
-    /// let buf = pool.record(pool.get_ref().acquire_timeout(1500, Duration::from_secs(1))?);
-    /// // In a task: `pool.record(pool.get_ref().acquire_async(1500).await?)`
-    /// drop(buf);
-    /// assert_eq!(recording.events(), 2);
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    pub fn record<L: Lease>(&self, buf: Buf<L>) -> Buf<RecordedLease<L>> {
-        self.recording.record(buf)
-    }
-
-    /// Ends the recording and writes it to a file: see [`Recording::save`].
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be written.
-    ///
-    /// ```
-    /// use bufcore::{BufferPool, HeapPool};
-    /// use buftrace::{Recorder, Recording};
-    ///
-    /// let mut pool = Recorder::new(HeapPool::new(), &Recording::new());
-    /// drop(pool.acquire(1500)?);
-    /// let error = pool.save("no-such-folder/app.buftrace").unwrap_err();
-    /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
-    /// assert_eq!(pool.recording().events(), 2); // it can be saved elsewhere
-    /// # Ok::<(), bufcore::AcquireError>(())
-    /// ```
-    pub fn save(&self, path: impl AsRef<Path>) -> io::Result<()> {
-        self.recording.save(path)
     }
 }
 

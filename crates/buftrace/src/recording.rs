@@ -1,23 +1,16 @@
-//! A recording in progress: where events of many threads are put, and how they become a trace.
+//! A recording in progress: where events of many threads are put.
 //!
 //! # Invariants
 //!
-//! - R1: an event is put into a shard under its lock, before the call that caused it returns. So
-//!   when a thread has got a buffer, wherever it comes from, its acquire is in a shard.
-//! - R2: `finish` takes all locks before it reads any shard. With R1, a release that it sees has
-//!   its acquire seen too.
-//! - R3: numbers in `sequence` order the events: that of a buffer's release is above that of its
-//!   acquire.
-//! - R4: only events numbered below `max_events` are kept, so what is kept is a prefix.
-//! - R5: nothing is allocated or freed while a shard is locked. The allocator is the user's code,
-//!   and may use pools that are recorded.
+//! - R1: an event is put into the log under its lock, before the call that caused it returns. A
+//!   buffer's release comes after its acquire, so it is behind it in the log.
+//! - R2: an id is taken for an acquire that is kept, and free again from the release that is kept.
+//! - R3: only the first `max_events` events are kept, so what is kept is a prefix.
 
 use alloc::collections::BinaryHeap;
 use alloc::sync::Arc;
 use core::cmp::Reverse;
 use core::fmt;
-use core::mem;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
@@ -25,20 +18,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use bufcore::{Buf, Lease};
-use crossbeam_utils::CachePadded;
 
 use crate::format::MAX_TEXT_BYTES;
 use crate::recorder::{self, RecordedLease};
+use crate::thread_number;
 use crate::{Event, EventKind, MAX_BYTES, MAX_TIME_NS, Meta, Trace};
 
-/// How many events a recording keeps unless it is told otherwise; 40 bytes each until it ends.
+/// How many events a recording keeps unless it is told otherwise; 32 bytes each.
 pub const DEFAULT_MAX_EVENTS: u64 = 1 << 20;
-
-/// Threads are spread over this number of shards. More threads than that share them.
-const SHARDS: usize = 64;
-
-/// For how many events the first memory of a shard is.
-const LEAST_ROOM: usize = 16;
 
 /// A recording that any number of pools and threads write into. Clones are handles of the same
 /// recording.
@@ -60,14 +47,10 @@ const LEAST_ROOM: usize = 16;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// # After a fork
+/// # Limits
 ///
-/// Events are noted under locks. A child process made by `fork` inherits the locks that other
-/// threads held at that moment, and no thread unlocks them there. A recorded acquire or release,
-/// and [`finish`](Self::finish), may wait for ever in the child. So a child that does not call
-/// `exec` at once has to take the pool out of its recorder
-/// ([`Recorder::into_inner`](crate::Recorder::into_inner)) or make its own. It also has to forget
-/// ([`mem::forget`]) the recorded buffers that it inherited. The parent continues as before.
+/// Events are noted under locks. Between `fork` and `exec` a child uses no recorded pool, and the
+/// global allocator uses none: either may wait for ever.
 #[derive(Clone)]
 pub struct Recording {
     shared: Arc<Shared>,
@@ -76,36 +59,38 @@ pub struct Recording {
 struct Shared {
     began: Instant,
     max_events: u64,
-    /// Set once the recording is over, so that nobody goes to the locks any more.
-    over: AtomicBool,
-    /// The number of the next event (R3); it continues to count above `max_events`.
-    sequence: CachePadded<AtomicU64>,
-    shards: [CachePadded<Mutex<Shard>>; SHARDS],
+    log: Mutex<Log>,
 }
 
 #[derive(Default)]
-struct Shard {
-    events: Vec<Noted>,
+struct Log {
+    events: Vec<Event>,
+    /// How many there were, those over the limit included.
+    count: u64,
     /// Set by `finish`: nothing is added any more.
     finished: bool,
+    /// All ids below were given out.
+    ids: u32,
+    /// Those of them that are free.
+    free: BinaryHeap<Reverse<u32>>,
+    /// By [`thread_number`]: the number in this recording.
+    threads: HashMap<u32, u32>,
 }
 
-/// An event as it is noted.
-#[derive(Clone, Copy)]
-struct Noted {
-    sequence: u64,
-    at_ns: u64,
-    /// The number of the acquire that began the buffer's life.
-    buffer: u64,
-    /// Its size, for an acquire; `None` for a release.
-    bytes: Option<u64>,
-    thread: u32,
+impl Log {
+    fn take_id(&mut self) -> u32 {
+        if let Some(Reverse(id)) = self.free.pop() {
+            return id;
+        }
+        self.ids += 1;
+        self.ids - 1
+    }
 }
 
 /// What a buffer keeps of the recording that it is in. Dropping it is the release.
 pub(crate) struct Tag {
     recording: Recording,
-    buffer: u64,
+    id: u32,
 }
 
 impl Recording {
@@ -138,10 +123,7 @@ impl Recording {
     /// ```
     #[must_use]
     pub fn with_max_events(max_events: u64) -> Self {
-        let shards = core::array::from_fn(|_| CachePadded::default());
-        let sequence = CachePadded::default();
-        let over = AtomicBool::new(false);
-        Self { shared: Arc::new(Shared { began: Instant::now(), max_events, over, sequence, shards }) }
+        Self { shared: Arc::new(Shared { began: Instant::now(), max_events, log: Mutex::default() }) }
     }
 
     /// Returns how many events there have been, those over the limit included.
@@ -160,8 +142,7 @@ impl Recording {
     /// ```
     #[must_use]
     pub fn events(&self) -> u64 {
-        // ORDER: Relaxed: a number to look at; nothing follows from it.
-        self.shared.sequence.load(Ordering::Relaxed)
+        self.lock().count
     }
 
     /// Returns whether events were left out because the limit was reached.
@@ -186,12 +167,11 @@ impl Recording {
     /// Ends the recording and returns what was recorded. Buffers that are out then stay so in the
     /// trace. A second call returns the same events again.
     ///
-    /// Ids and threads are numbered anew, densely. An id is the smallest that is free. A thread
-    /// counts from its first event. A thread that starts after another has ended may continue under
-    /// its number. A text of `meta` that is too long is shortened.
+    /// Ids and threads are dense numbers. An id is the smallest that is free. A thread counts from
+    /// its first event. A thread that starts after another has ended may continue under its number.
+    /// A text of `meta` that is too long is shortened.
     ///
-    /// Cost: sorts all events; pools that are being recorded wait for as long as it takes to copy
-    /// them.
+    /// Cost: a copy of all events, for which pools that are being recorded wait.
     ///
     /// ```
     /// use bufcore::{BufferPool, HeapPool};
@@ -212,8 +192,13 @@ impl Recording {
         for text in [&mut meta.name, &mut meta.made_by, &mut meta.date] {
             shorten(text);
         }
-        let trace = Trace::new(meta, in_order(self.stop()));
-        // R1 to R4 and the numbering keep the rules of traces; a fault here is one of this module.
+        let events = {
+            let mut log = self.lock();
+            log.finished = true;
+            log.events.clone()
+        };
+        let trace = Trace::new(meta, events);
+        // R1 to R3 keep the rules of traces; a fault here is one of this module.
         trace.unwrap_or_else(|error| unreachable!("a recording is a trace: {error}"))
     }
 
@@ -266,86 +251,36 @@ impl Recording {
         recorder::tagged(self, buf, bytes)
     }
 
-    /// Lets no event in any more and copies those that are there (R2).
-    fn stop(&self) -> Vec<Noted> {
-        let mut shards = self.shared.shards.each_ref().map(|shard| lock(shard));
-        let mut events = 0;
-        for shard in &mut shards {
-            shard.finished = true;
-            events += shard.events.len();
-        }
-        // ORDER: Relaxed: a hint; what decides is `finished`, under the locks.
-        self.shared.over.store(true, Ordering::Relaxed);
-        drop(shards);
-        let mut all = Vec::with_capacity(events);
-        for shard in &self.shared.shards {
-            // Finished, so there are as many as were counted, and there is room for them (R5).
-            all.extend_from_slice(&lock(shard).events);
-        }
-        all.sort_unstable_by_key(|noted| noted.sequence);
-        all
-    }
-
     /// Notes an acquire. `None` when the recording is over or full.
     #[inline]
     pub(crate) fn acquired(&self, bytes: usize) -> Option<Tag> {
-        let buffer = self.note(None, Some(bytes as u64))?;
-        Some(Tag { recording: self.clone(), buffer })
+        let bytes = (bytes as u64).min(MAX_BYTES);
+        let kind = self.note(|log| EventKind::Acquire { id: log.take_id(), bytes })?;
+        Some(Tag { recording: self.clone(), id: kind.id() })
     }
 
-    /// Notes an event and returns its number: an acquire, or the release of what `buffer` began.
-    #[inline]
-    fn note(&self, buffer: Option<u64>, bytes: Option<u64>) -> Option<u64> {
-        let shared = &*self.shared;
-        // ORDER: Relaxed: a hint, as in `stop`.
-        if shared.over.load(Ordering::Relaxed) {
+    /// Notes an event, if it is kept.
+    fn note(&self, kind: impl FnOnce(&mut Log) -> EventKind) -> Option<EventKind> {
+        let thread = thread_number::get();
+        let mut log = self.lock();
+        if log.finished {
             return None;
         }
-        // ORDER: Relaxed, and still R3: the buffer went from the acquiring to the releasing thread,
-        // so the acquire's increment happens before the release's, and all increments of one atomic
-        // have one order that agrees with that.
-        let sequence = shared.sequence.fetch_add(1, Ordering::Relaxed);
-        if sequence >= shared.max_events {
+        log.count += 1;
+        if log.count > self.shared.max_events {
             return None;
         }
-        let at_ns = u64::try_from(shared.began.elapsed().as_nanos()).unwrap_or(u64::MAX).min(MAX_TIME_NS);
-        let thread = crate::thread_number::get();
-        let noted = Noted { sequence, at_ns, buffer: buffer.unwrap_or(sequence), bytes, thread };
-        let shard = &shared.shards[thread as usize % SHARDS];
-        let mut room = Vec::new();
-        loop {
-            let wanted = {
-                let mut shard = lock(shard);
-                let Some(wanted) = shard.put(noted, &mut room) else { return Some(sequence) };
-                wanted
-            };
-            if wanted == 0 {
-                return None;
-            }
-            // Not locked here (R5): the old memory is freed, and larger one is taken.
-            drop(room);
-            room = Vec::with_capacity(wanted);
-        }
+        let kind = kind(&mut log);
+        // Under the lock, so times do not go back.
+        let at_ns = u64::try_from(self.shared.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let next = log.threads.len() as u32;
+        let thread = *log.threads.entry(thread).or_insert(next);
+        log.events.push(Event { at_ns: at_ns.min(MAX_TIME_NS), thread, kind });
+        Some(kind)
     }
-}
 
-impl Shard {
-    /// Adds an event. Without room for it, says for how many events room is to be offered in
-    /// `room`, which takes the place of the old; with 0 that the recording is over.
-    #[inline]
-    fn put(&mut self, noted: Noted, room: &mut Vec<Noted>) -> Option<usize> {
-        if self.finished {
-            return Some(0);
-        }
-        if self.events.len() == self.events.capacity() {
-            if room.capacity() <= self.events.len() {
-                return Some((2 * self.events.len()).max(LEAST_ROOM));
-            }
-            room.append(&mut self.events);
-            mem::swap(room, &mut self.events);
-        }
-        self.events.push(noted);
-        None
+    fn lock(&self) -> MutexGuard<'_, Log> {
+        self.shared.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -353,42 +288,12 @@ impl Drop for Tag {
     /// Notes the release.
     #[inline]
     fn drop(&mut self) {
-        self.recording.note(Some(self.buffer), None);
+        let id = self.id;
+        self.recording.note(|log| {
+            log.free.push(Reverse(id));
+            EventKind::Release { id }
+        });
     }
-}
-
-/// Returns the events of a trace: dense numbers, and times that do not go back.
-fn in_order(noted: Vec<Noted>) -> Vec<Event> {
-    let mut ids: HashMap<u64, u32> = HashMap::new();
-    let mut free: BinaryHeap<Reverse<u32>> = BinaryHeap::new();
-    let mut threads: HashMap<u32, u32> = HashMap::new();
-    let mut last_ns = 0;
-    let mut events = Vec::with_capacity(noted.len());
-    for noted in noted {
-        let kind = match noted.bytes {
-            Some(bytes) => {
-                // With none free, all that are in use are those below their number.
-                let id = free.pop().map_or_else(|| dense(ids.len()), |Reverse(id)| id);
-                ids.insert(noted.buffer, id);
-                EventKind::Acquire { id, bytes: bytes.min(MAX_BYTES) }
-            }
-            None => {
-                let Some(id) = ids.remove(&noted.buffer) else {
-                    debug_assert!(false, "release of {} without its acquire (R2)", noted.buffer);
-                    continue;
-                };
-                free.push(Reverse(id));
-                EventKind::Release { id }
-            }
-        };
-        let next = dense(threads.len());
-        let thread = *threads.entry(noted.thread).or_insert(next);
-        // The clock is read after the number is taken, so two threads may have read it in the other
-        // order.
-        last_ns = noted.at_ns.max(last_ns);
-        events.push(Event { at_ns: last_ns, thread, kind });
-    }
-    events
 }
 
 /// Cuts a text to what a trace can hold.
@@ -398,16 +303,6 @@ fn shorten(text: &mut String) {
         end -= 1;
     }
     text.truncate(end);
-}
-
-/// Returns a count of things that are 40 bytes each, or threads, as a number.
-fn dense(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
-}
-
-fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
-    // Nothing that is done under the lock panics (R5).
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Default for Recording {

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::{Event, EventKind, Trace};
+use crate::{Event, EventKind, Meta, Trace};
 
 /// Into how many equal parts of its time a trace is cut for [`Summary::live_bytes`].
 const TIME_PARTS: usize = 64;
@@ -25,17 +25,13 @@ const TIME_PARTS: usize = 64;
 /// assert!(summary.to_string().contains("a request"));
 /// # Ok::<(), bufcore::AcquireError>(())
 /// ```
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
-    /// The trace's name.
-    pub name: String,
-    /// How it was made.
-    pub made_by: String,
-    /// The day.
-    pub date: String,
-    /// Whether the recording stopped at its limit.
-    pub cut: bool,
+    /// The head of the trace.
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    pub meta: Meta,
     /// From the start of the recording to the last event, in nanoseconds.
     pub duration_ns: u64,
     /// Threads that acquired or released.
@@ -84,6 +80,7 @@ pub struct Summary {
 /// assert_eq!(sizes, [class(64, 1), class(2048, 2)]);
 /// # Ok::<(), bufcore::AcquireError>(())
 /// ```
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeClass {
     /// A power of two, in bytes; 0 for buffers of no bytes, and `u64::MAX` above all powers of two.
@@ -108,6 +105,7 @@ pub struct SizeClass {
 /// assert_eq!((lifetimes.p50_ns, lifetimes.p90_ns, lifetimes.p99_ns), (10, 10, 500));
 /// # Ok::<(), buftrace::TraceError>(())
 /// ```
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lifetimes {
     /// Half of them no longer.
@@ -123,6 +121,7 @@ pub struct Lifetimes {
 }
 
 /// What is counted while the events go by.
+#[derive(Default)]
 struct Sums {
     /// By id: the last acquire.
     lives: Vec<Life>,
@@ -148,20 +147,6 @@ struct Life {
 }
 
 impl Sums {
-    fn new(trace: &Trace) -> Self {
-        Self {
-            lives: vec![Life::default(); trace.ids()],
-            sizes: Vec::new(),
-            lifetimes: Vec::new(),
-            cross_thread_releases: 0,
-            overlapping: 0,
-            live: 0,
-            live_bytes: 0,
-            max_live: 0,
-            parts: Parts::new(trace.duration_ns()),
-        }
-    }
-
     /// Counts the next event of the trace.
     fn take(&mut self, event: &Event) {
         match event.kind {
@@ -205,7 +190,8 @@ impl Trace {
     /// ```
     #[must_use]
     pub fn summary(&self) -> Summary {
-        let mut sums = Sums::new(self);
+        let (lives, parts) = (vec![Life::default(); self.ids()], Parts::new(self.duration_ns()));
+        let mut sums = Sums { lives, parts, ..Sums::default() };
         for event in self.events() {
             sums.take(event);
         }
@@ -214,10 +200,7 @@ impl Trace {
         lifetimes.sort_unstable();
         let live_bytes = sums.parts.finish();
         Summary {
-            name: self.meta().name.clone(),
-            made_by: self.meta().made_by.clone(),
-            date: self.meta().date.clone(),
-            cut: self.meta().cut,
+            meta: self.meta().clone(),
             duration_ns: self.duration_ns(),
             threads: self.threads(),
             acquires: sizes.len(),
@@ -267,6 +250,7 @@ fn class_of(bytes: u64) -> u64 {
 }
 
 /// The highest level in each part of the time.
+#[derive(Default)]
 struct Parts {
     width_ns: u64,
     highest: Vec<u64>,
@@ -304,10 +288,10 @@ impl fmt::Display for Summary {
             f,
             "{:<22}{}{}",
             "trace",
-            self.name,
-            if self.cut { " (without a regular end)" } else { "" }
+            self.meta.name,
+            if self.meta.cut { " (without a regular end)" } else { "" }
         )?;
-        writeln!(f, "{:<22}{} ({})", "made by", self.made_by, self.date)?;
+        writeln!(f, "{:<22}{} ({})", "made by", self.meta.made_by, self.meta.date)?;
         writeln!(f, "{:<22}{}", "duration", Time(self.duration_ns))?;
         writeln!(f, "{:<22}{}", "threads", self.threads)?;
         writeln!(f, "{:<22}{} ({rate:.0} a second)", "acquires", self.acquires)?;

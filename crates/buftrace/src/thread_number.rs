@@ -6,42 +6,26 @@
 use alloc::collections::BinaryHeap;
 use core::cell::Cell;
 use core::cmp::Reverse;
-use core::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const UNSET: u32 = u32::MAX;
-
-/// For how many numbers the first memory is.
-const LEAST_ROOM: usize = 16;
 
 static NUMBERS: Mutex<Numbers> = Mutex::new(Numbers { used: 0, free: BinaryHeap::new() });
 
 struct Numbers {
     /// All below have been given out.
     used: u32,
-    /// Those that were given back. There is room for all that have been given out: so nothing is
-    /// allocated when one comes back, nor ever while this is locked. The allocator is the user's
-    /// code, and may use pools that are recorded.
+    /// Those that were given back.
     free: BinaryHeap<Reverse<u32>>,
 }
 
 impl Numbers {
-    /// Takes a number. Without room for one more, says how much is to be offered in `room`, which
-    /// takes the place of the old.
-    fn take(&mut self, room: &mut BinaryHeap<Reverse<u32>>) -> Result<u32, usize> {
+    fn take(&mut self) -> u32 {
         if let Some(Reverse(number)) = self.free.pop() {
-            return Ok(number);
-        }
-        let given = self.used as usize;
-        if self.free.capacity() <= given {
-            if room.capacity() <= given {
-                return Err((2 * given).max(LEAST_ROOM));
-            }
-            // There are none in the old one.
-            mem::swap(&mut self.free, room);
+            return number;
         }
         self.used += 1;
-        Ok(self.used - 1)
+        self.used - 1
     }
 }
 
@@ -65,29 +49,12 @@ pub(crate) fn get() -> u32 {
 
 #[cold]
 fn take() -> u32 {
-    let mut room = BinaryHeap::new();
-    let number = loop {
-        let taken = lock().take(&mut room);
-        match taken {
-            Ok(number) => break number,
-            Err(wanted) => room = BinaryHeap::with_capacity(wanted),
-        }
-    };
-    drop(room);
-    if NUMBER.get() != UNSET {
-        // The allocator has used a recorded pool meanwhile, on this thread: one number is enough.
-        give_back(number);
-        return NUMBER.get();
-    }
+    let number = lock().take();
     NUMBER.set(number);
     // In a thread whose destructors have run the number is not given back: one number lost, nothing
     // else.
     let _ = GIVE_BACK.try_with(|give_back| give_back.0.set(number));
     number
-}
-
-fn give_back(number: u32) {
-    lock().free.push(Reverse(number));
 }
 
 /// Gives the number back when the thread ends.
@@ -96,7 +63,7 @@ struct GiveBack(Cell<u32>);
 impl Drop for GiveBack {
     fn drop(&mut self) {
         if self.0.get() != UNSET {
-            give_back(self.0.get());
+            lock().free.push(Reverse(self.0.get()));
         }
     }
 }

@@ -21,6 +21,7 @@ pub const MAX_TIME_NS: u64 = u64::MAX >> 2;
 /// let meta = Meta { made_by: "redis-benchmark 7.0".into(), ..Meta::new("redis") };
 /// assert_eq!((&meta.name[..], meta.cut), ("redis", false));
 /// ```
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Meta {
     /// A short name, such as `redis`.

@@ -15,7 +15,7 @@ mod trials {
     use std::process;
     use std::thread;
 
-    use buftrace::{Ending, HeapOptions, Profile, RecordingAlloc};
+    use buftrace::{Ending, Profile, RecordingAlloc, start_heap_recording};
 
     #[global_allocator]
     static ALLOC: RecordingAlloc<System> = RecordingAlloc::new(System);
@@ -58,11 +58,8 @@ mod trials {
             .collect();
         let mut objects = 0;
         for round in 0..ROUNDS {
-            let mut options = HeapOptions::new(&file).min_bytes(512);
-            if round % 2 == 0 {
-                options = options.exact();
-            }
-            options.start().expect("it starts");
+            let settings = if round % 2 == 0 { "exact" } else { "" };
+            start_heap_recording(&file, settings).expect("it starts");
             thread::sleep(ROUND);
             buftrace::stop_heap_recording();
             let profile = Profile::load(&file).expect("a recording");

@@ -10,7 +10,6 @@ use alloc::sync::Arc;
 use core::net::SocketAddr;
 use core::num::NonZero;
 use core::time::Duration;
-use std::fs;
 use std::io::{Write, stdin, stdout};
 use std::net::{TcpListener, ToSocketAddrs};
 use std::path::{Path, PathBuf};
@@ -23,9 +22,6 @@ use buftrace::{Meta, Recorder, Recording};
 use bufworks_examples::limits;
 use bufworks_examples::proxy::{Control, Direction, Pools, Report, Settings, serve, serve_rings};
 use clap::Parser;
-
-/// The shortest events take more than this many bytes of a file on average.
-const MIN_EVENT_BYTES: u64 = 3;
 
 /// The mirrored rings, among the strategies that have pools.
 const MIRROR: &str = "mirror";
@@ -79,9 +75,9 @@ struct Args {
     /// Record what is asked of the pools into this file
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Stop recording before the file gets longer
-    #[arg(long, value_name = "BYTES", default_value_t = 1024 * 1024 - 1)]
-    record_bytes: usize,
+    /// Stop recording after this number of events, of five to eight bytes each
+    #[arg(long, value_name = "EVENTS", default_value_t = 128 * 1024)]
+    record_events: u64,
     /// The name that the trace gets
     #[arg(long, value_name = "NAME", default_value = "proxy")]
     record_name: String,
@@ -166,7 +162,7 @@ impl Proxy {
         let Some(path) = &args.record else {
             return Ok(serve(&self.listener, &self.settings, &self.control, make)?);
         };
-        let recording = Recording::with_max_events(args.record_bytes as u64 / MIN_EVENT_BYTES);
+        let recording = Recording::with_max_events(args.record_events);
         let make_recorded = |direction| Ok(Recorder::new(make(direction)?, &recording));
         let report = serve(&self.listener, &self.settings, &self.control, make_recorded)?;
         write_trace(path, &recording, args)?;
@@ -181,8 +177,8 @@ fn write_trace(path: &Path, recording: &Recording, args: &Args) -> Result<()> {
         date: now.split('T').next().unwrap_or_default().to_owned(),
         ..Meta::new(&args.record_name)
     };
-    let trace = recording.finish(meta).fit(args.record_bytes);
-    fs::write(path, trace.encode()).with_context(|| format!("cannot write {}", path.display()))?;
+    let trace = recording.finish(meta);
+    trace.save(path).with_context(|| format!("cannot write {}", path.display()))?;
     println!("{} events in {}\n{}", trace.events().len(), path.display(), trace.summary());
     Ok(())
 }

@@ -7,9 +7,8 @@ use std::str::FromStr;
 use bufworks::any::{AnyBuilder, SettingError};
 use serde::{Deserialize, Serialize};
 
-use super::known::{self, Known, Owner, VEC};
+use super::strategies::{self, Owner, Strategy, VEC};
 use super::traffic::Needs;
-use crate::drawing::number::exact_memory;
 
 /// Bytes that the pools of a candidate may reserve at most, all together.
 const MOST_RESERVED: usize = 2 << 30;
@@ -44,47 +43,32 @@ impl Candidate {
 
     /// Returns whether it is what one has without a pool.
     pub(crate) fn is_control(&self) -> bool {
-        self.known().is_some_and(|known| known.is_control)
+        self.in_table().is_some_and(|strategy| strategy.is_control)
     }
 
     /// Returns whether each thread that acquires has a pool of its own.
     pub(crate) fn one_per_thread(&self) -> bool {
-        match (self.known(), self) {
-            (Some(known), _) => known.owner == Owner::Thread,
+        match (self.in_table(), self) {
+            (Some(strategy), _) => strategy.owner == Owner::Thread,
             (None, Self::Vec) => false,
             (None, Self::Pool(builder)) => builder.build().is_ok_and(|pool| pool.share().is_none()),
         }
     }
 
-    /// Returns whether a request of this many bytes is by these settings an allocation of its own.
-    pub(crate) fn is_apart(&self, bytes: usize) -> bool {
-        let setting = |name: &str| match self {
-            Self::Vec => None,
-            Self::Pool(builder) => setting(builder, name),
-        };
-        self.known().is_some_and(|known| (known.is_apart)(&setting, bytes))
-    }
-
     /// Returns what a program sees when there are more buffers out than the settings have room for.
     pub(crate) fn beyond(&self) -> &'static str {
-        self.known().map_or("its documentation says what happens", |known| known.beyond)
+        self.in_table().map_or("its documentation says what happens", |strategy| strategy.beyond)
     }
 
     /// Returns the class of its colour in the charts.
     pub(crate) fn colour(&self) -> &'static str {
-        self.known().map_or(known::OTHER_COLOUR, |known| known.colour)
+        self.in_table().map_or(strategies::OTHER_COLOUR, |strategy| strategy.colour)
     }
 
-    /// Returns what is known of its strategy.
-    pub(crate) fn known(&self) -> Option<&'static Known> {
-        known::of(self.strategy())
+    /// Returns its strategy, if the table has it.
+    pub(crate) fn in_table(&self) -> Option<&'static Strategy> {
+        strategies::of(self.strategy())
     }
-}
-
-/// Returns the number that a builder has for a setting.
-pub(crate) fn setting(builder: &AnyBuilder, name: &str) -> Option<usize> {
-    let settings = serde_json::to_value(builder).ok()?;
-    settings.get(name)?.as_u64().and_then(|value| usize::try_from(value).ok())
 }
 
 /// As `AnyBuilder` reads it; `vec` for no pool.
@@ -133,20 +117,14 @@ fn rounded(bytes: usize) -> usize {
     bytes.next_multiple_of((bytes.next_power_of_two() / 32).max(16))
 }
 
-/// Lists all candidates with room for such traffic, and the strategies that are left out, with the
-/// reason.
-pub(crate) fn sweep(needs: &Needs) -> (Vec<Candidate>, Vec<String>) {
-    let left_out = vec!["mirror: a ring of bytes, which hands out no buffers".to_owned()];
-    let mut sweep = Sweep { owners: needs.owners, all: Vec::new(), left_out };
+/// Lists all candidates with room for such traffic.
+pub(crate) fn sweep(needs: &Needs) -> Vec<Candidate> {
+    let mut sweep = Sweep { owners: needs.owners, all: Vec::new() };
     let room = Room::of(needs);
-    known::ALL.iter().for_each(|known| (known.sweep)(&mut sweep, &room));
-    for name in AnyBuilder::NAMES.iter().filter(|name| known::of(name).is_none()) {
-        match other(name, needs) {
-            Some(candidate) => sweep.all.push(candidate),
-            None => sweep.left_out.push(format!("{name}: no settings of it are for so much traffic")),
-        }
-    }
-    (sweep.all, sweep.left_out)
+    strategies::ALL.iter().for_each(|strategy| (strategy.sweep)(&mut sweep, &room));
+    let others = AnyBuilder::NAMES.iter().filter(|name| strategies::of(name).is_none());
+    sweep.all.extend(others.filter_map(|name| other(name, needs)));
+    sweep.all
 }
 
 /// Settings with room for some traffic.
@@ -186,24 +164,16 @@ pub(crate) struct Sweep {
     /// Threads that acquire.
     owners: usize,
     all: Vec<Candidate>,
-    left_out: Vec<String>,
 }
 
 impl Sweep {
-    /// Adds a candidate, unless its pools would take too much memory, or it is in the list.
+    /// Adds a candidate, unless the settings are impossible, its pools would take too much memory,
+    /// or it is in the list.
     pub(crate) fn add(&mut self, name: &str, settings: &[(&str, usize)]) {
-        let owners = self.owners;
         let capacity = settings.iter().find(|setting| setting.0 == "capacity").map_or(0, |setting| setting.1);
-        let reserved = capacity.saturating_mul(owners);
-        match pool(name, settings) {
-            Err(error) => self.left_out.push(format!("{name}: {error}")),
-            Ok(candidate) if reserved > MOST_RESERVED => {
-                let memory = exact_memory(reserved as u64);
-                self.left_out.push(format!("{candidate}: its {owners} pools would take {memory}"));
-            }
-            Ok(candidate) if self.all.contains(&candidate) => {}
-            Ok(candidate) => self.all.push(candidate),
-        }
+        let fits = capacity.saturating_mul(self.owners) <= MOST_RESERVED;
+        let candidate = pool(name, settings).ok().filter(|candidate| fits && !self.all.contains(candidate));
+        self.all.extend(candidate);
     }
 
     /// Adds what one writes without any pool.
@@ -248,52 +218,41 @@ mod tests {
         own_bytes: 20_000,
     };
 
-    fn capacity(candidate: &Candidate) -> Option<usize> {
+    fn capacity(candidate: &Candidate) -> Option<u64> {
         let Candidate::Pool(builder) = candidate else { return None };
-        setting(builder, "capacity")
+        serde_json::to_value(builder).ok()?.get("capacity")?.as_u64()
     }
 
     #[test]
     fn settings_follow_the_needs() {
-        let (all, left_out) = sweep(&NEEDS);
+        let all = sweep(&NEEDS);
         let texts: HashSet<String> = all.iter().map(ToString::to_string).collect();
         assert_eq!(texts.len(), all.len());
         for strategy in ["slot", "ring", "bump", "shard", "heap", "vec"] {
             assert!(all.iter().any(|candidate| candidate.strategy() == strategy), "{strategy}");
         }
-        assert!(left_out.iter().any(|reason| reason.starts_with("mirror")), "{left_out:?}");
         let large = Needs { own_bytes: 40_000_000, ..NEEDS };
-        for capacity in sweep(&large).0.iter().filter_map(capacity) {
+        for capacity in sweep(&large).iter().filter_map(capacity) {
             assert!((40_000_000..=175_000_000).contains(&capacity), "{capacity}");
         }
         let huge = Needs { own_bytes: 1 << 31, ..NEEDS };
-        let (all, left_out) = sweep(&huge);
+        let all = sweep(&huge);
         assert!(all.iter().all(|candidate| !candidate.one_per_thread()), "{all:?}");
-        assert!(left_out.iter().any(|reason| reason.contains("7 pools would take")), "{left_out:?}");
     }
 
     /// A candidate is sent to a child process, and printed, as one text.
     #[test]
     fn any_candidate_is_a_text() {
         let others = AnyBuilder::NAMES.iter().map(|name| other(name, &NEEDS).expect("settings"));
-        for candidate in others.chain(sweep(&NEEDS).0) {
+        for candidate in others.chain(sweep(&NEEDS)) {
             assert_eq!(candidate.to_string().parse(), Ok(candidate));
             let told = serde_json::to_string(&candidate).expect("plain data");
             assert_eq!(serde_json::from_str::<Candidate>(&told).expect("the same"), candidate, "{told}");
         }
-        let candidate = other(known::BOUNDED, &NEEDS).expect("settings");
+        let candidate = other(strategies::BOUNDED, &NEEDS).expect("settings");
         assert_eq!(candidate.to_string(), "bounded-slot:capacity=88KiB,slots=60");
         assert!(candidate.one_per_thread() && !candidate.is_control());
         assert!("shard:thread_cach=1".parse::<Candidate>().is_err());
-    }
-
-    #[test]
-    fn requests_apart_follow_from_the_settings() {
-        let apart = |text: &str, bytes| text.parse::<Candidate>().expect("settings").is_apart(bytes);
-        assert!(apart("vec", 1) && apart("heap", 1));
-        assert!(apart("bump:shard_size=4KiB", 5000) && !apart("bump:shard_size=4KiB", 4096));
-        assert!(apart("shard:smallest_pooled=100", 99) && !apart("shard:smallest_pooled=100", 100));
-        assert!(!apart("slot", 1 << 30));
     }
 
     #[test]

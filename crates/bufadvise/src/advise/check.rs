@@ -2,14 +2,16 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
-use serde::Serialize;
+use anyhow::{Context as _, Result};
 
+use super::analysis::{Analysis, bytes};
+use super::candidate::Candidate;
 use super::choice::Prices;
-use super::record::{Advice, Entry};
-use super::{PriceOptions, Study, emit, words};
-use crate::command::Answer;
-use crate::drawing::number::{exact_memory, time};
+use super::entry::Entry;
+use super::measuring;
+use super::record::Advice;
+use crate::answer::Answer;
+use crate::drawing::number::{exact_memory, percent, processor, time};
 use crate::print;
 
 /// Memory of settings that fit is at most this many times that of the choice for the trace,
@@ -22,38 +24,20 @@ const SPARE_BYTES: u64 = 1 << 20;
 pub(crate) struct Options {
     /// The recorded trace: a file that `buftrace`'s recorder wrote
     file: PathBuf,
-    /// Settings such as `slot:capacity=64KiB,slots=16`, or a file that `advise --emit` wrote
-    settings: String,
-    /// Print what was found as JSON
-    #[arg(long)]
-    json: bool,
+    /// Settings such as `slot:capacity=64KiB,slots=16`, as `advise --emit text` prints them
+    settings: Candidate,
     /// The seconds that the command may take, about
     #[arg(long, default_value_t = 30, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
-    #[command(flatten)]
-    prices: PriceOptions,
+    /// Take nothing that needs more memory, such as 16M
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    memory_limit: Option<u64>,
     /// Replay a few times only, to check that the command runs: times mean nothing then
     #[arg(long)]
     test: bool,
 }
 
-/// What was found.
-#[derive(Debug, Serialize)]
-struct Found<'a> {
-    /// Whether all of `checks` hold.
-    fits: bool,
-    /// The settings, and all that was measured of them.
-    settings: &'a Entry,
-    /// What the rule would choose for this trace.
-    choice: &'a Entry,
-    /// What time and memory are worth.
-    prices: Prices,
-    /// What was looked at.
-    checks: [Checked; 3],
-}
-
 /// One thing that was looked at.
-#[derive(Debug, Serialize)]
 struct Checked {
     what: &'static str,
     holds: bool,
@@ -65,75 +49,39 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// When the trace or the settings cannot be read, or a candidate fails.
+    /// When the trace cannot be read, or a candidate fails.
     pub(crate) fn run(&self) -> Result<Answer> {
-        let given = emit::read(&self.settings)?;
-        let (file, prices, seconds) = (&*self.file, &self.prices, self.seconds);
-        let study = Study {
-            file,
-            prices,
-            seconds,
+        let analysis = Analysis {
+            file: &self.file,
+            memory_limit: self.memory_limit,
+            seconds: self.seconds,
             is_test: self.test,
-            checks: false,
-            given: Some(given),
-            places: 0,
+            given: Some(self.settings),
+            sites: 0,
             frames: 0,
         };
-        let Some(advice) = study.advise()? else { return Ok(Answer::No) };
-        let found = Found::of(&advice, given.to_string().as_str(), self.test)?;
-        if self.json {
-            print::line(serde_json::to_string_pretty(&found)?)?;
-        } else {
-            print::line(found.text().trim_end_matches('\n'))?;
-        }
-        Ok(if found.fits { Answer::Yes } else { Answer::No })
-    }
-}
-
-impl<'a> Found<'a> {
-    fn of(advice: &'a Advice, given: &str, is_test: bool) -> Result<Self> {
-        let settings = advice.entries.iter().find(|entry| entry.candidate.to_string() == given);
+        let Some(advice) = measuring::advise(&analysis)? else { return Ok(Answer::No) };
+        let settings = advice.entries.iter().find(|entry| entry.candidate == self.settings);
         let settings = settings.context("the settings were not replayed")?;
         let choice = advice.pick();
-        let fastest = &advice.entries[advice.choice.fastest];
         let checks = [
             requests(settings),
-            Checked {
-                holds: is_test || advice.prices.first == super::First::Memory || in_time(advice, settings),
-                ..speed(settings, fastest)
-            },
+            speed(&advice, settings, self.test),
             memory(settings, choice, &advice.prices),
         ];
-        let fits = checks.iter().all(|check| check.holds);
-        Ok(Self { fits, settings, choice, prices: advice.prices, checks })
-    }
-
-    fn text(&self) -> String {
-        let mut text = String::new();
-        for check in &self.checks {
-            let verdict = if check.holds { "fits" } else { "does not fit" };
-            text += &format!("{}: {verdict}. {}\n", check.what, check.found);
+        let verdict = |fits| if fits { "fits" } else { "does not fit" };
+        for Checked { what, holds, found } in &checks {
+            print::line(format_args!("{what}: {}. {found}", verdict(*holds)))?;
         }
-        let choice = if self.choice.candidate == self.settings.candidate {
+        let fits = checks.iter().all(|check| check.holds);
+        let choice = if choice.candidate == self.settings {
             "It is what the rule chooses for this trace.".to_owned()
         } else {
-            format!("The rule chooses `{}` for this trace.", self.choice.candidate)
+            format!("The rule chooses `{}` for this trace.", choice.candidate)
         };
-        let fits = if self.fits { "fits" } else { "does not fit" };
-        text + &format!("`{}` {fits} this trace. {choice}\n", self.settings.candidate)
+        print::line(format_args!("`{}` {} this trace. {choice}", self.settings, verdict(fits)))?;
+        Ok(if fits { Answer::Yes } else { Answer::No })
     }
-}
-
-/// Returns whether nobody would notice the difference to the fastest.
-fn in_time(advice: &Advice, settings: &Entry) -> bool {
-    let fastest = advice.entries[advice.choice.fastest].times.median;
-    let near = match advice.prices.first {
-        super::First::Cpu => fastest * super::choice::CLOSE,
-        _ => advice.prices.unnoticed(fastest),
-    };
-    // Those that came to the last stage by a hair have wide spreads: a tenth of the processes
-    // decides.
-    settings.times.median <= near || settings.times.p10 <= near
 }
 
 fn requests(settings: &Entry) -> Checked {
@@ -143,41 +91,44 @@ fn requests(settings: &Entry) -> Checked {
         (0, 0) => "All requests were served, those of twice the connections too.".to_owned(),
         (0, _) => format!(
             "All requests were served. At twice the connections there was no room for {twice} requests ({}): {beyond}.",
-            words::percent(settings.refused_twice)
+            percent(settings.refused_twice)
         ),
         _ => {
-            format!("There was no room for {once} requests ({}): {beyond}.", words::percent(settings.refused))
+            format!("There was no room for {once} requests ({}): {beyond}.", percent(settings.refused))
         }
     };
     // The margin is for the advice; settings fit as long as they serve what is.
     Checked { what: "Requests", holds: once == 0, found }
 }
 
-fn speed(settings: &Entry, fastest: &Entry) -> Checked {
+fn speed(advice: &Advice, settings: &Entry, is_test: bool) -> Checked {
+    let fastest = &advice.entries[advice.choice.fastest];
+    let near = advice.prices.unnoticed(fastest.times.median);
     let found = format!(
         "A request takes {}, which is {} of a processor at the recorded rate. The fastest is `{}` with {} and {}.",
         time(settings.times.median),
-        words::processor(settings.processor),
+        processor(settings.processor),
         fastest.candidate,
         time(fastest.times.median),
-        words::processor(fastest.processor),
+        processor(fastest.processor),
     );
-    Checked { what: "Time", holds: true, found }
+    // Those that came to the last stage by a hair have wide spreads: a tenth of the processes
+    // decides.
+    let holds = is_test || settings.times.median <= near || settings.times.p10 <= near;
+    Checked { what: "Time", holds, found }
 }
 
 fn memory(settings: &Entry, choice: &Entry, prices: &Prices) -> Checked {
     let (own, other) = (settings.bytes(), choice.bytes());
     let most = ((other as f64 * MOST_MEMORY) as u64).max(other + SPARE_BYTES);
-    let is_first = prices.first == super::First::Cpu;
-    let holds = prices.memory_limit.map_or(is_first || own <= most, |limit| own <= limit);
     let limit = match prices.memory_limit {
         Some(limit) => format!("The limit is {}.", exact_memory(limit)),
-        None if is_first => "With --cpu-first it has no limit.".to_owned(),
         None => format!(
             "The choice for this trace takes {}; up to {} fit.",
             exact_memory(other),
             exact_memory(most / 1024 * 1024)
         ),
     };
+    let holds = own <= prices.memory_limit.unwrap_or(most);
     Checked { what: "Memory", holds, found: format!("It takes {}. {limit}", exact_memory(own)) }
 }

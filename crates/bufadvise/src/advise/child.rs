@@ -1,28 +1,24 @@
 //! The work of child processes: rounds of some candidates in turn, or the counting replay of one.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use buftrace::{EventKind, Profile, Trace};
 
 use super::candidate::Candidate;
-use super::exact::{Exact, Replayed};
-use super::handed;
-use super::play::{Run, Stage};
-use super::record::Said;
-use super::script::{Script, workers};
+use super::entry::Said;
+use super::replay_exact::Exact;
+use super::replay_timed::Stage;
+use super::schedule::{Schedule, workers};
 use super::traffic::{MOST_EVENTS, Traffic};
+use super::traffic_pipe;
 use crate::input::{self, Input};
 use crate::measure::process::settle_heap;
-use crate::measure::tail::tail_of;
 
-/// What a child process is told.
+/// What a child process is told, besides the traffic on its standard input.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Job {
-    /// The file with the traffic.
-    #[arg(long)]
-    traffic: PathBuf,
     /// Takes part.
     #[arg(long = "candidate", required = true)]
     candidates: Vec<Candidate>,
@@ -32,12 +28,6 @@ pub(crate) struct Job {
     /// The processor that the counting replay runs on.
     #[arg(long, default_value_t = 0)]
     processor: usize,
-    /// Replays in which single operations are timed.
-    #[arg(long, default_value_t = 0)]
-    samples: usize,
-    /// Write and read all bytes once, before anything is timed.
-    #[arg(long)]
-    all_bytes: bool,
 }
 
 /// What is in a file.
@@ -103,54 +93,39 @@ impl Job {
         if self.rounds.is_some() {
             settle_heap();
         }
-        let traffic = handed::read(&self.traffic)?;
+        let traffic = traffic_pipe::read(io::stdin().lock())?;
         match self.rounds {
-            Some(rounds) => self.time(&traffic, &self.candidates, rounds),
+            Some(rounds) => time(&traffic, &self.candidates, rounds),
             None => self.candidates.iter().try_for_each(|candidate| self.count(&traffic, candidate)),
         }
-    }
-
-    fn time(&self, traffic: &Traffic, candidates: &[Candidate], rounds: usize) -> Result<()> {
-        let script = Script::new(traffic, workers_here(traffic));
-        let stage = Stage::new(script, candidates)?;
-        let of = |index: usize| move || format!("{} failed", candidates[index]);
-        for index in 0..candidates.len() {
-            // Warms up, too.
-            let run = if self.all_bytes { Run::Check } else { Run::Time };
-            stage.run(index, run).with_context(of(index))?;
-            say(&Said::Warm)?;
-        }
-        let mut times: Vec<Vec<Vec<f64>>> = vec![Vec::new(); candidates.len()];
-        for round in 0..rounds {
-            for turn in 0..candidates.len() {
-                let candidate = (round + turn) % candidates.len();
-                times[candidate].push(stage.nanos(candidate).with_context(of(candidate))?);
-                say(&Said::Round)?;
-            }
-        }
-        for (candidate, times) in times.iter().enumerate().filter(|(_, times)| !times.is_empty()) {
-            say(&Said::Time { candidate, nanos: stage.per_request(times) })?;
-        }
-        let mut samples: Vec<Vec<u32>> = vec![Vec::new(); candidates.len()];
-        for _ in 0..self.samples {
-            for (index, samples) in samples.iter_mut().enumerate() {
-                samples.extend(stage.samples(index).with_context(of(index))?);
-                say(&Said::Warm)?;
-            }
-        }
-        for (candidate, samples) in samples.into_iter().enumerate() {
-            if let Some(tail) = tail_of(samples) {
-                say(&Said::Tail { candidate, tail })?;
-            }
-        }
-        Ok(())
     }
 
     fn count(&self, traffic: &Traffic, candidate: &Candidate) -> Result<()> {
         let exact = Exact { traffic, processor: self.processor };
         let replayed = candidate.accept(traffic.owners().len(), exact);
-        let Replayed { counted, bytes } = replayed.with_context(|| format!("cannot build {candidate}"))?;
-        ensure!(counted.wrong == 0, "{candidate}: {} buffers came back with wrong bytes", counted.wrong);
-        say(&Said::Counted { counted, bytes })
+        let replayed = replayed.with_context(|| format!("cannot build {candidate}"))?;
+        let wrong = replayed.counted.wrong;
+        ensure!(wrong == 0, "{candidate}: {wrong} buffers came back with wrong bytes");
+        say(&Said::Counted(replayed))
     }
+}
+
+fn time(traffic: &Traffic, candidates: &[Candidate], rounds: usize) -> Result<()> {
+    let stage = Stage::new(Schedule::new(traffic, workers_here(traffic)), candidates)?;
+    let nanos = |index: usize| stage.nanos(index).with_context(|| format!("{} failed", candidates[index]));
+    for index in 0..candidates.len() {
+        // Warms up.
+        nanos(index)?;
+    }
+    let mut times: Vec<Vec<Vec<f64>>> = vec![Vec::new(); candidates.len()];
+    for round in 0..rounds {
+        for turn in 0..candidates.len() {
+            let candidate = (round + turn) % candidates.len();
+            times[candidate].push(nanos(candidate)?);
+        }
+    }
+    for (candidate, times) in times.iter().enumerate() {
+        say(&Said::Time { candidate, nanos: stage.per_request(times) })?;
+    }
+    Ok(())
 }

@@ -4,19 +4,18 @@
 //!    connections; so are those over the limit of memory.
 //! 2. Of the rest, those are near the fastest whose difference to it nobody would notice. That is
 //!    less than 0.1 % of a processor at the recorded rate, or 5 %, which no measurement tells apart
-//!    for sure. It has to hold in nine of ten resamplings of the processes. With `--cpu-first` only
-//!    the 5 % count; with `--memory-first` all are near.
+//!    for sure. It has to hold in nine of ten resamplings of the processes.
 //! 3. Of those, the one with the least memory is chosen; where memory differs by no more than 5 %
 //!    or 64 KiB, the fastest of these.
 //! 4. If one of these is no pool, and the difference to the choice would not be noticed, no pool is
 //!    the choice. The best pool then saves less than 0.1 % of a processor, and no memory.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::measure::statistics::quantile;
 
 /// Times up to this many times the shortest count as equal.
-pub(crate) const CLOSE: f64 = 1.05;
+const CLOSE: f64 = 1.05;
 /// The share of a processor that nobody would notice.
 pub(crate) const NOTICED: f64 = 0.001;
 /// In this share of the resamplings.
@@ -27,23 +26,9 @@ const EQUAL_BYTES: u64 = 64 << 10;
 /// How often the processes are drawn again.
 const RESAMPLINGS: usize = 1000;
 
-/// What comes first where time and memory are against each other.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum First {
-    /// Time that somebody would notice, then memory.
-    #[default]
-    Balanced,
-    /// Time.
-    Cpu,
-    /// Memory.
-    Memory,
-}
-
 /// What time and memory are worth.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Prices {
-    pub(crate) first: First,
     /// The most memory that a candidate may take, in bytes.
     pub(crate) memory_limit: Option<u64>,
     /// Requests per second in the recording.
@@ -61,21 +46,6 @@ impl Prices {
         (nanos * CLOSE).max(nanos + NOTICED * 1e9 / self.rate.max(1e-9))
     }
 
-    /// Returns the time up to which a candidate is near a fastest one that takes `nanos`.
-    fn near(&self, nanos: f64) -> f64 {
-        match self.first {
-            First::Balanced => self.unnoticed(nanos),
-            First::Cpu => nanos * CLOSE,
-            First::Memory => f64::INFINITY,
-        }
-    }
-
-    /// Returns the prices for times of another moment, when the machine was `faster` times as fast:
-    /// the same work is the same share of a processor then.
-    pub(crate) fn at_speed(&self, faster: f64) -> Self {
-        if faster.is_finite() { Self { rate: self.rate * faster, ..*self } } else { *self }
-    }
-
     /// Returns whether so much memory is within the limit.
     pub(crate) fn allows(&self, bytes: u64) -> bool {
         self.memory_limit.is_none_or(|limit| bytes <= limit)
@@ -83,7 +53,7 @@ impl Prices {
 }
 
 /// Returns the number of bytes that counts as no more than `bytes`.
-pub(crate) fn equal_memory(bytes: u64) -> u64 {
+fn equal_memory(bytes: u64) -> u64 {
     ((bytes as f64 * EQUAL_MEMORY) as u64).max(bytes + EQUAL_BYTES)
 }
 
@@ -102,7 +72,7 @@ pub(crate) struct Entrant {
 }
 
 /// What is chosen. All are numbers of entrants.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Choice {
     /// The first choice.
     pub(crate) pick: usize,
@@ -112,22 +82,14 @@ pub(crate) struct Choice {
     pub(crate) fastest: usize,
     /// Those near the fastest by the rule.
     pub(crate) near: Vec<usize>,
-    /// The next best by the same rule.
-    pub(crate) runner_up: Option<usize>,
     /// In what share of the resamplings the first choice is near the fastest.
     pub(crate) sure: f64,
-    /// In what share of them it is faster than the runner-up.
-    pub(crate) beats_runner_up: Option<f64>,
-    /// Those of which no difference in time to the first choice could be measured: neither is
-    /// faster in 95 of 100 resamplings.
-    pub(crate) as_good: Vec<usize>,
 }
 
 impl Choice {
     /// Gives everybody another number.
     pub(crate) fn renumber(&mut self, number: impl Fn(usize) -> usize) {
-        let one = [&mut self.pick, &mut self.fastest].into_iter().chain(&mut self.runner_up);
-        for place in one.chain(&mut self.near).chain(&mut self.as_good) {
+        for place in [&mut self.pick, &mut self.fastest].into_iter().chain(&mut self.near) {
             *place = number(*place);
         }
     }
@@ -174,18 +136,16 @@ impl Resampled {
     fn pick(&self, entrants: &[Entrant], of: &[usize], prices: &Prices) -> Option<(usize, Vec<usize>)> {
         let fastest = self.fastest(of)?;
         let is_near = |one: &usize| {
-            *one == fastest || self.share(|draw| draw[*one] <= prices.near(draw[fastest])) >= CERTAIN
+            *one == fastest || self.share(|draw| draw[*one] <= prices.unnoticed(draw[fastest])) >= CERTAIN
         };
         let near: Vec<usize> = of.iter().copied().filter(is_near).collect();
         let limit = equal_memory(near.iter().map(|one| entrants[*one].bytes).min()?);
         let small: Vec<usize> = near.iter().copied().filter(|one| entrants[*one].bytes <= limit).collect();
         let pick = self.fastest(&small)?;
-        // No pool, if the best one saves nothing that anybody would notice. What is noticed of time
-        // is the same whatever comes first, except that `--cpu-first` asks for all of it.
-        let tolerated =
-            |nanos| if prices.first == First::Cpu { nanos * CLOSE } else { prices.unnoticed(nanos) };
+        // No pool, if the best one saves nothing that anybody would notice.
         let as_well = |one: &usize| {
-            entrants[*one].is_control && self.share(|draw| draw[*one] <= tolerated(draw[pick])) >= CERTAIN
+            entrants[*one].is_control
+                && self.share(|draw| draw[*one] <= prices.unnoticed(draw[pick])) >= CERTAIN
         };
         let controls: Vec<usize> = small.into_iter().filter(as_well).collect();
         Some((self.fastest(&controls).unwrap_or(pick), near))
@@ -202,24 +162,11 @@ pub(crate) fn choose(entrants: &[Entrant], prices: &Prices) -> Option<Choice> {
         .collect();
     let fastest = resampled.fastest(&eligible)?;
     let (pick, near) = resampled.pick(entrants, &eligible, prices)?;
-    let rest: Vec<usize> = eligible.iter().copied().filter(|one| *one != pick).collect();
-    let runner_up = resampled.pick(entrants, &rest, prices).map(|(one, _)| one);
-    let faster_than = |other: usize| resampled.share(|draw| draw[pick] < draw[other]);
-    let undecided = |other: &usize| (0.05..=0.95).contains(&faster_than(*other));
     let within = |draw: &[f64]| {
         let best = eligible.iter().map(|one| draw[*one]).fold(f64::INFINITY, f64::min);
-        draw[pick] <= prices.near(best)
+        draw[pick] <= prices.unnoticed(best)
     };
-    Some(Choice {
-        pick,
-        no_pool: entrants[pick].is_control,
-        fastest,
-        near,
-        runner_up,
-        sure: resampled.share(within),
-        beats_runner_up: runner_up.map(faster_than),
-        as_good: rest.iter().copied().filter(undecided).collect(),
-    })
+    Some(Choice { pick, no_pool: entrants[pick].is_control, fastest, near, sure: resampled.share(within) })
 }
 
 /// Returns the trade-off between time and memory: of pairs of both, the numbers of those that no
@@ -258,9 +205,9 @@ mod tests {
     }
 
     /// A program that asks so often that each nanosecond counts.
-    const BUSY: Prices = Prices { first: First::Balanced, memory_limit: None, rate: 1e9 };
+    const BUSY: Prices = Prices { memory_limit: None, rate: 1e9 };
     /// The proxy in front of nginx.
-    const NGINX: Prices = Prices { first: First::Balanced, memory_limit: None, rate: 3372.0 };
+    const NGINX: Prices = Prices { memory_limit: None, rate: 3372.0 };
     const KIB: u64 = 1 << 10;
     const MIB: u64 = 1 << 20;
 
@@ -271,7 +218,6 @@ mod tests {
         let entrants = [small.clone(), entrant(50.0, 0.01, 4 * MIB), entrant(90.0, 0.01, MIB)];
         let choice = choose(&entrants, &BUSY).unwrap();
         assert_eq!((choice.pick, choice.fastest, choice.near), (1, 1, vec![1]));
-        assert_eq!(choice.runner_up, Some(2));
         assert_eq!(choose(&[small], &BUSY), None);
         assert_eq!(choose(&[], &BUSY), None);
     }
@@ -300,28 +246,10 @@ mod tests {
         ];
         let pick = |prices: Prices| choose(&entrants, &prices).map(|choice| choice.pick);
         assert_eq!(pick(NGINX), Some(1));
-        assert_eq!(pick(Prices { first: First::Cpu, ..NGINX }), Some(0));
         assert_eq!(pick(Prices { rate: 1e8, ..NGINX }), Some(0), "each nanosecond is a tenth of a processor");
-        assert_eq!(pick(Prices { memory_limit: Some(16 * MIB), rate: 1e8, ..NGINX }), Some(1));
+        assert_eq!(pick(Prices { memory_limit: Some(16 * MIB), rate: 1e8 }), Some(1));
         assert_eq!(pick(Prices { memory_limit: Some(MIB), ..NGINX }), None);
         assert!((NGINX.share(43.0) - 0.000_145).abs() < 1e-5);
-    }
-
-    #[test]
-    fn a_slow_moment_changes_no_choice() {
-        let times = |slow: f64| {
-            [
-                entrant(100.0 * slow, 0.01, 8 * MIB),
-                entrant(106.0 * slow, 0.01, MIB),
-                control(938.0 * slow, 9 * MIB),
-            ]
-        };
-        let prices = Prices { rate: 1e5, ..NGINX };
-        let pick = |slow, prices: Prices| choose(&times(slow), &prices).map(|choice| choice.pick);
-        assert_eq!(pick(1.0, prices), Some(1));
-        assert_eq!(pick(2.5, prices), Some(0), "what was 0.06 % of a processor is 0.15 % now");
-        assert_eq!(pick(2.5, prices.at_speed(1.0 / 2.5)), Some(1));
-        assert_eq!(prices.at_speed(f64::NAN), prices, "nothing was timed");
     }
 
     #[test]
@@ -331,40 +259,24 @@ mod tests {
         let choice = choose(&entrants, &rare).unwrap();
         assert_eq!((choice.pick, choice.no_pool), (1, true));
         assert_eq!(choose(&entrants, &BUSY).map(|choice| choice.no_pool), Some(false));
-        for first in [First::Cpu, First::Balanced] {
-            let fast = Prices { first, ..BUSY };
-            assert_eq!(choose(&entrants, &fast).map(|choice| choice.pick), Some(0));
-        }
         // Half of the memory is worth a pool.
         let saving = [entrant(20.0, 0.01, 2 * MIB), control(20.0, 4 * MIB)];
         assert_eq!(choose(&saving, &rare).map(|choice| choice.pick), Some(0));
-        let first = First::Memory;
-        assert_eq!(choose(&saving, &Prices { first, ..rare }).map(|choice| choice.pick), Some(0));
         let little = [entrant(20.0, 0.01, 4 * MIB - 60 * KIB), control(300.0, 4 * MIB)];
-        assert_eq!(choose(&little, &Prices { first, ..rare }).map(|choice| choice.no_pool), Some(true));
-    }
-
-    #[test]
-    fn memory_first_takes_the_least() {
-        let entrants = [entrant(50.0, 0.01, 8 * MIB), entrant(500.0, 0.01, MIB), control(60.0, 2 * MIB)];
-        let prices = Prices { first: First::Memory, ..BUSY };
-        assert_eq!(choose(&entrants, &prices).map(|choice| choice.pick), Some(1));
+        assert_eq!(choose(&little, &rare).map(|choice| choice.no_pool), Some(true));
     }
 
     #[test]
     fn of_those_with_equal_memory_the_fastest() {
         let entrants = [entrant(50.0, 0.001, 8 * MIB), entrant(51.0, 0.001, 8 * MIB - 100_000)];
         let choice = choose(&entrants, &BUSY).unwrap();
-        assert_eq!((choice.pick, choice.runner_up), (0, Some(1)));
-        assert_eq!(choice.beats_runner_up, Some(1.0));
-        assert!(choice.as_good.is_empty());
+        assert_eq!((choice.pick, choice.near), (0, vec![0, 1]));
     }
 
     #[test]
     fn noise_makes_it_unsure() {
         let entrants = [entrant(50.0, 0.6, MIB), entrant(50.2, 0.6, MIB)];
         let choice = choose(&entrants, &BUSY).unwrap();
-        assert_eq!(choice.as_good.len(), 1, "{choice:?}");
         assert!(choice.sure < 0.99, "{choice:?}");
         let clear = choose(&[entrant(50.0, 0.6, MIB), entrant(500.0, 0.6, MIB)], &BUSY).unwrap();
         assert_eq!((clear.pick, clear.sure), (0, 1.0));

@@ -4,22 +4,11 @@ use comfy_table::{Row, Table};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::record::Advice;
-use super::{memory_chart, place_words, table, words};
+use super::{memory_chart, render_sites, render_text, table};
 
-/// Returns the page. The pictures are time against memory, and memory over time; `held` is the
-/// hold-time profile of a heap recording.
-pub(super) fn page(advice: &Advice, pictures: &[&str; 2], held: Option<&str>) -> String {
+/// Returns the page. The pictures are time against memory, and memory over time.
+pub(super) fn page(advice: &Advice, pictures: &[&str; 2]) -> String {
     let [trade_off, memory] = pictures;
-    let machine = &advice.machine;
-    let facts = [
-        ("trace", advice.trace.clone()),
-        ("requests", format!("{} replayed of {}", advice.replayed, advice.acquires)),
-        ("threads", format!("{} recorded, replayed by {} workers", advice.threads, advice.workers)),
-        ("machine", format!("{}, {} cores; {}", machine.cpu, machine.cores, machine.kernel)),
-        ("date", machine.date.clone()),
-        ("bufadvise", advice.version.clone()),
-        ("this took", format!("{:.0} s", advice.seconds)),
-    ];
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -32,15 +21,16 @@ pub(super) fn page(advice: &Advice, pictures: &[&str; 2], held: Option<&str>) ->
             body {
                 header {
                     h1 { (advice.name) }
-                    p class="answer" { (marked(&words::answer(advice))) }
-                    p { (marked(&words::cost(advice))) }
+                    p class="answer" { (marked(&render_text::answer(advice))) }
+                    p { (marked(&render_text::cost(advice))) }
+                    p { (render_text::headline(advice)) }
                 }
                 main {
                     pre { (advice.code) }
                     h2 { "Why" }
                     ul {
                         @for reason in &advice.why { li { (marked(reason)) } }
-                        li { (marked(&words::sure(advice))) }
+                        li { (marked(&render_text::sure(advice))) }
                     }
                     h2 { "The trade-off" }
                     p { "Each row takes less memory than the one above it, and more time." }
@@ -49,18 +39,10 @@ pub(super) fn page(advice: &Advice, pictures: &[&str; 2], held: Option<&str>) ->
                     h2 { "Memory over time" }
                     p { (marked(&memory_chart::sentence(&advice.memory))) }
                     figure class="wide" { (PreEscaped(memory)) }
-                    (places(advice))
-                    @if let Some(held) = held {
-                        h2 { "What holds memory" }
-                        p { "The width of a bar is its share of all bytes times seconds. A leak is the widest bar." }
-                        figure class="wide" { (PreEscaped(held)) }
-                    }
+                    (sites(advice))
                     h2 { "All candidates" }
                     (rows(&table::all(advice)))
                     ul { @for line in table::LEGEND.lines() { li { (marked(line.trim_start_matches("- "))) } } }
-                    @for reason in &advice.left_out { p class="soft" { "Left out: " (reason) "." } }
-                    h2 { "Measured" }
-                    dl { @for (name, value) in facts { dt { (name) } dd { (value) } } }
                 }
             }
         }
@@ -68,20 +50,17 @@ pub(super) fn page(advice: &Advice, pictures: &[&str; 2], held: Option<&str>) ->
     page.into_string() + "\n"
 }
 
-/// Returns the largest places of a heap recording.
-fn places(advice: &Advice) -> Markup {
+/// Returns the largest call sites of a heap recording.
+fn sites(advice: &Advice) -> Markup {
     html! {
-        @if !advice.places.is_empty() {
-            h2 { "The places that request most" }
+        @if !advice.call_sites.is_empty() {
+            h2 { "The call sites that request most" }
             p { "Each was replayed by itself." }
             ol {
-                @for (number, verdict) in (1..).zip(&advice.places) {
+                @for verdict in &advice.call_sites {
                     li {
-                        pre { (verdict.place.lines()) }
-                        ul { @for line in place_words::lines_of(verdict) { li { (marked(&line)) } } }
-                        figure class="wide" {
-                            (PreEscaped(memory_chart::draw(&format!("place {number}"), &verdict.memory)))
-                        }
+                        pre { (verdict.call_site.lines()) }
+                        ul { @for line in render_sites::lines_of(verdict) { li { (marked(&line)) } } }
                     }
                 }
             }

@@ -46,27 +46,20 @@ pub(crate) struct Traffic {
     pub(crate) buffers: Vec<Buffer>,
     /// Recorded threads: all are below this.
     pub(crate) threads: usize,
-    /// Acquires that are not replayed: those of no bytes, and of 4 GiB and more.
-    pub(crate) left_out: usize,
 }
 
 impl Traffic {
     /// Numbers the buffers, leaves out what cannot be replayed, and releases at the end what the
     /// program still held.
     pub(crate) fn new(trace: &Trace) -> Self {
-        let mut traffic = Self {
-            acts: Vec::new(),
-            at_ns: Vec::new(),
-            buffers: Vec::new(),
-            threads: trace.threads(),
-            left_out: 0,
-        };
+        let mut traffic =
+            Self { acts: Vec::new(), at_ns: Vec::new(), buffers: Vec::new(), threads: trace.threads() };
         let mut live: HashMap<u32, u32> = HashMap::new();
         for event in trace.events() {
             match event.kind {
                 EventKind::Acquire { id, bytes } => {
+                    // Those of no bytes, and of 4 GiB and more, are not replayed.
                     let Some(bytes) = u32::try_from(bytes).ok().filter(|bytes| *bytes > 0) else {
-                        traffic.left_out += 1;
                         continue;
                     };
                     let number = traffic.buffers.len() as u32;
@@ -104,7 +97,6 @@ impl Traffic {
             at_ns: Vec::new(),
             buffers: Vec::with_capacity(2 * self.buffers.len()),
             threads: self.threads,
-            left_out: 2 * self.left_out,
         };
         // Buffers are numbered in the order in which they are taken.
         let mut numbers = [vec![0; self.buffers.len()], vec![0; self.buffers.len()]];
@@ -127,6 +119,18 @@ impl Traffic {
             }
         }
         twice
+    }
+
+    /// Returns the bytes that are out after each event. It allocates nothing.
+    pub(crate) fn bytes_out(&self) -> impl Iterator<Item = u64> {
+        let after = |out: &mut u64, (_, act): &(u32, Act)| {
+            match act {
+                Act::Acquire(number) => *out += u64::from(self.buffers[*number as usize].bytes),
+                Act::Release(number) => *out -= u64::from(self.buffers[*number as usize].bytes),
+            }
+            Some(*out)
+        };
+        self.acts.iter().scan(0, after)
     }
 
     /// Returns the recorded threads that acquire, ascending. Where pools serve one thread each, the
@@ -279,7 +283,6 @@ pub(super) mod tests {
         );
         let acts = [(0, Act::Acquire(0)), (1, Act::Acquire(1)), (1, Act::Release(0)), (1, Act::Release(1))];
         assert_eq!(traffic.acts, acts);
-        assert_eq!(traffic.left_out, 1);
         let needs = Needs::of(&traffic);
         assert_eq!((needs.live, needs.bytes, needs.own_live, needs.own_bytes), (2, 40, 1, 30));
         assert_eq!((needs.owners, needs.largest, needs.acquires), (2, 30, 2));

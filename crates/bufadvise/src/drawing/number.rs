@@ -43,6 +43,27 @@ pub fn share(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
+/// Returns a share of a whole, in percent: a small one is more than nothing.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent {
+        0.0 => "0 %".into(),
+        ..0.1 => "< 0.1 %".into(),
+        _ => format!("{percent:.1} %"),
+    }
+}
+
+/// Returns a share of a processor: small ones differ, too.
+#[must_use]
+pub fn processor(share: f64) -> String {
+    match share * 100.0 {
+        percent @ ..0.0995 => format!("{percent:.4} %"),
+        percent @ ..9.95 => format!("{percent:.2} %"),
+        percent => format!("{percent:.0} %"),
+    }
+}
+
 /// Bytes of memory, in the unit that suits.
 #[must_use]
 pub fn memory(bytes: u64) -> String {

@@ -127,18 +127,6 @@ impl Drawing {
         );
     }
 
-    /// Draws a bar of exactly that length, whose title is shown when somebody points at it.
-    pub fn titled_bar(&mut self, from: f64, to: f64, y: f64, thickness: f64, class: &str, title: &str) {
-        let _ = write!(
-            self.body,
-            "<rect class=\"bar {class}\" x=\"{from:.2}\" y=\"{:.1}\" width=\"{:.2}\" height=\"{thickness:.1}\">\
-             <title>{}</title></rect>",
-            y - thickness / 2.0,
-            (to - from).max(0.0),
-            escape(title)
-        );
-    }
-
     /// Draws a path of SVG's, as the line of a contestant.
     pub fn path(&mut self, path: &str, class: &str, dashed: bool) {
         let class = match class.as_bytes().first() {

@@ -16,14 +16,6 @@ pub fn settle_heap() {
     drop(core::hint::black_box(Vec::<u8>::with_capacity(BYTES)));
 }
 
-/// Returns a field of the process's status, in bytes.
-pub fn status(field: &str) -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(field))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
-}
-
 /// Bytes of memory that are resident and belong to this process alone, exactly: the kernel walks
 /// its pages. The counts that are cheaper to read are off by up to 32 pages for each processor.
 #[must_use]

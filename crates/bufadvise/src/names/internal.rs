@@ -37,7 +37,7 @@ const STANDARD: [&str; 4] = ["alloc", "core", "std", "__gnu_cxx"];
 const STANDARD_SOURCES: [&str; 4] =
     ["/library/alloc/src/", "/library/core/src/", "/library/std/src/", "/include/c++/"];
 
-/// Returns the frames from the place on that requested memory. In front of it are those of the
+/// Returns the frames from the call site on that requested memory. In front of it are those of the
 /// allocator and those in the standard library, of which the outermost stays: it says what the
 /// program called.
 pub(super) fn shown(frames: &[Rc<Frame>]) -> &[Rc<Frame>] {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use internal::shown;
 
-/// A frame of a call stack: the place of a call.
+/// A frame of a call stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Frame {
     /// Its name as in the source, where there are symbols.
@@ -44,14 +44,14 @@ impl Frame {
 
     /// Returns the same with the line, where that is known: the last two parts of its path are
     /// enough for people.
-    pub(crate) fn place(&self) -> String {
-        let mut place = self.name();
+    pub(crate) fn location(&self) -> String {
+        let mut location = self.name();
         if let Some(file) = &self.file {
             let start = file.rmatch_indices(['/', '\\']).nth(1).map_or(0, |(at, _)| at + 1);
             let line = self.line.map_or_else(String::new, |line| format!(":{line}"));
-            place += &format!(" ({}{line})", &file[start..]);
+            location += &format!(" ({}{line})", &file[start..]);
         }
-        place
+        location
     }
 }
 
@@ -187,17 +187,27 @@ fn read(loader: &Loader, module: &str, address: u64) -> Option<Vec<Frame>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// Returns a frame of a program with debug information.
+    pub(crate) fn named(function: &str, line: Option<u32>) -> Frame {
+        Frame {
+            function: Some(function.into()),
+            file: Some("/app/src/main.rs".into()),
+            line,
+            ..frame("/bin/app", 1)
+        }
+    }
 
     #[test]
     fn frames_are_shown_by_what_is_known() {
         let mut frame = frame("/usr/lib/libc.so.6", 0x1234);
-        assert_eq!((frame.name(), frame.place()), ("libc.so.6+0x1234".into(), "libc.so.6+0x1234".into()));
+        assert_eq!((frame.name(), frame.location()), ("libc.so.6+0x1234".into(), "libc.so.6+0x1234".into()));
         frame.function = Some("qsort".into());
-        assert_eq!(frame.place(), "qsort");
+        assert_eq!(frame.location(), "qsort");
         (frame.file, frame.line) = (Some("/build/glibc/stdlib/qsort.c".into()), Some(7));
-        assert_eq!((frame.name(), frame.place()), ("qsort".into(), "qsort (stdlib/qsort.c:7)".into()));
-        assert_eq!(super::frame("", 16).place(), "0x10");
+        assert_eq!((frame.name(), frame.location()), ("qsort".into(), "qsort (stdlib/qsort.c:7)".into()));
+        assert_eq!(super::frame("", 16).location(), "0x10");
     }
 }

@@ -1,17 +1,14 @@
 //! Whether the file of some code is still that which ran. Addresses in another one have other
 //! names.
 
-use std::fmt::Write;
 use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use buftrace::Module;
-use object::read::{ReadCache, ReadRef};
-use object::{Object, ObjectSegment};
+use object::Object;
+use object::read::ReadCache;
 
-/// The largest pages that systems have: the code in memory is longer than that in the file by less.
-const MOST_PAGE_BYTES: u64 = 64 << 10;
 /// What the system puts behind the path of a file that was deleted, or replaced, while it ran.
 const DELETED: &str = " (deleted)";
 
@@ -31,33 +28,13 @@ pub(super) fn check(module: &Module, started_at: u64) -> Result<&Path, String> {
         return Err(format!("it was changed since: its build id was {then}, and is {now}"));
     }
     if found.is_empty() {
-        has_such_code(&file, module)?;
         is_older(path, started_at)?;
     }
     Ok(path)
 }
 
 fn digits(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut digits, byte| {
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    })
-}
-
-/// Returns whether a file without a build id has code of that size in that place.
-fn has_such_code<'a>(file: &object::File<'a, impl ReadRef<'a>>, module: &Module) -> Result<(), String> {
-    let is_it = |start: u64, bytes: u64, address: u64| {
-        let Some(ahead) = start.checked_sub(module.file_offset) else { return false };
-        let end = ahead.saturating_add(bytes);
-        ahead < MOST_PAGE_BYTES
-            && address.wrapping_sub(ahead) == module.file_address
-            && (end..end.saturating_add(MOST_PAGE_BYTES)).contains(&module.bytes)
-    };
-    let found = file.segments().any(|segment| {
-        let (start, bytes) = segment.file_range();
-        is_it(start, bytes, segment.address())
-    });
-    if found { Ok(()) } else { Err("it was changed since: its code had another size".into()) }
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns whether a file without a build id was written before the recording began.

@@ -14,8 +14,6 @@ use crate::print;
 
 /// Its file name.
 const NAME: &str = "libbufpreload.so";
-/// Names a library that is to be taken in place of all others.
-const VARIABLE: &str = "BUFADVISE_LIBRARY";
 /// Names the folder of `buftrace`, where that is not to come from the registry.
 const BUFTRACE: &str = "BUFADVISE_BUFTRACE";
 
@@ -27,6 +25,8 @@ const SOURCES: [(&str, &str); 4] = [
     ("real.rs", include_str!("../../preload/real.rs")),
 ];
 const MANIFEST: &str = include_str!("../../preload/manifest.toml");
+/// What stands there for the version of `buftrace`.
+const PLACEHOLDER: &str = "version = \"0\"";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A library, by a path that has neither spaces nor colons: these part the paths in `LD_PRELOAD`.
@@ -48,12 +48,11 @@ impl Drop for Library {
 }
 
 impl Library {
-    /// Takes the one that is `given`, or that the environment names, or that is beside this
-    /// program, or that was built before, or builds it.
+    /// Takes the one that is `given`, or that is beside this program, or that was built before, or
+    /// builds it.
     pub(super) fn find(given: Option<&Path>) -> Result<Self> {
-        let named = given.map(Path::to_path_buf).or_else(|| env::var_os(VARIABLE).map(PathBuf::from));
-        if let Some(path) = named {
-            return Self::open(&path);
+        if let Some(path) = given {
+            return Self::open(path);
         }
         let beside = env::current_exe().ok().and_then(|program| Some(program.parent()?.join(NAME)));
         let built = folder()?.join(NAME);
@@ -124,7 +123,7 @@ fn build(folder: &Path) -> Result<()> {
         .with_context(|| format!("cannot run {}, which builds the library", cargo.display()))?;
     ensure!(
         status.success(),
-        "cargo could not build the library that records. Build it elsewhere, and name it by --library or {VARIABLE}"
+        "cargo could not build the library that records. Build it elsewhere, and name it by --library"
     );
     // Others may build it at this moment, and one may have been killed while it did.
     let (built, own) = (target.join("release").join(NAME), folder.join(format!("{NAME}.{}", process::id())));
@@ -137,17 +136,13 @@ fn build(folder: &Path) -> Result<()> {
 
 /// Returns the manifest, with `buftrace` from the registry, or from a folder.
 fn manifest(buftrace: Option<&OsStr>) -> Result<String> {
-    let mut manifest: toml::Table = MANIFEST.parse().context("the manifest of the library")?;
-    let recorder = manifest
-        .get_mut("dependencies")
-        .and_then(|dependencies| dependencies.get_mut("buftrace"))
-        .and_then(toml::Value::as_table_mut)
-        .context("the library depends on buftrace")?;
-    recorder.insert("version".into(), VERSION.into());
+    let mut recorder = format!("version = \"{VERSION}\"");
     if let Some(folder) = buftrace {
-        recorder.insert("path".into(), folder.to_str().context("the path of buftrace is not UTF-8")?.into());
+        let folder = folder.to_str().context("the path of buftrace is not UTF-8")?;
+        // A text of JSON is one of TOML too.
+        recorder += &format!(", path = {}", serde_json::to_string(folder)?);
     }
-    Ok(manifest.to_string())
+    Ok(MANIFEST.replacen(PLACEHOLDER, &recorder, 1))
 }
 
 #[cfg(test)]
@@ -156,15 +151,12 @@ mod tests {
 
     #[test]
     fn manifests() {
-        let recorder = |from: Option<&str>| {
+        let line = |from: Option<&str>| {
             let text = manifest(from.map(OsStr::new)).unwrap();
-            text.parse::<toml::Table>().unwrap()["dependencies"]["buftrace"].clone()
+            text.lines().find(|line| line.starts_with("buftrace = ")).expect("a dependency").to_owned()
         };
-        let published = recorder(None);
-        assert_eq!(published["version"].as_str(), Some(VERSION));
-        assert_eq!(published["features"][0].as_str(), Some("heap"));
-        assert!(published.get("path").is_none());
-        assert_eq!(recorder(Some("/a \"b"))["path"].as_str(), Some("/a \"b"));
+        assert_eq!(line(None), format!("buftrace = {{ version = \"{VERSION}\", features = [\"heap\"] }}"));
+        assert!(line(Some("/a \"b")).contains(r#", path = "/a \"b", features"#), "{}", line(Some("/a \"b")));
     }
 
     #[test]

@@ -5,26 +5,26 @@ mod program;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
-use buftrace::{Ending, Profile, format};
+use buftrace::{Profile, format};
 
 use self::library::Library;
 use self::program::Signals;
-use crate::command::Answer;
-use crate::{advise, print};
+use crate::answer::Answer;
+use crate::{advise, input, print};
 
 /// A program, and how it is recorded.
 #[derive(Debug, clap::Args)]
-struct Recorded {
+pub(crate) struct RecordOptions {
     /// The file that the recording is written to [default: the program's name and `.heap`]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// What is recorded: some of `exact`, `min=512`, `max=1MiB`, `rate=1MiB`, `depth=24`,
-    /// `limit=1GiB`, with commas
+    /// What is recorded: some of `exact`, `min=512`, `rate=1MiB`, `depth=24`, `limit=1GiB`,
+    /// with commas
     #[arg(long, value_name = "SETTINGS")]
     settings: Option<String>,
     /// End the program after this number of seconds, as `kill` does
@@ -38,47 +38,13 @@ struct Recorded {
     program: Vec<OsString>,
 }
 
-/// Records a program's heap.
-#[derive(Debug, clap::Args)]
-pub(crate) struct RecordOptions {
-    #[command(flatten)]
-    recorded: Recorded,
-}
-
 /// Records a program's heap, and says whether a pool would help it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunOptions {
     #[command(flatten)]
-    how: advise::How,
+    context: advise::Context,
     #[command(flatten)]
-    recorded: Recorded,
-}
-
-/// The recording of a program.
-#[derive(Debug)]
-struct Recording {
-    path: PathBuf,
-    profile: Profile,
-}
-
-impl std::fmt::Display for Recording {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (objects, lost) = (self.profile.objects().len(), self.profile.lost());
-        write!(f, "{}: {objects} objects", self.path.display())?;
-        if lost > 0 {
-            write!(f, ", {lost} lost")?;
-        }
-        f.write_str(match self.profile.ending() {
-            Ending::Stopped => "",
-            Ending::Limit => "; the file reached its limit while the program continued",
-            Ending::Open => {
-                "; it has no end: the program was killed, it started another in its place, or the recorder \
-                 stopped early and said so. Up to a second may be missing"
-            }
-            // Torn.
-            _ => "; the end of the file is damaged",
-        })
-    }
+    recorded: RecordOptions,
 }
 
 impl RecordOptions {
@@ -88,28 +54,12 @@ impl RecordOptions {
     ///
     /// When the program cannot be run, or nothing of it was recorded.
     pub(crate) fn run(&self) -> Result<Answer> {
-        print::line(self.recorded.record()?)?;
+        print::line(self.record()?.1)?;
         Ok(Answer::Yes)
     }
-}
 
-impl RunOptions {
-    /// Records the program, and prints the answer.
-    ///
-    /// # Errors
-    ///
-    /// As [`RecordOptions::run`], and as `advise`.
-    pub(crate) fn run(&self) -> Result<Answer> {
-        let recording = self.recorded.record()?;
-        // What the answer is printed to may be read by a program.
-        print::note(&recording);
-        self.how.run(&recording.path)
-    }
-}
-
-impl Recorded {
-    /// Runs the program, and returns what was recorded of it.
-    fn record(&self) -> Result<Recording> {
+    /// Runs the program, and returns the file with the recording, and what is in it.
+    fn record(&self) -> Result<(PathBuf, String)> {
         let output = match &self.output {
             Some(output) => output.clone(),
             None => {
@@ -143,13 +93,30 @@ impl Recorded {
                     fs::rename(&part, &output)
                         .with_context(|| format!("cannot rename {}", part.display()))?;
                 }
-                return Ok(Recording { path: output.clone(), profile });
+                let (objects, lost) = (profile.objects().len(), profile.lost());
+                let (path, ending) = (output.display(), input::ending(&profile));
+                let recorded = format!("{path}: {objects} objects, {lost} lost; {ending}");
+                return Ok((output.clone(), recorded));
             }
         }
         bail!(
             "nothing was recorded. If the recorder gave a reason, it stands above. It sees no program that is linked statically, or that brings its own `malloc` \
              under that name. A Rust program can be recorded by `buftrace::RecordingAlloc`"
         )
+    }
+}
+
+impl RunOptions {
+    /// Records the program, and prints the answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`RecordOptions::run`], and as `advise`.
+    pub(crate) fn run(&self) -> Result<Answer> {
+        let (path, recorded) = self.recorded.record()?;
+        // What the answer is printed to may be read by a program.
+        print::note(recorded);
+        self.context.run(&path)
     }
 }
 
@@ -167,14 +134,9 @@ fn check(output: &Path, part: &Path) -> Result<()> {
         "{} is there: another recording is written to it, or one was killed. Wait, or rename it",
         part.display()
     );
-    let found = match fs::symlink_metadata(output) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let folder = output.parent().context("the recording has no file name")?;
-            ensure!(folder.is_dir(), "{} is no folder", folder.display());
-            return Ok(());
-        }
-        found => found.with_context(|| format!("cannot look at {what}"))?,
-    };
+    let folder = output.parent().context("the recording has no file name")?;
+    ensure!(folder.is_dir(), "{} is no folder", folder.display());
+    let Ok(found) = fs::symlink_metadata(output) else { return Ok(()) };
     let mut start = Vec::new();
     if found.is_file() {
         let file = File::open(output).with_context(|| format!("cannot read {what}"))?;

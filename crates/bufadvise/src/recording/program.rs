@@ -1,8 +1,6 @@
-//! Runs a program, and ends it and what it started.
+//! Runs a program, and ends it.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
@@ -12,13 +10,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
+use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 /// From one look at the program to the next.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long programs that were told to end may take.
+/// How long a program that was told to end may take.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// What this program was told by signals while another runs. They do what they usually do again
@@ -58,15 +56,12 @@ pub(super) fn command(program: &[OsString]) -> Command {
     command
 }
 
-/// Runs a program until it ends, or has to end, and returns its process number too. If it has to
-/// end, so has whatever it started.
+/// Runs a program until it ends, or has to end, and returns its process number too.
 pub(super) fn run(
     mut command: Command,
     ends_after: Option<Duration>,
     signals: &Signals,
 ) -> Result<(u32, ExitStatus)> {
-    // What the program leaves behind when it ends is still found then.
-    set_child_subreaper(Some(getpid())).context("cannot look after the program's children")?;
     let program = command.get_program().to_owned();
     let mut child =
         command.spawn().with_context(|| format!("cannot run {}", Path::new(&program).display()))?;
@@ -84,58 +79,17 @@ pub(super) fn run(
     }
 }
 
-/// Tells the program and what it started to end, and ends what does not.
+/// Tells the program to end, and ends it if it does not.
 fn stop(child: &mut Child) -> Result<ExitStatus> {
-    for signal in [Signal::TERM, Signal::KILL] {
-        let told = Instant::now();
-        tell(signal);
-        while told.elapsed() < GRACE {
-            let status = child.try_wait().context("cannot wait for the program")?;
-            if let Some(status) = status.filter(|_| descendants().is_empty()) {
-                return Ok(status);
-            }
-            thread::sleep(LOOK);
+    // It may have ended by itself.
+    let _ = kill_process(Pid::from_child(child), Signal::TERM);
+    let told = Instant::now();
+    while told.elapsed() < GRACE {
+        if let Some(status) = child.try_wait().context("cannot wait for the program")? {
+            return Ok(status);
         }
+        thread::sleep(LOOK);
     }
+    child.kill().context("cannot end the program")?;
     child.wait().context("cannot wait for the program")
-}
-
-fn tell(signal: Signal) {
-    for process in descendants() {
-        if let Some(process) = Pid::from_raw(process) {
-            // It may have ended by itself.
-            let _ = kill_process(process, signal);
-        }
-    }
-}
-
-/// Returns the processes that this one started, and those that they started, as far as they run.
-fn descendants() -> BTreeSet<i32> {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-    // In the order in which they were started, mostly; the loop below needs none.
-    let processes: Vec<_> = processes
-        .filter_map(|process| {
-            let number: i32 = process.file_name().to_str()?.parse().ok()?;
-            let stat = fs::read_to_string(process.path().join("stat")).ok()?;
-            // Behind the name, in which anything may be: the state, and the parent.
-            let mut words = stat.rsplit_once(')')?.1.split_whitespace();
-            let (state, parent) = (words.next()?, words.next()?.parse().ok()?);
-            (state != "Z").then_some((number, parent))
-        })
-        .collect();
-    let own = getpid().as_raw_nonzero().get();
-    let mut found = BTreeSet::new();
-    loop {
-        let before = found.len();
-        found.extend(
-            processes
-                .iter()
-                .filter(|(_, parent)| *parent == own || found.contains(parent))
-                .map(|(number, _)| *number)
-                .collect::<Vec<_>>(),
-        );
-        if found.len() == before {
-            return found;
-        }
-    }
 }

@@ -89,11 +89,11 @@ fn pick(advice: &Value) -> &Value {
 fn settings_without_room_are_reported_and_not_taken() {
     let folder = folder("gaps");
     let trace = write(&folder, "gaps", 1, &gaps());
-    let out = folder.to_str().expect("UTF-8");
-    let output = advise(&trace, &["--json", "--out", out]);
+    let page = folder.join("advice.html");
+    let output = advise(&trace, &["--json", "--page", page.to_str().expect("UTF-8")]);
     assert_eq!(code(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
     let advice = json(&output);
-    assert_eq!(advice["schema"], 4);
+    assert_eq!(advice["schema"], 5);
     assert_eq!(advice["needs"]["own_bytes"], 16_000);
     assert_eq!(advice["room"]["own_bytes"], 32_000);
     let entries = entries(&advice);
@@ -107,25 +107,18 @@ fn settings_without_room_are_reported_and_not_taken() {
     for entry in entries {
         assert!(entry["times"]["median"].as_f64().expect("timed") > 0.0, "{entry}");
         assert!(entry["processor"].as_f64().expect("timed") > 0.0, "{entry}");
-        assert!(entry["stage"] != 3 || entry["tail"]["p99"].as_u64().expect("timed") > 0, "{entry}");
     }
     memory_follows_the_gaps(&advice);
     let front = advice["front"].as_array().expect("a trade-off");
     assert!(!front.is_empty() && front.len() < entries.len(), "{front:?}");
-    let written = fs::read_to_string(folder.join("advice.json")).expect("the file is written");
-    assert_eq!(written, printed(&output));
-    let picture = fs::read_to_string(folder.join("advice.svg")).expect("the picture is written");
-    assert!(picture.starts_with("<svg") && picture.contains("→ "), "the choice is marked");
-    let page = fs::read_to_string(folder.join("advice.html")).expect("the page is written");
+    let page = fs::read_to_string(page).expect("the page is written");
+    assert!(page.contains("→ "), "the choice is marked in the picture");
     assert_eq!(
         (page.matches("<svg").count(), page.matches("<tr class=\"chosen\"").count()),
         (2, 2),
         "{page}"
     );
     assert_eq!(page.matches("<tr>").count() + 2, front.len() + entries.len() + 2, "all rows and two headers");
-    assert!(!page.contains("What holds memory"), "the trace of a pool has no places");
-    let chart = fs::read_to_string(folder.join("memory.svg")).expect("the chart is written");
-    assert!(page.contains(&chart), "the page has the chart of memory");
 }
 
 /// Memory over time is that of the traffic `gaps`: it rises and falls with the buffers that are out,
@@ -221,11 +214,13 @@ fn check_says_whether_settings_fit() {
     let check = |settings: &str, more: &[&str]| {
         bufadvise("check", &[&trace, settings.as_ref()], &[&["--test"][..], more].concat())
     };
-    let small = check("slot:slots=4,capacity=8KiB", &["--json"]);
+    let small = check("slot:slots=4,capacity=8KiB", &[]);
     assert_eq!(code(&small), 1, "{}", printed(&small));
-    let found = json(&small);
-    assert_eq!((&found["fits"], &found["checks"][0]["holds"]), (&false.into(), &false.into()));
-    assert!(found["settings"]["counted"]["refused"]["exhausted"].as_u64().expect("a count") > 0);
+    assert!(
+        printed(&small).contains("Requests: does not fit. There was no room for "),
+        "{}",
+        printed(&small)
+    );
     let large = check("slot:slots=64,capacity=256KiB", &[]);
     assert_eq!(code(&large), 0, "{}", printed(&large));
     assert!(
@@ -235,18 +230,14 @@ fn check_says_whether_settings_fit() {
     );
     let limited = check("slot:slots=64,capacity=256KiB", &["--memory-limit", "4K"]);
     assert_eq!(code(&limited), 1, "{}", printed(&limited));
-    // Settings that were emitted are read again, in each form.
-    for form in ["rust", "text", "toml"] {
-        let emitted = printed(&advise(&trace, &["--emit", form]));
-        let file = folder.join(form);
-        fs::write(&file, &emitted).expect("the file is written");
-        let checked = check(file.to_str().expect("UTF-8"), &[]);
-        assert_eq!(code(&checked), 0, "{emitted}\n{}", printed(&checked));
-    }
+    // Settings that were emitted are read again.
+    let emitted = printed(&advise(&trace, &["--emit", "text"]));
+    let checked = check(emitted.trim(), &[]);
+    assert_eq!(code(&checked), 0, "{emitted}\n{}", printed(&checked));
+    let rust = printed(&advise(&trace, &["--emit", "rust"]));
+    assert!(rust.contains("pub const SETTINGS: &str = ") && rust.contains("pub fn "), "{rust}");
     for wrong in ["slab", "slot:slot=1", "no such file"] {
-        let output = check(wrong, &[]);
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(code(&output) == 2 && errors.contains("is no file, and no settings"), "{wrong}: {errors}");
+        assert_eq!(code(&check(wrong, &[])), 2, "{wrong}");
     }
 }
 
@@ -257,12 +248,12 @@ fn show_says_what_is_in_a_trace() {
     let shown = bufadvise("show", &[&trace], &[]);
     assert_eq!(code(&shown), 0);
     let text = printed(&shown);
-    for part in ["200 (", "16 buffers, 16000 B", "2 different", "sizes up to", "most bytes out"] {
+    for part in ["200 (", "16 buffers, 15.6 KiB", "2 different", "size up to", "bytes out over time"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let shown = json(&bufadvise("show", &[&trace], &["--json"]));
-    assert_eq!((&shown["requests"], &shown["most_bytes_out"]), (&200.into(), &16_000.into()));
-    assert_eq!(shown["sizes"][0]["requests"], 160);
+    assert_eq!((&shown["acquires"], &shown["max_live_bytes"]), (&200.into(), &16_000.into()));
+    assert_eq!(shown["sizes"][0]["acquires"], 160);
 }
 
 #[test]
@@ -279,11 +270,11 @@ fn what_is_no_trace_is_refused() {
     ] {
         let trace = folder.join(name);
         fs::write(&trace, bytes).expect("the file is written");
-        let out = folder.to_str().expect("UTF-8");
-        let output = advise(&trace, &["--out", out]);
+        let page = folder.join("advice.html");
+        let output = advise(&trace, &["--page", page.to_str().expect("UTF-8")]);
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(code(&output) == 2 && errors.contains(what), "{name}: {errors}");
-        assert!(!folder.join("advice.json").exists(), "{name}");
+        assert!(!page.exists(), "{name}");
     }
     let missing = advise(&folder.join("missing"), &[]);
     assert!(String::from_utf8_lossy(&missing.stderr).contains("cannot read"));

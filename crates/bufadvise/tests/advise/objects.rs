@@ -62,8 +62,7 @@ fn frames<'a>(found: &'a Value, library: &Path) -> (Vec<&'a Value>, Option<&'a s
     let path = library.to_str().expect("UTF-8");
     let place = &places(found)[0];
     let all = place["frames"].as_array().expect("frames");
-    let nameless = found["heap"]["nameless"].as_array().expect("a list");
-    let why = nameless.iter().find(|one| one["path"] == path).and_then(|one| one["why"].as_str());
+    let why = found["heap"]["nameless"][path].as_str();
     (all.iter().filter(|frame| frame["module"] == path).collect(), why)
 }
 
@@ -119,7 +118,7 @@ fn what_is_stripped_has_exported_names_only() {
     assert!(text.contains("libthrough.so+0x") && text.contains("no symbols for some"), "{text}");
 }
 
-/// Without a build id the size of the code and the time have to do.
+/// Without a build id the time has to do.
 #[test]
 fn a_changed_object_without_a_build_id_is_told() {
     let folder = folder("no-id");
@@ -143,9 +142,4 @@ fn a_changed_object_without_a_build_id_is_told() {
     assert_eq!(reason(), None);
     written(100);
     assert!(reason().is_some_and(|why| why.contains("newer than the recording")));
-    fs::remove_file(&library).expect("it was there");
-    let longer = "-DPADDING=({ __asm__ volatile(\".skip 70000, 0x90\"); 1; })";
-    compile(&folder, &library, &[longer, none]);
-    written(-100);
-    assert!(reason().is_some_and(|why| why.contains("its code had another size")));
 }

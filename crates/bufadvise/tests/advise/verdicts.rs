@@ -64,7 +64,7 @@ fn each_place_has_its_own_answer() {
     let output = advise(&["--json", path]);
     assert_eq!(code(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
     let advice = json(&output);
-    let places = advice["places"].as_array().expect("places");
+    let places = advice["call_sites"].as_array().expect("places");
     assert_eq!(places.len(), 3, "{places:?}");
     let find = |name: &str| -> &Value {
         let is_it = |place: &&Value| functions(place).iter().any(|function| function.ends_with(name));
@@ -75,7 +75,7 @@ fn each_place_has_its_own_answer() {
     // Hundreds of requests a second for fresh pages are percents of a processor.
     let often = find("::requests_often");
     assert_eq!(
-        (&often["requests"], &often["zeroed"], &often["no_pool"]),
+        (&often["count"], &often["zeroed"], &often["no_pool"]),
         (&100.0.into(), &100.0.into(), &false.into())
     );
     assert_eq!((&often["now"]["settings"], &often["allocations_per_request"]), (&"heap".into(), &1.0.into()));
@@ -87,7 +87,7 @@ fn each_place_has_its_own_answer() {
     // A buffer that is requested twice does not matter, however large it is. (`--test` measures too
     // little for a verdict on what takes milliseconds, so the time is not compared.)
     let rarely = find("::requests_rarely");
-    assert_eq!((&rarely["requests"], &rarely["now"]["settings"]), (&2.0.into(), &"vec".into()));
+    assert_eq!((&rarely["count"], &rarely["now"]["settings"]), (&2.0.into(), &"vec".into()));
 
     // Each grows three times.
     let grown = find("::grows");
@@ -110,8 +110,8 @@ fn no_pool_for_a_place_that_does_not_matter() {
     let path = path.to_str().expect("UTF-8");
     let mut program = Command::new(env!("CARGO_BIN_EXE_bufadvise"));
     let output = program.args(["advise", "--test", "--json", path]).output().expect("the program starts");
-    let place = &json(&output)["places"][0];
-    assert_eq!((&place["requests"], &place["no_pool"]), (&4.0.into(), &true.into()), "{place}");
+    let place = &json(&output)["call_sites"][0];
+    assert_eq!((&place["count"], &place["no_pool"]), (&4.0.into(), &true.into()), "{place}");
     assert!(place["saved"].as_f64().is_some_and(|saved| saved.abs() < 0.001), "{place}");
 }
 

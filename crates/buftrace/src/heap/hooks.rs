@@ -38,15 +38,6 @@ pub fn restricted() {
     recorder::stop(Some(Stop::Restricted));
 }
 
-/// Writes what is only in memory, before the program is replaced by another (`exec`).
-///
-/// ```
-/// buftrace::hooks::flush();
-/// ```
-pub fn flush() {
-    recorder::flush();
-}
-
 /// Notes that a library was unloaded, so that the next one at its addresses has its own names.
 ///
 /// ```

@@ -9,9 +9,9 @@ use super::stacks::{Known, Stack, Stacks};
 use super::system::{self, Maybe};
 use crate::MAX_TIME_NS;
 use crate::profile::format::{
-    self, BLOCK_HEAD_BYTES, GOES_ON, HEAD_BITS, HEAD_GROWN, HEAD_MOVED, HEAD_OTHER_THREAD, HEAD_ZEROED,
-    KIND_ACQUIRE, KIND_MODULE, KIND_RATE, KIND_RELEASE, KIND_RESIZE, KIND_STACK, KIND_START, KIND_STATE,
-    LIMIT, MAGIC, STOPPED, VERSION,
+    self, BLOCK_HEAD_BYTES, GOES_ON, HEAD_BITS, HEAD_GROWN, HEAD_OTHER_THREAD, HEAD_ZEROED, KIND_ACQUIRE,
+    KIND_MODULE, KIND_RATE, KIND_RELEASE, KIND_RESIZE, KIND_STACK, KIND_START, KIND_STATE, LIMIT, MAGIC,
+    STOPPED, VERSION,
 };
 
 /// A block is written when it is about this long.
@@ -111,7 +111,6 @@ impl Log {
             self.process,
             system::unix_seconds(),
             settings.min_bytes as u64,
-            settings.max_bytes as u64,
             u64::from(KIND_RATE),
             settings.rate_bytes,
         ] {
@@ -145,9 +144,8 @@ impl Log {
         Ok(())
     }
 
-    pub(super) fn resize(&mut self, thread: u32, id: u64, bytes: usize, moved: bool) -> Result<(), Stop> {
-        let moved = if moved { HEAD_MOVED } else { 0 };
-        self.event(u64::from(KIND_RESIZE) | moved, thread)?;
+    pub(super) fn resize(&mut self, thread: u32, id: u64, bytes: usize) -> Result<(), Stop> {
+        self.event(u64::from(KIND_RESIZE), thread)?;
         self.number((self.id + 1).saturating_sub(id));
         self.number(bytes as u64);
         Ok(())
@@ -262,7 +260,7 @@ impl Log {
         if block.is_full() { self.flush() } else { Ok(()) }
     }
 
-    pub(super) fn flush(&mut self) -> Result<(), Stop> {
+    fn flush(&mut self) -> Result<(), Stop> {
         self.flush_as(GOES_ON)
     }
 

@@ -44,7 +44,6 @@ const ON: u32 = 3;
 static STATE: AtomicU32 = AtomicU32::new(UNREAD);
 /// Requests under this are not looked at. 0 until the environment was read, the most when off.
 static MIN_BYTES: AtomicUsize = AtomicUsize::new(0);
-static MAX_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
 static RATE_BYTES: AtomicU64 = AtomicU64::new(0);
 static DEPTH: AtomicUsize = AtomicUsize::new(0);
 static ERA: AtomicU32 = AtomicU32::new(0);
@@ -178,7 +177,6 @@ fn begin(path: &[u8], settings: Settings) -> Result<(), Cause> {
     // ORDER: Relaxed for the settings: a request that sees some of them late is recorded by the
     // old. None is recorded before it sees the state, whose Release pairs with the Acquire in
     // `is_on`.
-    MAX_BYTES.store(settings.max_bytes, Ordering::Relaxed);
     RATE_BYTES.store(settings.rate_bytes, Ordering::Relaxed);
     DEPTH.store(settings.depth, Ordering::Relaxed);
     // ORDER: as above.
@@ -214,19 +212,12 @@ pub(super) fn start_from_environment() {
     [c"BUFTRACE", c"BUFTRACE_OPTIONS"].into_iter().for_each(system::forget_variable);
     let settings = Settings::DEFAULT.parse(options.unwrap_or_default());
     let mut line = Line::<512>::new();
-    match (path, settings) {
-        (Some(path), Ok(settings)) if !path.is_empty() => {
-            let Err(cause) = begin(path, settings) else { return };
-            let _ = line.write_str("buftrace: ");
-            line.push(path.get(..path.len().min(300)).unwrap_or_default());
-            let _ = writeln!(line, ": {}", HeapError(cause));
-        }
-        (Some(path), Err(wrong)) if !path.is_empty() => {
-            let _ = line.write_str("buftrace: nothing is recorded: invalid setting `");
-            line.push(wrong.setting.get(..wrong.setting.len().min(100)).unwrap_or_default());
-            let _ = line.write_str("` in BUFTRACE_OPTIONS: expected some of `exact`, `min=512`, `max=1MiB`, `rate=1MiB`, `depth=24`, `limit=1GiB`\n");
-        }
-        _ => {}
+    if let Some(path) = path.filter(|path| !path.is_empty()) {
+        let begun = settings.ok_or(Cause::Setting).and_then(|settings| begin(path, settings));
+        let Err(cause) = begun else { return };
+        let _ = line.write_str("buftrace: ");
+        line.push(path.get(..path.len().min(300)).unwrap_or_default());
+        let _ = writeln!(line, ": {}", HeapError(cause));
     }
     // ORDER: as in `begin`.
     MIN_BYTES.store(usize::MAX, Ordering::Relaxed);
@@ -241,16 +232,6 @@ pub(super) fn stop(reason: Option<Stop>) {
     let Some(_inside) = Inside::enter() else { return };
     if let Some(mut log) = recording().and_then(|shared| shared.log.take_in_any_case()) {
         end(&mut log, reason);
-    }
-}
-
-/// Writes what is only in memory: the program is about to be replaced by another.
-pub(super) fn flush() {
-    let Some(_inside) = Inside::enter() else { return };
-    if let Some(mut log) = recording().and_then(|shared| shared.log.take_in_any_case())
-        && let Err(reason) = log.flush()
-    {
-        end(&mut log, Some(reason));
     }
 }
 
@@ -279,7 +260,7 @@ fn recording() -> Option<&'static Shared> {
 #[inline]
 pub(super) fn allocated(address: usize, bytes: usize, zeroed: bool) {
     // ORDER: Relaxed: as in `begin`.
-    if bytes < MIN_BYTES.load(Ordering::Relaxed) || bytes > MAX_BYTES.load(Ordering::Relaxed) {
+    if bytes < MIN_BYTES.load(Ordering::Relaxed) {
         return;
     }
     if !local::with(|local| local.pass(bytes)) {
@@ -298,13 +279,13 @@ pub(super) fn freed(address: usize) {
 /// Notes that memory is about to be given back, of `bytes` bytes by the word of the program.
 #[inline]
 pub(super) fn freed_of(address: usize, bytes: usize) {
-    // ORDER: Relaxed: as in `begin`. What is followed is never under it: see `reallocated`.
+    // ORDER: Relaxed: as in `begin`. A sampled object is never under it: see `reallocated`.
     if bytes >= MIN_BYTES.load(Ordering::Relaxed) {
         freed(address);
     }
 }
 
-/// Takes an object out that is about to be reallocated, if it is followed. Its address may be
+/// Takes an object out that is about to be reallocated, if it is sampled. Its address may be
 /// somebody else's before this thread continues.
 #[inline]
 pub(super) fn reallocating(address: usize) -> Option<Entry> {
@@ -325,10 +306,10 @@ pub(super) fn reallocated(entry: Option<Entry>, address: usize, from: usize, to:
     }
     // ORDER: Relaxed: as in `begin`.
     let min_bytes = MIN_BYTES.load(Ordering::Relaxed);
-    if to < min_bytes || to <= from || to > MAX_BYTES.load(Ordering::Relaxed) {
+    if to < min_bytes || to <= from {
         return;
     }
-    // The bytes that it had before had their chance to be drawn, unless they were out of the range.
+    // The bytes that it had before had their chance to be drawn, unless they were too few.
     let drawn = if from < min_bytes { to } else { to - from };
     if !local::with(|local| local.pass(drawn)) {
         requested(address, to, drawn, false, Some(from));
@@ -340,7 +321,7 @@ pub(super) fn reallocated(entry: Option<Entry>, address: usize, from: usize, to:
 pub(super) fn not_reallocated(entry: Entry) {
     let Some(_inside) = Inside::enter() else { return };
     if let Some(shared) = recording() {
-        follow(shared, entry);
+        track(shared, entry);
     }
 }
 
@@ -378,7 +359,7 @@ fn requested(address: usize, bytes: usize, drawn: usize, zeroed: bool, grown_fro
     if STATE.load(Ordering::Relaxed) == UNREAD {
         start_from_environment();
         // ORDER: Relaxed: as in `begin`.
-        if bytes < MIN_BYTES.load(Ordering::Relaxed) || bytes > MAX_BYTES.load(Ordering::Relaxed) {
+        if bytes < MIN_BYTES.load(Ordering::Relaxed) {
             return;
         }
     }
@@ -402,15 +383,15 @@ fn requested(address: usize, bytes: usize, drawn: usize, zeroed: bool, grown_fro
             // ORDER: Relaxed: under the lock of the log (E2).
             let era = ERA.load(Ordering::Relaxed);
             drop(log);
-            follow(shared, Entry::new(address, id, bytes, era));
+            track(shared, Entry::new(address, id, bytes, era));
         }
         Err(reason) => end(&mut log, Some(reason)),
     }
 }
 
-/// Follows an object. If the release of the one before it at its address was not seen, it is noted
+/// Tracks an object. If the release of the one before it at its address was not seen, it is noted
 /// now.
-fn follow(shared: &Shared, entry: Entry) {
+fn track(shared: &Shared, entry: Entry) {
     match shared.table.insert(entry) {
         Ok(None) => {}
         Ok(Some(stale)) => note(shared, &stale, |log, thread| log.release(thread, stale.id)),
@@ -445,20 +426,19 @@ fn released(address: usize) {
     }
 }
 
-/// Notes that an object that is followed has a new address or size.
+/// Notes that a sampled object has a new address or size.
 #[cold]
 fn resized(mut entry: Entry, address: usize, bytes: usize) {
     let Some(_inside) = Inside::enter() else { return };
     let Some(shared) = recording() else { return };
     // ORDER: Relaxed: as in `begin`.
     if bytes < MIN_BYTES.load(Ordering::Relaxed) {
-        // It leaves the range, and is not found again by `freed_of`.
+        // It is too small now, and is not found again by `freed_of`.
         return note(shared, &entry, |log, thread| log.release(thread, entry.id));
     }
-    let moved = entry.address != address;
-    note(shared, &entry, |log, thread| log.resize(thread, entry.id, bytes, moved));
+    note(shared, &entry, |log, thread| log.resize(thread, entry.id, bytes));
     (entry.address, entry.bytes) = (address, bytes);
-    follow(shared, entry);
+    track(shared, entry);
 }
 
 /// Ends the recording in a forked child: it belongs to the parent. What else the child inherited

@@ -1,4 +1,4 @@
-//! The objects that are followed, by address.
+//! The sampled objects, by address.
 //!
 //! # Invariants
 //!
@@ -22,7 +22,7 @@ const SHARD_ENTRIES: usize = 1 << 16;
 /// By bucket: 1 if an object may be in it. In the program itself, so that no pointer is in the way.
 static FILTER: [AtomicU8; BUCKETS] = [const { AtomicU8::new(0) }; BUCKETS];
 
-/// An object that is followed.
+/// A sampled object.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub(super) address: usize,
@@ -59,7 +59,7 @@ fn bucket(address: usize) -> usize {
     ((address as u64 >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - BUCKET_BITS)) as usize
 }
 
-/// Returns whether an object may be followed. Six instructions and one load, no lock.
+/// Returns whether an object may be sampled. Six instructions and one load, no lock.
 #[inline]
 pub(super) fn may_have(address: usize) -> bool {
     // ORDER: Relaxed: the caller is about to free the address. It was handed out after the filter

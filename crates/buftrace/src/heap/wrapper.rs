@@ -1,19 +1,22 @@
 //! The allocator that records what goes through it.
 
 use core::alloc::{GlobalAlloc, Layout};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
+use super::options::{Cause, HeapError, Settings};
 use super::recorder;
 
 /// An allocator that records the requests that go through it, and otherwise is the one that it
 /// wraps.
 ///
 /// It is made for `#[global_allocator]`. It records when the environment variable `BUFTRACE` names
-/// a file, or from a call of [`HeapOptions::start`](crate::HeapOptions::start) on. Until then a
+/// a file, or from a call of [`start_heap_recording`] on. Until then a
 /// request costs two comparisons more.
 ///
 /// A recording has samples: a byte is drawn every 1 MiB on average, and the request that it
-/// belongs to is followed to its release. A sample costs a walk through the call stack, by far the
-/// most of it all.
+/// belongs to is tracked to its release. A sample costs a walk through the call stack, by far the
+/// most of it all. `docs/decisions.md` in the repository has figures.
 ///
 /// All allocators of this type in a program write into one recording.
 ///
@@ -44,18 +47,55 @@ impl<A> RecordingAlloc<A> {
     pub const fn new(inner: A) -> Self {
         Self { inner }
     }
+}
 
-    /// Returns the allocator that this wraps.
-    ///
-    /// ```
-    /// use std::alloc::System;
-    /// use buftrace::RecordingAlloc;
-    ///
-    /// let _: &System = RecordingAlloc::new(System).get_ref();
-    /// ```
-    pub const fn get_ref(&self) -> &A {
-        &self.inner
-    }
+/// Starts to record the requests of this process that go through a [`RecordingAlloc`], to the file
+/// `path`. For programs that do not choose the moment the environment variable `BUFTRACE` names the
+/// file, `BUFTRACE_OPTIONS` has the settings, and recording begins with the first allocation.
+///
+/// `settings` are some of these, with commas, or nothing:
+///
+/// | setting | meaning |
+/// | --- | --- |
+/// | `min=512` | the smallest request that is recorded |
+/// | `rate=1MiB` | the mean number of requested bytes between two samples |
+/// | `exact` | all requests are recorded, for tests and short programs |
+/// | `depth=24` | the frames of a call stack, at most 128; with 0 there are no stacks |
+/// | `limit=1GiB` | the longest file: the recording stops there, and the program continues |
+///
+/// One process is recorded. It takes both variables out of its environment, so that the programs
+/// that it starts are not recorded. A forked child is not recorded either.
+///
+/// While the recording runs, its file has `.part` behind its name. At the end it is renamed and
+/// replaces an older recording. A file that is no recording is not replaced. After a kill, or an
+/// `exec`, the file keeps the `.part`, and can be read; it may lack the last second.
+///
+/// # Errors
+///
+/// When a recording is already running, a setting is not understood, the file cannot be written, or
+/// what is there is no recording.
+///
+/// ```
+/// use std::alloc::System;
+/// use buftrace::{Profile, RecordingAlloc};
+///
+/// #[global_allocator]
+/// static ALLOC: RecordingAlloc<System> = RecordingAlloc::new(System);
+///
+/// # let path = std::env::temp_dir().join(format!("options-{}.heap", std::process::id()));
+/// buftrace::start_heap_recording(&path, "exact,min=4KiB")?;
+/// let body = Vec::<u8>::with_capacity(64 << 10);
+/// drop(body);
+/// buftrace::stop_heap_recording();
+///
+/// let profile = Profile::load(&path)?;
+/// assert!(profile.objects().iter().any(|object| object.bytes == 64 << 10));
+/// # std::fs::remove_file(path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn start_heap_recording(path: impl AsRef<Path>, settings: &str) -> Result<(), HeapError> {
+    let settings = Settings::DEFAULT.parse(settings.as_bytes()).ok_or(HeapError(Cause::Setting))?;
+    recorder::start(path.as_ref().as_os_str().as_bytes(), settings)
 }
 
 /// Stops to record the heap: the file is complete then. It does nothing when nothing is recorded.

@@ -178,7 +178,6 @@ impl Decoder {
             pid: reader.number()?,
             started_at: reader.number()?,
             min_bytes: reader.number()?,
-            max_bytes: reader.number()?,
         };
         self.started = true;
         Ok(())
@@ -231,7 +230,6 @@ impl Decoder {
             largest: bytes,
             grown_from,
             resizes: 0,
-            moves: 0,
             zeroed: head & format::HEAD_ZEROED != 0,
             released: None,
             rate,
@@ -240,27 +238,26 @@ impl Decoder {
     }
 
     fn release(&mut self, head: u64, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        self.no_flags(head, format::HEAD_ZEROED | format::HEAD_GROWN, reader)?;
+        self.no_flags(head, reader)?;
         let object = self.object(reader)?;
         self.profile.objects[object].released = Some((self.profile.duration_ns, self.thread));
         Ok(())
     }
 
     fn resize(&mut self, head: u64, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
-        self.no_flags(head, format::HEAD_GROWN, reader)?;
+        self.no_flags(head, reader)?;
         let number = self.object(reader)?;
         let bytes = size(reader)?;
-        let moved = head & format::HEAD_MOVED != 0;
         let object = &mut self.profile.objects[number];
         object.largest = object.largest.max(bytes);
         object.resizes = object.resizes.saturating_add(1);
-        object.moves = object.moves.saturating_add(u32::from(moved));
         let (at_ns, thread) = (self.profile.duration_ns, self.thread);
-        self.profile.resizes.push(Resize { object: number, at_ns, thread, bytes, moved });
+        self.profile.resizes.push(Resize { object: number, at_ns, thread, bytes });
         Ok(())
     }
 
-    fn no_flags(&self, head: u64, flags: u64, reader: &Reader<'_>) -> Result<(), DecodeError> {
+    fn no_flags(&self, head: u64, reader: &Reader<'_>) -> Result<(), DecodeError> {
+        let flags = format::HEAD_ZEROED | format::HEAD_GROWN;
         if head & flags == 0 {
             return Ok(());
         }

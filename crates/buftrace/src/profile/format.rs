@@ -33,13 +33,13 @@
 //!
 //! | kind | name | numbers and texts | flags |
 //! | --- | --- | --- | --- |
-//! | 0 | start | text: by whom it was recorded; text: the program; its process id; the start in seconds since 1970; the least and the most bytes of a request that is recorded | |
+//! | 0 | start | text: by whom it was recorded; text: the program; its process id; the start in seconds since 1970; the least bytes of a request that is recorded | |
 //! | 1 | rate | the mean number of requested bytes between two samples; 0: all requests | |
 //! | 2 | module | address of its code in the process; length; offset in its file; address in its file; text: build id in hexadecimal digits; text: path | |
 //! | 3 | stack | how many addresses, at most [`MAX_FRAMES`]; the addresses, innermost first | |
 //! | 4 | acquire | stack; bytes; if bit 5 is set: the bytes that it was grown from | bit 4: zeroed; bit 5: grown |
 //! | 5 | release | distance to the object | |
-//! | 6 | resize | distance to the object; bytes | bit 4: it moved |
+//! | 6 | resize | distance to the object; bytes | |
 //! | 7 | state | events that were lost so far; how it ends: 0 it continues, 1 it was stopped, 2 the file reached its limit | |
 //!
 //! The first record is a start, and there is no other. A rate comes before the first acquire and
@@ -79,7 +79,6 @@ pub(crate) const KIND_STATE: u8 = 7;
 pub(crate) const KIND_MASK: u64 = 7;
 pub(crate) const HEAD_OTHER_THREAD: u64 = 1 << 3;
 pub(crate) const HEAD_ZEROED: u64 = 1 << 4;
-pub(crate) const HEAD_MOVED: u64 = 1 << 4;
 pub(crate) const HEAD_GROWN: u64 = 1 << 5;
 pub(crate) const HEAD_BITS: u32 = 6;
 

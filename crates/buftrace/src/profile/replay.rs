@@ -12,8 +12,8 @@ use crate::{Event, EventKind, Meta, Trace};
 /// use buftrace::{Growth, Profile};
 ///
 /// let profile = Profile::load("app.heap")?;
-/// let as_it_is = profile.trace(Growth::Steps, |_| true);
-/// let with_a_pool = profile.trace(Growth::Largest, |_| true);
+/// let as_it_is = profile.expanded_trace(Growth::Steps, 1 << 20, |_| true);
+/// let with_a_pool = profile.expanded_trace(Growth::Largest, 1 << 20, |_| true);
 /// assert!(with_a_pool.events().len() <= as_it_is.events().len());
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -37,25 +37,6 @@ struct Step {
 }
 
 impl Profile {
-    /// Returns the objects for which `keep` returns `true` as a trace: each once.
-    ///
-    /// The trace of a sampled recording is thinner than what the program did: fewer requests, fewer
-    /// buffers out at once. [`expanded_trace`](Self::expanded_trace) makes up for that.
-    ///
-    /// ```no_run
-    /// use buftrace::{Growth, Profile};
-    ///
-    /// let profile = Profile::load("app.heap")?;
-    /// let first = profile.sites()[0].stack;
-    /// let trace = profile.trace(Growth::Largest, |object| object.stack == first);
-    /// println!("{}", trace.summary());
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    #[must_use]
-    pub fn trace(&self, growth: Growth, keep: impl FnMut(&Object) -> bool) -> Trace {
-        trace(self.meta(), self.copies(growth, keep, |_, _| 1))
-    }
-
     /// Returns the objects for which `keep` returns `true` as a trace: each as often as its
     /// [weight](Object::weight) says. So the trace has as many requests as the program is estimated
     /// to have made, and as many buffers out at once.
@@ -78,64 +59,53 @@ impl Profile {
         &self,
         growth: Growth,
         max_events: usize,
-        keep: impl FnMut(&Object) -> bool,
+        mut keep: impl FnMut(&Object) -> bool,
     ) -> Trace {
         // The part that was rounded off goes to the next object of the stack.
         let mut owed: HashMap<u32, f64> = HashMap::new();
         let (mut left, mut is_cut) = (max_events, false);
-        let copies = |object: &Object, events: usize| {
-            let owed = owed.entry(object.stack).or_insert(0.5);
-            *owed += object.weight();
-            let copies = owed.floor();
-            *owed -= copies;
-            // A float that is too large becomes the largest number.
-            let (wanted, copies) = (copies as usize, (copies as usize).min(left.div_ceil(events)));
-            is_cut |= copies < wanted;
-            left = left.saturating_sub(events.saturating_mul(copies));
-            copies
-        };
-        let events = self.copies(growth, keep, copies);
-        let mut meta = self.meta();
-        meta.cut |= is_cut;
-        trace(meta, events).prefix(max_events)
-    }
-
-    fn copies(
-        &self,
-        growth: Growth,
-        mut keep: impl FnMut(&Object) -> bool,
-        mut copies: impl FnMut(&Object, usize) -> usize,
-    ) -> Vec<Event> {
         let gaps = self.gaps();
         let sizes = self.sizes(growth);
         let mut steps = Vec::new();
         let mut copy = 0;
         for (number, object) in self.objects().iter().enumerate().filter(|(_, object)| keep(object)) {
             let resizes = sizes.get(&number).map_or(&[][..], Vec::as_slice);
-            let count = copies(object, 2 + 2 * resizes.len());
-            for nth in 0..count {
-                let shift = (gaps[number] as u128 * nth as u128 / count as u128) as u64;
-                let acquire = |at_ns: u64, thread, bytes| Step {
+            let events = 2 + 2 * resizes.len();
+            let owed = owed.entry(object.stack).or_insert(0.5);
+            *owed += object.weight();
+            let whole = owed.floor();
+            *owed -= whole;
+            // A float that is too large becomes the largest number.
+            let copies = (whole as usize).min(left.div_ceil(events));
+            is_cut |= copies < whole as usize;
+            left = left.saturating_sub(events.saturating_mul(copies));
+            for nth in 0..copies {
+                let shift = (gaps[number] as u128 * nth as u128 / copies as u128) as u64;
+                let step = |at_ns: u64, thread, bytes| Step {
                     at_ns: at_ns.saturating_add(shift).min(crate::MAX_TIME_NS),
                     thread,
                     copy,
                     bytes,
                 };
                 let first = if growth == Growth::Largest { object.largest } else { object.bytes };
-                steps.push(acquire(object.at_ns, object.thread, Some(first)));
+                steps.push(step(object.at_ns, object.thread, Some(first)));
                 for (at_ns, thread, bytes) in resizes {
-                    steps.push(acquire(*at_ns, *thread, None));
-                    steps.push(acquire(*at_ns, *thread, Some(*bytes)));
+                    steps.push(step(*at_ns, *thread, None));
+                    steps.push(step(*at_ns, *thread, Some(*bytes)));
                 }
                 if let Some((at_ns, thread)) = object.released {
-                    steps.push(acquire(at_ns, thread, None));
+                    steps.push(step(at_ns, thread, None));
                 }
                 copy += 1;
             }
         }
         // Stable: what one object does at one time stays in order.
         steps.sort_by_key(|step| step.at_ns);
-        numbered(&steps)
+        let mut meta = self.meta();
+        meta.cut |= is_cut;
+        let trace = Trace::new(meta, numbered(&steps));
+        let trace = trace.unwrap_or_else(|error| unreachable!("in order, and with dense numbers: {error}"));
+        trace.prefix(max_events)
     }
 
     /// Returns for each object the nanoseconds to the next object of the same stack.
@@ -162,8 +132,7 @@ impl Profile {
     fn meta(&self) -> Meta {
         let info = self.info();
         let name = info.program.rsplit('/').next().unwrap_or_default();
-        let mut made_by =
-            format!("{}: objects of {} to {} bytes", info.made_by, info.min_bytes, info.max_bytes);
+        let mut made_by = format!("{}: objects from {} bytes on", info.made_by, info.min_bytes);
         let rate = self.objects().iter().map(|object| object.rate).max().unwrap_or(0);
         if rate > 0 {
             made_by += &format!(", sampled every {rate} bytes");
@@ -175,10 +144,6 @@ impl Profile {
         }
         Meta { made_by, cut: self.ending() != super::Ending::Stopped, ..Meta::new(name) }
     }
-}
-
-fn trace(meta: Meta, events: Vec<Event>) -> Trace {
-    Trace::new(meta, events).expect("events are in order, and their numbers dense")
 }
 
 /// Gives dense numbers to threads and buffers.

@@ -1,4 +1,4 @@
-//! Estimates what the places of a program requested, from the objects that were followed.
+//! Estimates what the call sites of a program requested, from the sampled objects.
 
 use core::hash::Hash;
 use std::collections::HashMap;
@@ -17,12 +17,13 @@ use crate::Lifetimes;
 /// }
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Site {
     /// The call stack: see [`Profile::stack`].
     pub stack: u32,
-    /// How many objects were followed. Few make poor estimates.
+    /// How many objects were sampled. Few make poor estimates.
     pub samples: usize,
     /// Estimates how many objects were requested.
     pub count: f64,
@@ -32,7 +33,7 @@ pub struct Site {
     pub bytes: f64,
     /// The standard error of `bytes`.
     pub bytes_error: f64,
-    /// The most bytes of one followed object.
+    /// The most bytes of one sampled object.
     pub largest: u64,
     /// Estimates how many objects were requested zeroed.
     pub zeroed: f64,
@@ -40,8 +41,6 @@ pub struct Site {
     pub grown: f64,
     /// Estimates how many reallocations there were.
     pub resizes: f64,
-    /// Estimates how many reallocations moved the bytes.
-    pub moves: f64,
     /// Estimates how many objects were released by another thread than requested them.
     pub released_elsewhere: f64,
     /// Estimates how many objects were still out at the end.
@@ -56,10 +55,10 @@ pub struct Site {
 }
 
 impl Profile {
-    /// Returns the places of the program that requested objects, the most bytes first.
+    /// Returns the call sites of the program that requested objects, the most bytes first.
     ///
-    /// Each call stack is a place. A reader that has symbols may join those that it shows as one:
-    /// see [`sites_by`](Self::sites_by).
+    /// Each call stack is a call site. A reader that has symbols may join those that it shows as
+    /// one: see [`sites_by`](Self::sites_by).
     ///
     /// ```no_run
     /// let profile = buftrace::Profile::load("app.heap")?;
@@ -72,7 +71,7 @@ impl Profile {
         self.sites_by(|stack| stack)
     }
 
-    /// Returns the places, where call stacks for which `place` returns the same are one place. The
+    /// Returns the call sites, where call stacks for which `key` returns the same are one. The
     /// number of the first of them is in [`Site::stack`].
     ///
     /// ```no_run
@@ -84,13 +83,13 @@ impl Profile {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]
-    pub fn sites_by<K: Eq + Hash>(&self, mut place: impl FnMut(u32) -> K) -> Vec<Site> {
+    pub fn sites_by<K: Eq + Hash>(&self, mut key: impl FnMut(u32) -> K) -> Vec<Site> {
         let held = self.byte_seconds();
-        let mut places: HashMap<K, Vec<(&Object, f64)>> = HashMap::new();
+        let mut by_key: HashMap<K, Vec<(&Object, f64)>> = HashMap::new();
         for (object, held) in self.objects().iter().zip(held) {
-            places.entry(place(object.stack)).or_default().push((object, held));
+            by_key.entry(key(object.stack)).or_default().push((object, held));
         }
-        let mut sites: Vec<_> = places.into_values().map(|objects| site(&objects)).collect();
+        let mut sites: Vec<_> = by_key.into_values().map(|objects| site(&objects)).collect();
         sites.sort_by(|a, b| b.bytes.total_cmp(&a.bytes).then(a.stack.cmp(&b.stack)));
         sites
     }
@@ -115,7 +114,7 @@ impl Profile {
     }
 }
 
-/// Returns the estimates for one place, of its objects and what each held.
+/// Returns the estimates for one call site, of its objects and what each held.
 fn site(objects: &[(&Object, f64)]) -> Site {
     let byte_seconds = objects.iter().map(|(object, held)| object.weight() * held).sum();
     let objects: Vec<&Object> = objects.iter().map(|(object, _)| *object).collect();
@@ -144,7 +143,6 @@ fn site(objects: &[(&Object, f64)]) -> Site {
         zeroed: sum(&|object| share(object.zeroed)),
         grown: sum(&|object| share(object.resizes > 0 || object.grown_from.is_some())),
         resizes: sum(&|object| f64::from(object.resizes) + share(object.grown_from.is_some())),
-        moves: sum(&|object| f64::from(object.moves)),
         released_elsewhere: sum(&|object| share(elsewhere(object))),
         out_at_end: sum(&|object| share(object.released.is_none())),
         out_at_end_bytes: sum(&|object| share(object.released.is_none()) * bytes(object)),
@@ -153,7 +151,7 @@ fn site(objects: &[(&Object, f64)]) -> Site {
     }
 }
 
-/// Returns the quantiles of all objects that the followed ones stand for.
+/// Returns the quantiles of all objects that the sampled ones stand for.
 fn lifetimes(objects: &[&Object]) -> Lifetimes {
     let mut times: Vec<(u64, f64)> =
         objects.iter().filter_map(|object| Some((object.lifetime_ns()?, object.weight()))).collect();

@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use bufcore::{BufferPool, HeapPool};
-use buftrace::{Ending, HeapOptions, Meta, Recorder, Recording, Trace};
+use buftrace::{Ending, Meta, Recorder, Recording, Trace, start_heap_recording};
 
 use crate::{Temporary, run as run_scenario};
 
@@ -44,7 +44,7 @@ pub(crate) fn heap(file: &Path) {
         let file = numbered(file, blocks);
         let part = file.with_extension("heap.part");
         let length = || fs::metadata(&part).or_else(|_| fs::metadata(&file)).expect("it is there").len();
-        HeapOptions::new(&file).exact().start().expect("the one before has ended");
+        start_heap_recording(&file, "exact").expect("the one before has ended");
         let (mut before, mut written, mut grown) = (0, length(), 0);
         while grown < blocks {
             buffers(&mut before, 50);
@@ -95,7 +95,7 @@ pub(crate) fn trace(file: &Path) {
     let whole = recording.finish(Meta::new(name)).encode();
     for bytes in 0..whole.len() as u64 {
         limit(Some(bytes));
-        let saved = pool.save(file);
+        let saved = recording.save(file);
         limit(None);
         assert_eq!(saved.map_err(|error| error.kind()), Err(ErrorKind::FileTooLarge), "{bytes} bytes");
         let error = Trace::load(file).expect_err("not all of it");
@@ -103,7 +103,7 @@ pub(crate) fn trace(file: &Path) {
         assert!(whole.starts_with(&fs::read(file).expect("a part of it")));
         assert_eq!(pool.acquire(5).map(|buf| buf.capacity()), Ok(5), "the pool continues");
     }
-    pool.save(file).expect("there is room again");
+    recording.save(file).expect("there is room again");
     assert_eq!(Trace::load(file).expect("all of it").encode(), whole);
     drop(held);
     println!("\nDONE");

@@ -4,12 +4,12 @@
 use core::hint::black_box;
 use std::path::Path;
 
-use buftrace::{EventKind, Growth, HeapOptions};
+use buftrace::{EventKind, Growth, start_heap_recording};
 
 use crate::{Temporary, run as run_scenario};
 
 pub(crate) fn run(file: &Path) {
-    HeapOptions::new(file).min_bytes(1024).exact().start().expect("it starts");
+    start_heap_recording(file, "exact,min=1KiB").expect("it starts");
     // From under the range into it.
     let mut grown: Vec<u8> = Vec::with_capacity(100);
     for bytes in [2000, 70_000, 200_003] {
@@ -47,7 +47,7 @@ fn growth_is_followed() {
     assert!(shrunk.released.is_some() && shrunk.resizes == 0, "{shrunk:?}");
 
     let sizes = |growth| -> Vec<u64> {
-        let trace = profile.trace(growth, |object| object.largest == 200_003);
+        let trace = profile.expanded_trace(growth, 1 << 20, |object| object.largest == 200_003);
         let bytes = trace.events().iter().filter_map(|event| match event.kind {
             EventKind::Acquire { bytes, .. } => Some(bytes),
             EventKind::Release { .. } => None,

@@ -5,7 +5,7 @@ use core::hint::black_box;
 use std::path::Path;
 use std::process::Command;
 
-use buftrace::{HeapOptions, Profile};
+use buftrace::{Profile, start_heap_recording};
 
 use crate::{Temporary, run as run_scenario};
 
@@ -23,7 +23,7 @@ fn second_place_of_this_test() -> Vec<u8> {
 }
 
 pub(crate) fn run(file: &Path) {
-    HeapOptions::new(file).exact().start().expect("it starts");
+    start_heap_recording(file, "exact").expect("it starts");
     drop(black_box(second_place_of_this_test()));
     buftrace::stop_heap_recording();
     // Where this run has the functions, in addresses of the process.

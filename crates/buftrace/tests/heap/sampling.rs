@@ -3,7 +3,7 @@
 use core::hint::black_box;
 use std::path::Path;
 
-use buftrace::{EventKind, Growth, HeapOptions, Profile, hooks};
+use buftrace::{EventKind, Growth, Profile, hooks, start_heap_recording};
 
 use crate::{Temporary, run as run_scenario};
 
@@ -24,7 +24,7 @@ fn large() {
 }
 
 pub(crate) fn run(file: &Path) {
-    HeapOptions::new(file).rate_bytes(RATE).start().expect("it starts");
+    start_heap_recording(file, &format!("rate={RATE}")).expect("it starts");
     // Also in a thread: its first distance is drawn as all others are.
     std::thread::spawn(|| (0..SMALL_COUNT).for_each(|_| small())).join().unwrap();
     (0..LARGE_COUNT).for_each(|_| large());
@@ -67,7 +67,7 @@ fn estimates_are_within_their_error() {
 pub(crate) fn expanded(file: &Path) {
     const EVENTS: usize = 1 << 16;
     let memory = |number: usize| core::ptr::without_provenance(number << 12);
-    HeapOptions::new(file).rate_bytes(1 << 20).depth(0).min_bytes(256).start().expect("it starts");
+    start_heap_recording(file, "rate=1MiB,depth=0,min=256").expect("it starts");
     (1..20_000).for_each(|number| hooks::allocated(memory(number), 512, false));
     for round in 0..1000 {
         for number in 1..20_000 {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 
-use buftrace::{Ending, EventKind, Growth, HeapOptions};
+use buftrace::{Ending, EventKind, Growth, start_heap_recording};
 
 use crate::count::{COUNTS, MIN_BYTES};
 use crate::{Temporary, run as run_scenario};
@@ -15,7 +15,7 @@ const REQUESTS: usize = 3000;
 
 /// Each thread sends what it allocates to the next one, which frees it.
 pub(crate) fn run(file: &Path) {
-    HeapOptions::new(file).min_bytes(MIN_BYTES).exact().start().expect("it starts");
+    start_heap_recording(file, &format!("exact,min={MIN_BYTES}")).expect("it starts");
     COUNTS.turn(true);
     let (mut senders, receivers): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| mpsc::sync_channel(8)).unzip();
     senders.rotate_left(1);
@@ -69,10 +69,9 @@ fn exact_recordings_have_all() {
     let threads = objects.iter().map(|object| object.thread).max().unwrap();
     assert!(threads <= 2 * THREADS as u32 + 1, "{threads} threads");
 
-    let trace = profile.trace(Growth::Largest, |_| true);
+    let trace = profile.expanded_trace(Growth::Largest, usize::MAX, |_| true);
     let acquires = trace.events().iter().filter(|event| matches!(event.kind, EventKind::Acquire { .. }));
     assert_eq!(acquires.count(), objects.len());
-    assert_eq!(profile.expanded_trace(Growth::Largest, usize::MAX, |_| true), trace);
     let sites: f64 = profile.sites().iter().map(|site| site.count).sum();
     assert_eq!(sites, objects.len() as f64);
 }

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 
-use buftrace::{Ending, HeapOptions, Profile};
+use buftrace::{Ending, Profile, start_heap_recording};
 
 use crate::{Temporary, command, run as run_scenario};
 
@@ -18,13 +18,13 @@ fn buffers(count: usize) {
 }
 
 pub(crate) fn long(file: &Path) {
-    HeapOptions::new(file).exact().start().expect("it starts");
+    start_heap_recording(file, "exact").expect("it starts");
     buffers(8_000);
     buftrace::stop_heap_recording();
 }
 
 pub(crate) fn kill(file: &Path) {
-    HeapOptions::new(file).exact().start().expect("it starts");
+    start_heap_recording(file, "exact").expect("it starts");
     buffers(20_000);
     println!("\nREADY");
     loop {
@@ -80,9 +80,9 @@ fn shorter_files_are_read_up_to_their_last_whole_block() {
 }
 
 pub(crate) fn full(file: &Path) {
-    let error = HeapOptions::new("/dev/full").start().unwrap_err();
+    let error = start_heap_recording("/dev/full", "").unwrap_err();
     assert!(error.to_string().contains("is not replaced"), "{error}");
-    HeapOptions::new(file).exact().start().expect("it starts");
+    start_heap_recording(file, "exact").expect("it starts");
     let limit = libc::rlimit { rlim_cur: 100_000, rlim_max: 100_000 };
     // SAFETY: the limit is readable.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit) }, 0);
@@ -106,7 +106,7 @@ fn a_full_disk_ends_the_recording_and_not_the_program() {
 }
 
 pub(crate) fn limit(file: &Path) {
-    HeapOptions::new(file).exact().limit_bytes(50_000).start().expect("it starts");
+    start_heap_recording(file, "exact,limit=50000").expect("it starts");
     buffers(50_000);
     buftrace::stop_heap_recording();
     println!("\nDONE");

@@ -124,22 +124,6 @@ fn times_of_all_events_together_are_checked() {
     assert!(matches!(error.fault, Fault::Trace(TraceError::TimeTooLate { .. })), "{error}");
 }
 
-#[test]
-fn fit_keeps_all_that_fits() {
-    let trace = small();
-    let whole = trace.encode().len();
-    assert_eq!(trace.clone().fit(whole), trace);
-    let mut lengths = Vec::new();
-    for limit in 0..whole {
-        let cut = trace.clone().fit(limit);
-        assert!(cut.meta().cut && cut.events().len() < 4);
-        assert!(cut.encode().len() <= limit || cut.events().is_empty());
-        assert_eq!(cut.events(), &trace.events()[..cut.events().len()]);
-        lengths.push(cut.events().len());
-    }
-    assert!(lengths.is_sorted() && lengths.last() == Some(&3), "{lengths:?}");
-}
-
 /// Any trace: choices of thread and buffer are taken modulo what is possible at that point.
 fn traces() -> impl Strategy<Value = Trace> {
     let steps = prop::collection::vec(

@@ -7,7 +7,7 @@ use buftrace::{DecodeError, Ending, EventKind, Fault, Growth, Profile, Trace};
 use proptest::prelude::*;
 
 /// A head, and a start: recorded by `r`, the program `/bin/p`, process 5, second 9, 1 to 127 bytes.
-const START: &[u8] = b"\x00\x01r\x06/bin/p\x05\x09\x01\x7f";
+const START: &[u8] = b"\x00\x01r\x06/bin/p\x05\x09\x01";
 /// Every request.
 const EXACT: &[u8] = &[1, 0];
 /// In front of the first record.
@@ -42,7 +42,7 @@ fn small() -> Vec<u8> {
     records.extend([3, 2, 0x85, 0x20, 9]); // stack 1: 4101, 9
     records.extend([4 + 16, 1, 100]); // at once: a zeroed object of 100 bytes
     records.extend([0x8c + 32, 0x01, 3, 0, 20, 10]); // 2 ns later, thread 3, no stack: 20 bytes, 10 before
-    records.extend([6 + 16, 2, 120]); // the first: 120 bytes, moved
+    records.extend([6, 2, 120]); // the first: 120 bytes
     records.extend([5 + 8 + 64, 0, 2]); // 1 ns later, thread 0: the first is released
     records.extend([7, 4, 1]); // 4 lost, stopped
     recording(&records)
@@ -53,7 +53,7 @@ fn the_bytes_are_those_of_the_description() {
     let profile = Profile::decode(&small()).unwrap();
     let info = profile.info();
     assert_eq!((&info.made_by[..], &info.program[..], info.pid, info.started_at), ("r", "/bin/p", 5, 9));
-    assert_eq!((info.min_bytes, info.max_bytes), (1, 127));
+    assert_eq!(info.min_bytes, 1);
     assert_eq!((profile.stacks(), profile.stack(0), profile.stack(1)), (2, &[][..], &[4101, 9][..]));
     assert_eq!(profile.stack(2), []);
     let module = profile.module_of(0, 4101).unwrap();
@@ -61,15 +61,12 @@ fn the_bytes_are_those_of_the_description() {
     assert!(profile.module_of(0, 9).is_none() && profile.module_of(0, 4096 + 1024).is_none());
 
     let [first, second] = profile.objects() else { panic!("{profile:?}") };
-    assert_eq!((first.bytes, first.largest, first.resizes, first.moves), (100, 120, 1, 1));
+    assert_eq!((first.bytes, first.largest, first.resizes), (100, 120, 1));
     assert_eq!((first.zeroed, first.grown_from, first.released), (true, None, Some((3, 0))));
     assert_eq!((second.at_ns, second.thread, second.stack, second.bytes), (2, 3, 0, 20));
     assert_eq!((second.zeroed, second.grown_from, second.released), (false, Some(10), None));
     let resize = profile.resizes()[0];
-    assert_eq!(
-        (resize.object, resize.at_ns, resize.thread, resize.bytes, resize.moved),
-        (0, 2, 3, 120, true)
-    );
+    assert_eq!((resize.object, resize.at_ns, resize.thread, resize.bytes), (0, 2, 3, 120));
     assert_eq!((profile.duration_ns(), profile.lost(), profile.ending()), (3, 4, Ending::Stopped));
 }
 
@@ -80,7 +77,7 @@ fn sites_and_traces_of_a_small_one() {
     assert_eq!(sites.iter().map(|site| site.stack).collect::<Vec<_>>(), [1, 0]);
     let site = &sites[0];
     assert_eq!((site.count, site.count_error, site.bytes, site.zeroed), (1.0, 0.0, 120.0, 1.0));
-    assert_eq!((site.resizes, site.moves, site.out_at_end, site.lifetimes.max_ns), (1.0, 1.0, 0.0, 3));
+    assert_eq!((site.resizes, site.out_at_end, site.lifetimes.max_ns), (1.0, 0.0, 3));
     assert_eq!((sites[1].grown, sites[1].out_at_end_bytes), (1.0, 20.0));
     // 100 bytes for 2 ns and 120 for 1 ns; 20 bytes for the last one.
     let held = |nanos: f64, site: &buftrace::Site| (site.byte_seconds - nanos * 1e-9).abs() < 1e-15;
@@ -90,13 +87,13 @@ fn sites_and_traces_of_a_small_one() {
     assert!(held(340.0, all), "{all:?}");
 
     let kinds = |growth| -> Vec<EventKind> {
-        profile.trace(growth, |_| true).events().iter().map(|event| event.kind).collect()
+        profile.expanded_trace(growth, 1000, |_| true).events().iter().map(|event| event.kind).collect()
     };
     let (acquire, release) = (|id, bytes| EventKind::Acquire { id, bytes }, |id| EventKind::Release { id });
     assert_eq!(kinds(Growth::Largest), [acquire(0, 120), acquire(1, 20), release(0)]);
     let steps = [acquire(0, 100), release(0), acquire(0, 120), acquire(1, 20), release(0)];
     assert_eq!(kinds(Growth::Steps), steps);
-    let one = profile.trace(Growth::Largest, |object| object.zeroed);
+    let one = profile.expanded_trace(Growth::Largest, 1000, |object| object.zeroed);
     assert_eq!((one.events().len(), &one.meta().name[..], one.meta().cut), (2, "p", false));
 }
 
@@ -194,7 +191,7 @@ fn check(profile: &Profile) {
     let sites = profile.sites();
     assert_eq!(sites.iter().map(|site| site.samples).sum::<usize>(), profile.objects().len());
     for growth in [Growth::Largest, Growth::Steps] {
-        let trace = profile.trace(growth, |_| true);
+        let trace = profile.expanded_trace(growth, 1000, |_| true);
         assert_eq!(Trace::decode(&trace.encode()), Ok(trace));
         let trace = profile.expanded_trace(growth, 100, |object| object.stack == 0);
         assert!(trace.events().len() <= 100);

@@ -6,7 +6,6 @@
 //! happen to overlap. It is taken in many parts, so that what disturbs a run can be told from what
 //! the pool does. A disturbance is not in the same part each time.
 
-use core::slice::Iter;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Barrier};
@@ -18,23 +17,11 @@ use bufcore::ConfigError;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::candidate::Candidate;
-use super::marks;
-use super::script::{Script, Step};
+use super::page_touch;
+use super::schedule::{Schedule, Step};
 use super::source::{Held, Refused, Source, Visitor};
-use crate::measure::pattern;
 use crate::measure::place::pin;
 use crate::measure::statistics::quantile;
-
-/// What a run is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Run {
-    /// The time of all.
-    Time,
-    /// The times of single operations.
-    Sample,
-    /// Right bytes: all are written and read.
-    Check,
-}
 
 /// What a worker has to say of a run.
 #[derive(Debug, Clone, Default)]
@@ -45,8 +32,6 @@ pub(crate) struct Played {
     pub(crate) wrong: u64,
     /// Requests that the pools refused.
     pub(crate) refused: Refused,
-    /// For each acquire and release in order, its time in nanoseconds.
-    pub(crate) samples: Vec<u32>,
 }
 
 /// How many buffers a worker has released. In a line of its own, with the one that is fetched
@@ -57,7 +42,7 @@ struct Progress(AtomicU64);
 
 /// A worker's part of one candidate.
 trait Player: Send {
-    fn play(&mut self, run: Run) -> Played;
+    fn play(&mut self) -> Played;
 }
 
 /// A buffer on its way to another worker, with the place that it is known by there.
@@ -65,7 +50,7 @@ type Sent<S> = (u32, Held<<S as Source>::Buf>);
 
 /// A worker's part of one candidate, with its pools.
 struct Part<S: Source> {
-    script: Arc<Script>,
+    schedule: Arc<Schedule>,
     index: usize,
     sources: Vec<S>,
     /// What this worker is to release, by place.
@@ -81,13 +66,9 @@ struct Part<S: Source> {
 }
 
 impl<S: Source> Player for Part<S> {
-    fn play(&mut self, run: Run) -> Played {
-        let played = match run {
-            Run::Time => self.steps::<TIME>(),
-            Run::Sample => self.steps::<SAMPLE>(),
-            Run::Check => self.steps::<CHECK>(),
-        };
-        for (before, part) in self.before.iter_mut().zip(&self.script.parts) {
+    fn play(&mut self) -> Played {
+        let played = self.steps();
+        for (before, part) in self.before.iter_mut().zip(&self.schedule.parts) {
             *before += u64::from(part.releases);
         }
         played
@@ -99,20 +80,12 @@ impl<S: Source> Player for Part<S> {
 const PARTS: usize = 64;
 const LEAST_STEPS: usize = 200;
 
-const TIME: u8 = 0;
-const SAMPLE: u8 = 1;
-const CHECK: u8 = 2;
-
 impl<S: Source> Part<S> {
-    fn steps<const MODE: u8>(&mut self) -> Played {
-        let script = Arc::clone(&self.script);
-        let part = &script.parts[self.index];
+    fn steps(&mut self) -> Played {
+        let schedule = Arc::clone(&self.schedule);
+        let part = &schedule.parts[self.index];
         let mut played = Played::default();
         played.nanos.reserve(PARTS);
-        if MODE == SAMPLE {
-            played.samples.reserve(part.buffers.len());
-        }
-        let mut buffers = part.buffers.iter();
         let mut released = self.before[self.index];
         let mut start = Instant::now();
         for steps in part.steps.chunks(part.steps.len().div_ceil(PARTS).max(LEAST_STEPS)) {
@@ -123,12 +96,12 @@ impl<S: Source> Part<S> {
                         waited += self.await_releases(worker as usize, releases)
                     }
                     Step::Acquire { source, bytes, place, to } => {
-                        let buf = self.acquire::<MODE>(source, bytes, place, &mut buffers, &mut played);
+                        let buf = self.acquire(source, bytes, place, &mut played);
                         self.hand(buf, place, to);
                     }
                     Step::Release { from, place, bytes } => {
                         waited += self.arrival(from as usize, place as usize);
-                        self.release::<MODE>(place as usize, bytes as usize, &mut buffers, &mut played);
+                        self.release(place as usize, bytes as usize, &mut played);
                         released += 1;
                         // ORDER: Release pairs with the Acquire of `await_releases`.
                         self.progress[self.index].0.store(released, Ordering::Release);
@@ -161,24 +134,10 @@ impl<S: Source> Part<S> {
 
     /// Takes a buffer and writes to it.
     #[inline(always)]
-    fn acquire<const MODE: u8>(
-        &mut self,
-        source: u32,
-        bytes: u32,
-        place: u32,
-        buffers: &mut Iter<'_, u32>,
-        played: &mut Played,
-    ) -> Held<S::Buf> {
+    fn acquire(&mut self, source: u32, bytes: u32, place: u32, played: &mut Played) -> Held<S::Buf> {
         let bytes = bytes as usize;
-        let source = &mut self.sources[source as usize];
-        let before = (MODE == SAMPLE).then(Instant::now);
-        let mut buf = played.refused.take(source, bytes);
-        played.samples.extend(before.map(nanos_since));
-        if MODE == CHECK {
-            pattern::fill(&mut buf, bytes, u64::from(buffers.next().copied().unwrap_or(0)));
-        } else {
-            marks::mark(&mut buf, bytes, place as u8);
-        }
+        let mut buf = played.refused.take(&mut self.sources[source as usize], bytes);
+        page_touch::mark(&mut buf, bytes, place as u8);
         buf
     }
 
@@ -212,29 +171,10 @@ impl<S: Source> Part<S> {
 
     /// Looks at the buffer of that place, and drops it.
     #[inline(always)]
-    fn release<const MODE: u8>(
-        &mut self,
-        place: usize,
-        bytes: usize,
-        buffers: &mut Iter<'_, u32>,
-        played: &mut Played,
-    ) {
+    fn release(&mut self, place: usize, bytes: usize, played: &mut Played) {
         let Some(mut buf) = self.live[place].take() else { return };
-        let right = if MODE == CHECK {
-            let seed = u64::from(buffers.next().copied().unwrap_or(0));
-            pattern::verify(&mut buf, bytes, seed).is_ok()
-        } else {
-            marks::ends(&mut buf, bytes, place as u8)
-        };
-        played.wrong += u64::from(!right);
-        let before = (MODE == SAMPLE).then(Instant::now);
-        drop(buf);
-        played.samples.extend(before.map(nanos_since));
+        played.wrong += u64::from(!page_touch::ends(&mut buf, bytes, place as u8));
     }
-}
-
-fn nanos_since(start: Instant) -> u32 {
-    start.elapsed().as_nanos().try_into().unwrap_or(u32::MAX)
 }
 
 /// Waits until `is_there` says so, and says how long that took.
@@ -259,26 +199,26 @@ fn wait(mut is_there: impl FnMut() -> bool) -> Duration {
 }
 
 /// Makes the workers' parts of a candidate.
-struct Parts<'a>(&'a Arc<Script>);
+struct Parts<'a>(&'a Arc<Schedule>);
 
 impl Visitor for Parts<'_> {
     type Out = Result<Vec<Box<dyn Player>>, ConfigError>;
 
     fn visit<S: Source>(self, make: impl FnOnce() -> Result<Vec<S>, ConfigError>) -> Self::Out {
-        let script = self.0;
-        let workers = script.parts.len();
+        let schedule = self.0;
+        let workers = schedule.parts.len();
         let progress: Arc<Vec<Progress>> = Arc::new((0..workers).map(|_| Progress::default()).collect());
         let mut sources: Vec<Option<S>> = make()?.into_iter().map(Some).collect();
         let mut parts: Vec<Part<S>> = (0..workers)
             .map(|index| Part {
-                script: Arc::clone(script),
+                schedule: Arc::clone(schedule),
                 index,
-                sources: script.parts[index]
+                sources: schedule.parts[index]
                     .sources
                     .iter()
                     .filter_map(|number| sources[*number as usize].take())
                     .collect(),
-                live: (0..script.places).map(|_| None).collect(),
+                live: (0..schedule.places).map(|_| None).collect(),
                 out: (0..workers).map(|_| None).collect(),
                 into: (0..workers).map(|_| None).collect(),
                 progress: Arc::clone(&progress),
@@ -288,7 +228,7 @@ impl Visitor for Parts<'_> {
             .collect();
         for from in 0..workers {
             for to in (0..workers).filter(|to| *to != from) {
-                let (producer, consumer) = RingBuffer::new(script.places);
+                let (producer, consumer) = RingBuffer::new(schedule.places);
                 parts[from].out[to] = Some(producer);
                 parts[to].into[from] = Some(consumer);
             }
@@ -299,8 +239,8 @@ impl Visitor for Parts<'_> {
 
 /// Threads that play candidates, all of them the same one at a time.
 pub(crate) struct Stage {
-    script: Arc<Script>,
-    commands: Vec<Sender<(usize, Run)>>,
+    schedule: Arc<Schedule>,
+    commands: Vec<Sender<usize>>,
     answers: Vec<Receiver<Played>>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -311,27 +251,27 @@ impl Stage {
     /// # Errors
     ///
     /// When a pool cannot be built.
-    pub(crate) fn new(script: Script, candidates: &[Candidate]) -> Result<Self> {
-        let script = Arc::new(script);
-        let workers = script.parts.len();
+    pub(crate) fn new(schedule: Schedule, candidates: &[Candidate]) -> Result<Self> {
+        let schedule = Arc::new(schedule);
+        let workers = schedule.parts.len();
         let mut parts: Vec<Vec<Box<dyn Player>>> = (0..workers).map(|_| Vec::new()).collect();
         for candidate in candidates {
-            let built = candidate.accept(script.pools, Parts(&script));
+            let built = candidate.accept(schedule.pools, Parts(&schedule));
             let built = built.with_context(|| format!("cannot build {candidate}"))?;
             parts.iter_mut().zip(built).for_each(|(parts, part)| parts.push(part));
         }
         let barrier = Arc::new(Barrier::new(workers));
         let (mut commands, mut answers, mut threads) = (Vec::new(), Vec::new(), Vec::new());
         for (index, mut parts) in parts.into_iter().enumerate() {
-            let (command, orders) = mpsc::channel::<(usize, Run)>();
+            let (command, orders) = mpsc::channel::<usize>();
             let (answer, results) = mpsc::channel();
             let barrier = Arc::clone(&barrier);
             threads.push(thread::spawn(move || {
                 let _here = pin(index);
-                for (candidate, run) in orders {
+                for candidate in orders {
                     barrier.wait();
                     // Nobody listens any more: the others have failed.
-                    if answer.send(parts[candidate].play(run)).is_err() {
+                    if answer.send(parts[candidate].play()).is_err() {
                         return;
                     }
                 }
@@ -339,7 +279,7 @@ impl Stage {
             commands.push(command);
             answers.push(results);
         }
-        Ok(Self { script, commands, answers, threads })
+        Ok(Self { schedule, commands, answers, threads })
     }
 
     /// Replays all on one candidate. By worker.
@@ -347,9 +287,9 @@ impl Stage {
     /// # Errors
     ///
     /// When a worker is gone, or found wrong bytes.
-    pub(crate) fn run(&self, candidate: usize, run: Run) -> Result<Vec<Played>> {
+    fn run(&self, candidate: usize) -> Result<Vec<Played>> {
         for command in &self.commands {
-            command.send((candidate, run)).ok().context("a worker has ended")?;
+            command.send(candidate).ok().context("a worker has ended")?;
         }
         let played: Vec<Played> = self
             .answers
@@ -367,7 +307,7 @@ impl Stage {
     ///
     /// As [`run`](Self::run).
     pub(crate) fn nanos(&self, candidate: usize) -> Result<Vec<f64>> {
-        Ok(self.run(candidate, Run::Time)?.into_iter().flat_map(|played| played.nanos).collect())
+        Ok(self.run(candidate)?.into_iter().flat_map(|played| played.nanos).collect())
     }
 
     /// Returns time per request from such times of several rounds: of each part the median.
@@ -380,25 +320,7 @@ impl Stage {
                 quantile(&times, 0.5)
             })
             .sum();
-        sum / self.script.buffers as f64
-    }
-
-    /// Returns what each acquire and the release of the same buffer took together, in nanoseconds:
-    /// as many as there are requests.
-    ///
-    /// # Errors
-    ///
-    /// As [`run`](Self::run).
-    pub(crate) fn samples(&self, candidate: usize) -> Result<Vec<u32>> {
-        let mut sums = vec![0_u32; self.script.buffers];
-        let played = self.run(candidate, Run::Sample)?;
-        for (played, part) in played.iter().zip(&self.script.parts) {
-            for (nanos, buffer) in played.samples.iter().zip(&part.buffers) {
-                let sum = &mut sums[*buffer as usize];
-                *sum = sum.saturating_add(*nanos);
-            }
-        }
-        Ok(sums)
+        sum / self.schedule.buffers as f64
     }
 }
 
@@ -424,21 +346,18 @@ mod tests {
         for (threads, workers) in [(1, 1), (4, 2), (5, 3)] {
             let traffic = Traffic::new(&random(threads, 250, 5000));
             let needs = Needs::of(&traffic);
-            let (candidates, _) = sweep(&needs);
-            let script = Script::new(&traffic, workers);
-            assert!(workers == 1 || script.crossings_kept * 3 > script.crossings, "{workers} workers");
-            let stage = Stage::new(script, &candidates).unwrap();
+            let candidates = sweep(&needs);
+            let schedule = Schedule::new(&traffic, workers);
+            assert!(workers == 1 || schedule.crossings_kept * 3 > schedule.crossings, "{workers} workers");
+            let stage = Stage::new(schedule, &candidates).unwrap();
             for (index, candidate) in candidates.iter().enumerate() {
-                for run in [Run::Check, Run::Time, Run::Check] {
-                    let played = stage.run(index, run).unwrap_or_else(|error| panic!("{candidate}: {error}"));
+                for _ in 0..3 {
+                    let played = stage.run(index).unwrap_or_else(|error| panic!("{candidate}: {error}"));
                     let refused: u64 = played.iter().map(|played| played.refused.all()).sum();
                     let bounded = candidate.one_per_thread();
                     assert!(bounded || refused == 0, "{candidate} refused {refused}");
                 }
                 assert!(stage.per_request(&[stage.nanos(index).unwrap()]) > 0.0);
-                let samples = stage.samples(index).unwrap();
-                assert_eq!(samples.len(), needs.acquires);
-                assert!(samples.iter().all(|nanos| *nanos > 0), "{candidate}: every buffer was timed");
             }
         }
     }
@@ -452,9 +371,9 @@ mod tests {
             pool("slot", &[("slots", needs.own_live), ("capacity", needs.largest / 2)]).unwrap(),
             pool("ring", &[("buffers", 1), ("capacity", needs.largest)]).unwrap(),
         ];
-        let stage = Stage::new(Script::new(&traffic, 2), &small).unwrap();
+        let stage = Stage::new(Schedule::new(&traffic, 2), &small).unwrap();
         for (index, candidate) in small.iter().enumerate() {
-            let played = stage.run(index, Run::Check).unwrap();
+            let played = stage.run(index).unwrap();
             let refused = played.iter().fold(Refused::default(), |sum, played| Refused {
                 exhausted: sum.exhausted + played.refused.exhausted,
                 too_large: sum.too_large + played.refused.too_large,

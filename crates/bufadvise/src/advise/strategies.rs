@@ -14,11 +14,8 @@ pub(crate) enum Owner {
     All,
 }
 
-/// Numbers by the names of their settings.
-pub(crate) type Settings<'a> = dyn Fn(&str) -> Option<usize> + 'a;
-
 /// A strategy.
-pub(crate) struct Known {
+pub(crate) struct Strategy {
     /// Its name in `AnyBuilder`, or one of the adviser's own.
     pub(crate) name: &'static str,
     /// Its colour in the charts.
@@ -28,8 +25,6 @@ pub(crate) struct Known {
     pub(crate) pool_type: Option<&'static str>,
     /// Whether it is what one has without a pool.
     pub(crate) is_control: bool,
-    /// Whether a request of that size is by these settings an allocation of its own.
-    pub(crate) is_apart: fn(&Settings<'_>, usize) -> bool,
     /// What a program sees when there are more buffers out than the settings have room for.
     pub(crate) beyond: &'static str,
     /// What the traffic means for it. `{own}` is what each thread has out.
@@ -50,14 +45,13 @@ pub(crate) const OTHER_COLOUR: &str = "s4";
 const REFUSES: &str = "further requests are refused until buffers come back";
 
 /// Returns what one has without a pool.
-const fn control(name: &'static str, colour: &'static str, sweep: fn(&mut Sweep, &Room)) -> Known {
-    Known {
+const fn control(name: &'static str, colour: &'static str, sweep: fn(&mut Sweep, &Room)) -> Strategy {
+    Strategy {
         name,
         colour,
         owner: Owner::All,
         pool_type: None,
         is_control: true,
-        is_apart: |_, _| true,
         beyond: "nothing changes: each buffer is an allocation",
         reason: None,
         sweep,
@@ -65,14 +59,13 @@ const fn control(name: &'static str, colour: &'static str, sweep: fn(&mut Sweep,
 }
 
 /// All of them, in the order of the tables and charts.
-pub(crate) static ALL: [Known; 7] = [
-    Known {
+pub(crate) static ALL: [Strategy; 7] = [
+    Strategy {
         name: "slot",
         colour: "s0",
         owner: Owner::Thread,
         pool_type: Some("slot::SlotPool"),
         is_control: false,
-        is_apart: |_, _| false,
         beyond: "further requests fall back to the heap, one allocation each, until slots come back",
         reason: Some(
             "Each thread that acquires has few buffers out at a time ({own}), so a small bounded pool of its own serves it without a lock. \
@@ -86,13 +79,12 @@ pub(crate) static ALL: [Known; 7] = [
             }
         },
     },
-    Known {
+    Strategy {
         name: "ring",
         colour: "s1",
         owner: Owner::Thread,
         pool_type: Some("ring::RingPool"),
         is_control: false,
-        is_apart: |_, _| false,
         beyond: REFUSES,
         reason: Some(
             "Each thread that acquires has few buffers out at a time ({own}), so a ring of its own serves it with a few instructions. No buffer \
@@ -104,13 +96,12 @@ pub(crate) static ALL: [Known; 7] = [
             }
         },
     },
-    Known {
+    Strategy {
         name: "bump",
         colour: "s2",
         owner: Owner::All,
         pool_type: Some("bump::BumpPool"),
         is_control: false,
-        is_apart: |setting, bytes| setting("shard_size").is_some_and(|most| bytes > most),
         beyond: "the pool takes further shards from the heap, and frees what it need not keep",
         reason: Some(
             "Buffers of any size are cut one after the other from shards that each thread has to itself. A shard is used again as a whole, so \
@@ -125,16 +116,12 @@ pub(crate) static ALL: [Known; 7] = [
             }
         },
     },
-    Known {
+    Strategy {
         name: "shard",
         colour: "s3",
         owner: Owner::All,
         pool_type: Some("shard::ShardPool"),
         is_control: false,
-        is_apart: |setting, bytes| {
-            setting("smallest_pooled").is_some_and(|least| bytes < least)
-                || setting("largest_pooled").is_some_and(|most| bytes > most)
-        },
         beyond: "the pool takes further blocks from the heap, and frees what its caches and shards have no room for; with `max_bytes` set, \
                  requests beyond it are refused or wait",
         reason: Some(
@@ -155,13 +142,12 @@ pub(crate) static ALL: [Known; 7] = [
             sweep.add("shard", &settings);
         },
     },
-    Known {
+    Strategy {
         name: BOUNDED,
         colour: OTHER_COLOUR,
         owner: Owner::Thread,
         pool_type: None,
         is_control: false,
-        is_apart: |_, _| false,
         beyond: REFUSES,
         reason: None,
         // It is replayed as `slot` is.
@@ -171,7 +157,7 @@ pub(crate) static ALL: [Known; 7] = [
     control(VEC, "c1", |sweep, _| sweep.add_vec()),
 ];
 
-/// Returns what is known of the strategy of this name.
-pub(crate) fn of(name: &str) -> Option<&'static Known> {
-    ALL.iter().find(|known| known.name == name)
+/// Returns the strategy of this name, if the table has it.
+pub(crate) fn of(name: &str) -> Option<&'static Strategy> {
+    ALL.iter().find(|strategy| strategy.name == name)
 }

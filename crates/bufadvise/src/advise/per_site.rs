@@ -1,27 +1,27 @@
-//! The verdict by place: the largest places of a heap recording, each replayed by itself.
+//! The verdict by call site: the largest of a heap recording, each replayed by itself.
 //!
-//! The time that a place takes now is measured as the candidates are: by a replay of its objects,
-//! without a pool. It is `heap` where it requests zeros, and `vec` where it does not. Where objects
-//! grow, each step is an allocation and a release that touch their pages; the bytes are not copied.
+//! The time that a call site takes now is measured as the candidates are: by a replay of its
+//! objects, without a pool. It is `heap` where it requests zeros, and `vec` where it does not.
+//! Where objects grow, each step is an allocation and a release that touch their pages; the bytes
+//! are not copied.
 
 use anyhow::{Context, Result};
-use buftrace::{Growth, Object, Profile};
-use serde::{Deserialize, Serialize};
+use buftrace::{Growth, Object, Profile, Site};
+use serde::Serialize;
 
+use super::analysis::Analysis;
 use super::candidate::{self, Candidate};
 use super::choice::{Choice, NOTICED, Prices};
-use super::handed::Handed;
-use super::over_time::OverTime;
-use super::record::{Entry, Times};
-use super::stages::{Effort, Parent, Size, summary};
+use super::entry::{Entry, Times};
+use super::tournament::{Effort, Parent, Size, TEST_EVENTS};
 use super::traffic::{Needs, Traffic};
-use super::{Study, TEST_EVENTS, choose_of, without_pool};
+use super::traffic_pipe;
+use crate::call_sites::{CallSite, Joined, sums};
 use crate::names::Stacks;
-use crate::places::{Joined, Place};
 
-/// The most events of a place that are replayed.
+/// The most events of a call site that are replayed.
 const MOST_EVENTS: usize = 1 << 17;
-/// Each place has this share of the time that the whole has.
+/// Each call site has this share of the time that the whole has.
 const PART_OF_TIME: f64 = 0.2;
 /// From this number of reallocations of an object on, on average, they are replayed too.
 const GROWS: f64 = 0.01;
@@ -34,8 +34,8 @@ const DEVIATIONS: f64 = 2.56;
 /// The standard error of a median, in those of a mean.
 const OF_MEDIAN: f64 = 1.25;
 
-/// What the requests of a place take.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// What the requests of a call site take.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Cost {
     /// A strategy with its settings; `vec` and `heap` are no pools.
     pub(crate) settings: Candidate,
@@ -62,12 +62,12 @@ impl Cost {
 }
 
 /// How sure a verdict is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Certainty {
     Sure,
     FairlySure,
-    /// Too few objects of the place were recorded.
+    /// Too few of its objects were recorded.
     FewSamples,
     /// What is saved may be more than somebody would notice, or less.
     MayNotBeNoticed,
@@ -75,11 +75,11 @@ pub(crate) enum Certainty {
     Noisy,
 }
 
-/// The verdict on one place.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// The verdict on one call site.
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct Verdict {
     #[serde(flatten)]
-    pub(crate) place: Place,
+    pub(crate) call_site: CallSite,
     pub(crate) requests_per_second: f64,
     /// The standard error that comes from sampling.
     pub(crate) requests_per_second_error: f64,
@@ -89,10 +89,10 @@ pub(crate) struct Verdict {
     pub(crate) share_of_held: f64,
     /// Allocations for each request: more than one where objects grow.
     pub(crate) allocations_per_request: f64,
-    /// What the place takes as it is.
+    /// What it takes as it is.
     pub(crate) now: Cost,
     /// What it would take without a pool, if each object had its largest size from the start. There
-    /// for places whose objects grow.
+    /// for call sites whose objects grow.
     pub(crate) largest_at_once: Option<Cost>,
     /// What to take. Nothing where no candidate is within the limit of memory.
     pub(crate) choice: Option<Cost>,
@@ -103,54 +103,47 @@ pub(crate) struct Verdict {
     pub(crate) saved: f64,
     pub(crate) saved_error: f64,
     pub(crate) sure: Certainty,
-    /// Memory over time, now and with the choice.
-    pub(crate) memory: OverTime,
 }
 
-/// Replays the largest places, each by itself.
-pub(super) fn advise(study: &Study<'_>, heap: &Profile, parent: &Parent<'_>) -> Result<Vec<Verdict>> {
+/// Replays the largest call sites, each by itself.
+pub(super) fn advise(analysis: &Analysis<'_>, heap: &Profile, parent: &Parent<'_>) -> Result<Vec<Verdict>> {
     let stacks = Stacks::of(heap);
-    let joined = Joined::new(heap, &stacks, study.frames);
-    let places = joined.places(heap, &stacks);
-    let sum = |value: fn(&Place) -> f64| places.iter().map(value).sum::<f64>().max(f64::MIN_POSITIVE);
-    let (bytes, held) = (sum(|place| place.bytes), sum(|place| place.byte_seconds));
+    let joined = Joined::new(heap, &stacks, analysis.frames);
+    let call_sites = joined.call_sites(heap, &stacks);
+    let (bytes, held) = sums(&call_sites);
     let seconds = heap.duration_ns().max(1) as f64 / 1e9;
     let mut verdicts = Vec::new();
-    for place in places.iter().take(study.places) {
-        let is_it = |object: &Object| joined.place(object.stack) == place.number;
-        let prices = study.prices.prices(place.requests / seconds);
-        let replay = Replay { study, parent, prices, heap };
-        let Some(found) = replay.run(is_it, place.zeroed > place.requests / 2.0)? else { continue };
-        let relative = place.requests_error / place.requests.max(f64::MIN_POSITIVE);
+    for call_site in call_sites.into_iter().take(analysis.sites) {
+        let site = &call_site.site;
+        let is_it = |object: &Object| joined.number(object.stack) == call_site.number;
+        let prices = Prices { memory_limit: analysis.memory_limit, rate: site.count / seconds };
+        let replay = Replay { analysis, parent, prices, heap };
+        let Some(found) = replay.run(is_it, site.zeroed > site.count / 2.0)? else { continue };
+        let relative = site.count_error / site.count.max(f64::MIN_POSITIVE);
         let (saved, saved_error) = found.saved(relative);
+        let near = found.choice.as_ref().map_or(0.0, |(choice, _)| choice.sure);
         verdicts.push(Verdict {
-            requests_per_second: place.requests / seconds,
-            requests_per_second_error: place.requests_error / seconds,
-            share_of_bytes: place.bytes / bytes,
-            share_of_held: place.byte_seconds / held,
+            requests_per_second: site.count / seconds,
+            requests_per_second_error: site.count_error / seconds,
+            share_of_bytes: site.bytes / bytes,
+            share_of_held: site.byte_seconds / held,
             allocations_per_request: found.steps,
             no_pool: found.choice.as_ref().is_some_and(|(choice, _)| choice.no_pool),
-            sure: sure(
-                place,
-                found.choice.as_ref().map_or(0.0, |(choice, _)| choice.sure),
-                saved,
-                saved_error,
-            ),
+            sure: sure(site, near, saved, saved_error),
             choice: found.choice.map(|(_, cost)| cost),
             now: found.now,
             largest_at_once: found.at_once,
-            memory: found.memory,
             saved,
             saved_error,
-            place: place.clone(),
+            call_site,
         });
     }
     Ok(verdicts)
 }
 
-/// What is replayed of a place.
+/// What is replayed of a call site.
 struct Replay<'a> {
-    study: &'a Study<'a>,
+    analysis: &'a Analysis<'a>,
     parent: &'a Parent<'a>,
     prices: Prices,
     heap: &'a Profile,
@@ -162,7 +155,6 @@ struct Found {
     now: Cost,
     at_once: Option<Cost>,
     choice: Option<(Choice, Cost)>,
-    memory: OverTime,
 }
 
 impl Found {
@@ -171,7 +163,7 @@ impl Found {
     fn saved(&self, rate_error: f64) -> (f64, f64) {
         let Some((_, choice)) = &self.choice else { return (0.0, 0.0) };
         let saved = self.now.processor - choice.processor;
-        // A place that was not changed was not measured twice.
+        // A call site that was not changed was not measured twice.
         let measured = if self.now == *choice { 0.0 } else { self.now.error().hypot(choice.error()) };
         (saved, measured.hypot(saved * rate_error))
     }
@@ -180,30 +172,28 @@ impl Found {
 impl Replay<'_> {
     /// Replays the objects that `is_it` chooses; returns `None` where none can be replayed.
     fn run(&self, mut is_it: impl FnMut(&Object) -> bool, is_zeroed: bool) -> Result<Option<Found>> {
-        let study = self.study;
-        let (most, effort) = if study.is_test {
-            (TEST_EVENTS, Effort { samples: 0, ..Effort::test() })
+        let (most, effort) = if self.analysis.is_test {
+            (TEST_EVENTS, Effort::test())
         } else {
-            (MOST_EVENTS, Effort::short(f64::from(study.seconds) * PART_OF_TIME))
+            (MOST_EVENTS, Effort::short(f64::from(self.analysis.seconds) * PART_OF_TIME))
         };
         let traffic = Traffic::new(&self.heap.expanded_trace(Growth::Largest, most, &mut is_it));
         if traffic.buffers.is_empty() {
             return Ok(None);
         }
-        let (candidates, _) = candidate::sweep(&Needs::of(&traffic).with_margin());
+        let candidates = candidate::sweep(&Needs::of(&traffic).with_margin());
         let outcome = self.replay(&traffic, &candidates, |parent| parent.run(&effort))?;
-        let control = without_pool(&outcome.entries, is_zeroed);
+        let control = outcome.without_pool(is_zeroed);
         let at_once = Cost::of(&outcome.entries[control]);
         let steps = self.allocations(&mut is_it);
         let grows = steps > 1.0 + GROWS;
         let now = if grows { self.growing(is_it, &at_once, steps, most)? } else { at_once.clone() };
-        let choice = choose_of(&outcome, &self.prices);
-        let memory = OverTime::of(&traffic, &outcome, control, choice.as_ref().map(|choice| choice.pick));
+        let choice = outcome.choose(&self.prices);
         let choice = choice.map(|choice| {
             let cost = Cost::of(&outcome.entries[choice.pick]);
             (choice, cost)
         });
-        Ok(Some(Found { steps, now, at_once: grows.then_some(at_once), choice, memory }))
+        Ok(Some(Found { steps, now, at_once: grows.then_some(at_once), choice }))
     }
 
     /// Allocations for each object: one, and one for each time that it grew.
@@ -216,7 +206,7 @@ impl Replay<'_> {
         all / f64::max(objects, 1.0)
     }
 
-    /// Returns what a place takes whose objects grow in steps.
+    /// Returns what a call site takes whose objects grow in steps.
     fn growing(
         &self,
         is_it: impl FnMut(&Object) -> bool,
@@ -227,9 +217,10 @@ impl Replay<'_> {
         let traffic = Traffic::new(&self.heap.expanded_trace(Growth::Steps, most, is_it));
         // Both, so that a slow process can be told from a slow candidate.
         let candidates = [at_once.settings, Candidate::Vec, "heap".parse()?];
-        let size = if self.study.is_test { Size { processes: 1, rounds: 1 } } else { STEPS };
-        let times = self.replay(&traffic, &candidates, |parent| parent.time(&[0, 1, 2], size, "growth"))?;
-        let one = summary(times.first().context("nothing was timed")?);
+        let size = if self.analysis.is_test { Size { processes: 1, rounds: 1 } } else { STEPS };
+        let times =
+            self.replay(&traffic, &candidates, |parent| parent.time(&[0, 1, 2], size, "Rounds of growth."))?;
+        let one = Times::of(times.first().context("nothing was timed")?);
         let times = Times { median: one.median * steps, p10: one.p10 * steps, p90: one.p90 * steps, ..one };
         Ok(Cost { times, processor: self.prices.share(times.median), ..at_once.clone() })
     }
@@ -241,34 +232,28 @@ impl Replay<'_> {
         candidates: &[Candidate],
         run: impl FnOnce(&Parent<'_>) -> Result<T>,
     ) -> Result<T> {
-        let handed = [
-            Handed::write(traffic, "place")?,
-            Handed::write(&traffic.at_twice_the_connections(), "place-twice")?,
-        ];
         run(&Parent {
             program: self.parent.program.clone(),
             traffic,
-            handed: &handed,
+            piped: traffic_pipe::both(traffic),
             candidates,
             prices: self.prices,
             given: None,
-            bar: self.parent.bar.clone(),
         })
     }
 }
 
-/// Returns how sure the verdict on a place is whose choice is near the best in a share `near` of
-/// the resamplings.
-fn sure(place: &Place, near: f64, saved: f64, error: f64) -> Certainty {
-    let is_sampled = place.requests_error > 0.0;
+/// Returns how sure the verdict on a call site is whose choice is near the best in a share `near`
+/// of the resamplings.
+fn sure(site: &Site, near: f64, saved: f64, error: f64) -> Certainty {
     let (low, high) = (saved - 2.0 * error, saved + 2.0 * error);
-    if is_sampled && place.samples < FEW_SAMPLES {
+    if site.count_error > 0.0 && site.samples < FEW_SAMPLES {
         Certainty::FewSamples
     } else if low < NOTICED && high > NOTICED {
         Certainty::MayNotBeNoticed
     } else if near < 0.8 {
         Certainty::Noisy
-    } else if near < 0.95 || place.requests_error > place.requests / 10.0 {
+    } else if near < 0.95 || site.count_error > site.count / 10.0 {
         Certainty::FairlySure
     } else {
         Certainty::Sure
@@ -277,25 +262,26 @@ fn sure(place: &Place, near: f64, saved: f64, error: f64) -> Certainty {
 
 #[cfg(test)]
 mod tests {
-    use super::super::over_time::tests::unseen;
     use super::*;
 
-    fn place(samples: usize, requests: f64, requests_error: f64) -> Place {
-        Place { samples, requests, requests_error, ..Place::default() }
+    fn site(samples: usize, count: f64, count_error: f64) -> Site {
+        let mut site = Site::default();
+        (site.samples, site.count, site.count_error) = (samples, count, count_error);
+        site
     }
 
     #[test]
     fn few_samples_and_close_calls_are_not_sure() {
-        let exact = place(10, 10.0, 0.0);
+        let exact = site(10, 10.0, 0.0);
         assert_eq!(sure(&exact, 1.0, 0.5, 0.01), Certainty::Sure);
         assert_eq!(sure(&exact, 0.9, 0.5, 0.01), Certainty::FairlySure);
         assert_eq!(sure(&exact, 0.5, 0.5, 0.01), Certainty::Noisy);
         assert_eq!(sure(&exact, 1.0, 0.0, 0.0), Certainty::Sure);
         // Between 0.02 % and 0.22 % of a processor: somebody may notice 0.1 %.
         assert_eq!(sure(&exact, 1.0, 0.0012, 0.0005), Certainty::MayNotBeNoticed);
-        assert_eq!(sure(&place(10, 1000.0, 300.0), 1.0, 0.5, 0.01), Certainty::FewSamples);
-        assert_eq!(sure(&place(90, 9000.0, 950.0), 1.0, 0.5, 0.01), Certainty::FairlySure);
-        assert_eq!(sure(&place(900, 9000.0, 95.0), 1.0, 0.5, 0.01), Certainty::Sure);
+        assert_eq!(sure(&site(10, 1000.0, 300.0), 1.0, 0.5, 0.01), Certainty::FewSamples);
+        assert_eq!(sure(&site(90, 9000.0, 950.0), 1.0, 0.5, 0.01), Certainty::FairlySure);
+        assert_eq!(sure(&site(900, 9000.0, 95.0), 1.0, 0.5, 0.01), Certainty::Sure);
     }
 
     #[test]
@@ -307,20 +293,11 @@ mod tests {
             bytes: 0,
         };
         let choice = |cost: Cost| {
-            let choice = Choice {
-                pick: 0,
-                no_pool: false,
-                fastest: 0,
-                near: Vec::new(),
-                runner_up: None,
-                sure: 1.0,
-                beats_runner_up: None,
-                as_good: Vec::new(),
-            };
+            let choice = Choice { pick: 0, no_pool: false, fastest: 0, near: Vec::new(), sure: 1.0 };
             Some((choice, cost))
         };
         let now = || cost("vec", 500.0, 0.0);
-        let found = |choice| Found { steps: 1.0, now: now(), at_once: None, choice, memory: unseen() };
+        let found = |choice| Found { steps: 1.0, now: now(), at_once: None, choice };
         let close = |one: (f64, f64), other: (f64, f64)| {
             assert!((one.0 - other.0).abs() < 1e-9 && (one.1 - other.1).abs() < 1e-9, "{one:?}");
         };

@@ -1,8 +1,6 @@
 //! No pool would help; chosen by bufadvise 0.1.0 for the trace app.
 
-/// The strategy, as `bufadvise check` reads it.
-pub const STRATEGY: &str = "heap";
-/// The same with its settings.
+/// The strategy with its settings, as `bufadvise check` reads them.
 pub const SETTINGS: &str = "heap:alignment=4KiB";
 
 /// Builds the pool.

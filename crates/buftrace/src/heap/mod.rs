@@ -14,5 +14,5 @@ mod wrapper;
 
 pub mod hooks;
 
-pub use options::{HeapError, HeapOptions};
-pub use wrapper::{RecordingAlloc, stop_heap_recording};
+pub use options::HeapError;
+pub use wrapper::{RecordingAlloc, start_heap_recording, stop_heap_recording};

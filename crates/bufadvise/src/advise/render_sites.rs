@@ -1,19 +1,20 @@
-//! The verdicts by place in words.
+//! The verdicts by call site in words.
 
 use std::fmt::Write;
 
-use super::by_place::{Certainty, Cost, Verdict};
 use super::choice::NOTICED;
-use super::known;
-use super::memory_chart;
-use super::words::{percent, processor};
-use crate::drawing::number::{exact_memory, memory, share, three_digits, time};
+use super::per_site::{Certainty, Cost, Verdict};
+use super::strategies;
+use crate::drawing::number::{exact_memory, memory, percent, processor, share, three_digits, time};
 
 /// Writes all verdicts as text.
 pub(super) fn text(verdicts: &[Verdict]) -> String {
-    let mut text = "\nThe places that request most, each replayed by itself:\n".to_owned();
+    if verdicts.is_empty() {
+        return String::new();
+    }
+    let mut text = "\nThe call sites that request most, each replayed by itself:\n".to_owned();
     for (number, verdict) in (1..).zip(verdicts) {
-        let lines = verdict.place.lines();
+        let lines = verdict.call_site.lines();
         let _ = writeln!(text, "\n{number}. {}", lines.replace('\n', "\n   "));
         for line in lines_of(verdict) {
             let _ = writeln!(text, "   - {line}");
@@ -23,32 +24,29 @@ pub(super) fn text(verdicts: &[Verdict]) -> String {
 }
 
 /// Writes the lines of one verdict.
-pub(super) fn lines_of(verdict: &Verdict) -> [String; 5] {
-    let memory = memory_chart::sentence(&verdict.memory);
-    [requests(verdict), now(verdict), choice(verdict), memory, sure(verdict)]
+pub(super) fn lines_of(verdict: &Verdict) -> [String; 4] {
+    [requests(verdict), now(verdict), choice(verdict), sure(verdict)]
 }
 
 fn requests(verdict: &Verdict) -> String {
-    let place = &verdict.place;
-    let of = |part: f64| format!("{:.0} %", 100.0 * part / place.requests.max(1.0));
+    let (one, site) = (&verdict.call_site, &verdict.call_site.site);
     let error = match verdict.requests_per_second_error {
         0.0 => String::new(),
         error => format!(" ± {}", three_digits(error)),
     };
-    let lives = if place.out_at_end < place.requests {
-        format!("half live up to {}", time(place.median_lifetime_ns as f64))
-    } else {
-        "none was released".into()
+    let lives = match one.median_lifetime() {
+        Some(time) => format!("half live up to {time}"),
+        None => "none was released".into(),
     };
     format!(
         "It makes {}{error} requests a second, of {} on average: {} of all bytes, and {} of what is held. Of the objects {lives}, {} \
          grow, and {} are requested as zeros.",
         three_digits(verdict.requests_per_second),
-        memory((place.bytes / place.requests.max(1.0)) as u64),
+        memory(one.mean_bytes()),
         share(verdict.share_of_bytes),
         share(verdict.share_of_held),
-        of(place.grown),
-        of(place.zeroed),
+        one.of_requests(site.grown),
+        one.of_requests(site.zeroed),
     )
 }
 
@@ -71,7 +69,7 @@ fn now(verdict: &Verdict) -> String {
     } else {
         ("Allocating", String::new())
     };
-    let zeros = if now.settings.strategy() == known::HEAP { " zeros" } else { "" };
+    let zeros = if now.settings.strategy() == strategies::HEAP { " zeros" } else { "" };
     format!("{what}{zeros} takes {}, with {} of memory.{steps}", cost(now), exact_memory(now.bytes))
 }
 
@@ -100,7 +98,7 @@ fn choice(verdict: &Verdict) -> String {
 }
 
 fn sure(verdict: &Verdict) -> String {
-    let samples = verdict.place.samples;
+    let samples = verdict.call_site.site.samples;
     let sampled = format!("it rests on {samples} objects");
     match verdict.sure {
         Certainty::Sure => format!("Sure: {sampled}."),
@@ -117,9 +115,8 @@ fn sure(verdict: &Verdict) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::advise::over_time::tests::unseen;
-    use crate::advise::record::Times;
-    use crate::places::Place;
+    use crate::advise::entry::Times;
+    use crate::call_sites::CallSite;
 
     fn cost(settings: &str, nanos: f64, processor: f64) -> Cost {
         let times = Times { median: nanos, p10: nanos, p90: nanos, processes: 7 };
@@ -127,14 +124,11 @@ mod tests {
     }
 
     fn verdict(now: Cost, choice: Cost) -> Verdict {
+        let mut call_site = CallSite::default();
+        let site = &mut call_site.site;
+        (site.samples, site.count, site.bytes, site.zeroed) = (40, 4000.0, 4_096_000.0, 4000.0);
         Verdict {
-            place: Place {
-                samples: 40,
-                requests: 4000.0,
-                bytes: 4_096_000.0,
-                zeroed: 4000.0,
-                ..Place::default()
-            },
+            call_site,
             requests_per_second: 2000.0,
             requests_per_second_error: 60.0,
             share_of_bytes: 0.5,
@@ -147,21 +141,15 @@ mod tests {
             now,
             choice: Some(choice),
             sure: Certainty::FairlySure,
-            memory: unseen(),
         }
     }
 
     #[test]
     fn a_pool_is_named_with_what_it_saves() {
         let text = text(&[verdict(cost("heap", 5000.0, 0.01), cost("shard", 50.0, 0.0001))]);
-        for part in [
-            "1. unknown: no call stack was recorded",
-            "It makes 2000 ± 60.0 requests a second, of 1 KiB on average: 50.0 % of all bytes, and 1.0 % of what is held.",
-            "Allocating zeros takes 5.00 µs a request (5.00 µs to 5.00 µs), which is 1.00 % of a processor",
-            "Take `shard",
-            "It saves 0.99 % ± 0.10 % of a processor.",
-            "Fairly sure: it rests on 40 objects.",
-        ] {
+        for part in
+            ["It makes 2000 ± 60.0 requests a second, of 1 KiB", "It saves 0.99 % ± 0.10 % of a processor."]
+        {
             assert!(text.contains(part), "{part}: {text}");
         }
     }

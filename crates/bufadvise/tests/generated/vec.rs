@@ -1,7 +1,7 @@
 //! No pool would help; chosen by bufadvise 0.1.0 for the trace app.
 
-/// The strategy, as `bufadvise check` reads it.
-pub const STRATEGY: &str = "vec";
+/// The strategy with its settings, as `bufadvise check` reads them.
+pub const SETTINGS: &str = "vec";
 
 /// Makes a buffer: no pool would help.
 pub fn buffer(bytes: usize) -> Vec<u8> {

@@ -1,28 +1,25 @@
 //! Runs the candidates in child processes: all of them a few rounds, and the better ones more.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
-use indicatif::{ProgressBar, ProgressStyle};
+use anyhow::{Context, Result, ensure};
 
 use super::candidate::Candidate;
-use super::choice::{First, NOTICED, Prices, front};
-use super::exact::{Counted, Replayed};
-use super::handed::Handed;
-use super::record::{Entry, Said, Times};
+use super::choice::{Choice, NOTICED, Prices, choose, front};
+use super::entry::{Entry, Said, Times};
+use super::replay_exact::{Counted, Replayed};
+use super::strategies;
 use super::traffic::Traffic;
 use crate::measure::statistics::quantile;
-use crate::measure::tail::Tail;
+use crate::print;
 
-/// A child that says nothing for so long has failed.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Events that a test replays.
+pub(crate) const TEST_EVENTS: usize = 5000;
 /// A candidate that is within this much of the fastest continues, after the first stage and after
 /// the second.
 const GOES_ON: [f64; 2] = [1.3, 1.12];
@@ -53,8 +50,6 @@ pub(crate) struct Effort {
     pub(crate) last: Size,
     /// The most processes that it has.
     pub(crate) most_processes: usize,
-    /// Replays in which single operations are timed.
-    pub(crate) samples: usize,
     /// What all of it may take, about.
     pub(crate) seconds: f64,
 }
@@ -66,18 +61,16 @@ impl Effort {
             early: [Size { processes: 3, rounds: 3 }, Size { processes: 5, rounds: 3 }],
             last: Size { processes: 9, rounds: 3 },
             most_processes: 99,
-            samples: 3,
             seconds,
         }
     }
 
-    /// Returns the effort for one place of several.
+    /// Returns the effort for one call site of several.
     pub(crate) fn short(seconds: f64) -> Self {
         Self {
             early: [Size { processes: 2, rounds: 2 }, Size { processes: 3, rounds: 2 }],
             last: Size { processes: 7, rounds: 3 },
             most_processes: 25,
-            samples: 0,
             seconds,
         }
     }
@@ -85,13 +78,7 @@ impl Effort {
     /// Returns the effort that shows that all of it runs.
     pub(crate) fn test() -> Self {
         let once = Size { processes: 1, rounds: 1 };
-        Self {
-            early: [once; 2],
-            last: Size { processes: 2, rounds: 2 },
-            most_processes: 2,
-            samples: 1,
-            seconds: 1.0,
-        }
+        Self { early: [once; 2], last: Size { processes: 2, rounds: 2 }, most_processes: 2, seconds: 1.0 }
     }
 }
 
@@ -109,28 +96,35 @@ pub(crate) struct Outcome {
     pub(crate) memory: Vec<Vec<u64>>,
 }
 
+impl Outcome {
+    /// Applies the rule to those that came to the last stage. The numbers are those of the entries.
+    pub(crate) fn choose(&self, prices: &Prices) -> Option<Choice> {
+        let last = self.last.iter();
+        let entrants: Vec<_> = last.map(|(index, times)| self.entries[*index].entrant(times)).collect();
+        let mut choice = choose(&entrants, prices)?;
+        choice.renumber(|one| self.last[one].0);
+        Some(choice)
+    }
+
+    /// Returns the number of what there is without a pool: `heap` for a program that requests
+    /// zeros, and `vec` for one that does not.
+    pub(crate) fn without_pool(&self, is_zeroed: bool) -> usize {
+        let control = if is_zeroed { strategies::HEAP } else { strategies::VEC };
+        let found = self.entries.iter().position(|entry| entry.strategy == control);
+        found.expect("both take part in every sweep")
+    }
+}
+
 /// The parent of the children.
 pub(crate) struct Parent<'a> {
     pub(crate) program: PathBuf,
     pub(crate) traffic: &'a Traffic,
     /// The same for the children, as it is and at twice the connections.
-    pub(crate) handed: &'a [Handed; 2],
+    pub(crate) piped: [Vec<u8>; 2],
     pub(crate) prices: Prices,
     /// A candidate that is in all stages, whatever it takes.
     pub(crate) given: Option<usize>,
     pub(crate) candidates: &'a [Candidate],
-    pub(crate) bar: ProgressBar,
-}
-
-/// Returns a bar that says what is being done.
-pub(crate) fn bar(hidden: bool) -> Result<ProgressBar> {
-    let bar = if hidden { ProgressBar::hidden() } else { ProgressBar::new(0) };
-    bar.set_style(
-        ProgressStyle::with_template("{bar:24} {pos:>3} of {len}  {elapsed}  {msg}")
-            .context("progress template")?,
-    );
-    bar.enable_steady_tick(Duration::from_millis(200));
-    Ok(bar)
 }
 
 impl Parent<'_> {
@@ -142,7 +136,7 @@ impl Parent<'_> {
         let mut stages = Vec::new();
         let mut per_round = 0.0;
         for (stage, size) in effort.early.iter().enumerate() {
-            let message = format!("{}: {} candidates", ["first rounds", "more rounds"][stage], going.len());
+            let message = format!("{} rounds of {} candidates.", ["First", "More"][stage], going.len());
             let began = Instant::now();
             let times = self.time(&going, *size, &message)?;
             per_round = began.elapsed().as_secs_f64() / (size.processes * size.runs() * going.len()) as f64;
@@ -153,40 +147,27 @@ impl Parent<'_> {
             going = next;
         }
         let left = effort.seconds - started.elapsed().as_secs_f64();
-        // A replay with a clock around each operation takes as long as three others.
-        let runs = left / (per_round * going.len() as f64) - 3.0 * effort.samples as f64;
-        let processes = runs.max(0.0) as usize / effort.last.runs();
+        let processes = (left / (per_round * going.len() as f64)).max(0.0) as usize / effort.last.runs();
         let processes = processes.clamp(effort.last.processes, effort.most_processes);
-        let message = format!("last rounds: {} candidates", going.len());
+        let message = format!("Last rounds of {} candidates.", going.len());
         let times = self.time(&going, Size { processes, ..effort.last }, &message)?;
         note(&mut entries, &going, &times, 3, &self.prices);
         for (index, (before, times)) in stages.iter().enumerate() {
             scale(&mut entries, index + 1, before, times);
-        }
-        self.bar.set_message("single operations");
-        let tails = if effort.samples > 0 { self.tails(&going, effort.samples)? } else { Vec::new() };
-        for (place, tail) in tails {
-            if let Some(entry) = going.get(place).and_then(|index| entries.get_mut(*index)) {
-                entry.tail = Some(tail);
-            }
         }
         Ok(Outcome { entries, last: going.into_iter().zip(times).collect(), memory })
     }
 
     /// Rounds of these candidates in this number of processes.
     pub(crate) fn time(&self, going: &[usize], size: Size, message: &str) -> Result<StageTimes> {
-        self.bar.set_message(message.to_owned());
-        self.bar.set_length((size.processes * size.rounds * going.len()) as u64);
-        self.bar.set_position(0);
+        print::note(message);
         let mut all: StageTimes = vec![Vec::new(); going.len()];
         for _ in 0..size.processes {
             let mut times = vec![None; going.len()];
-            self.child(going, &self.handed[0], &["--rounds", &size.rounds.to_string()], |said| match said {
-                Said::Round => self.bar.inc(1),
-                Said::Time { candidate, nanos } => {
+            self.child(going, &self.piped[0], &["--rounds", &size.rounds.to_string()], |said| {
+                if let Said::Time { candidate, nanos } = said {
                     times.get_mut(candidate).into_iter().for_each(|time| *time = Some(nanos));
                 }
-                _ => {}
             })?;
             for (all, time) in all.iter_mut().zip(times) {
                 all.push(time.context("a child process said too little")?);
@@ -196,40 +177,19 @@ impl Parent<'_> {
         Ok(all)
     }
 
-    /// Times single operations, after all bytes were written and read once.
-    fn tails(&self, going: &[usize], samples: usize) -> Result<Vec<(usize, Tail)>> {
-        let mut tails = Vec::new();
-        let arguments = ["--rounds", "0", "--samples", &samples.to_string(), "--all-bytes"];
-        self.child(going, &self.handed[0], &arguments, |said| {
-            if let Said::Tail { candidate, tail } = said {
-                tails.push((candidate, tail));
-            }
-        })?;
-        Ok(tails)
-    }
-
     /// Replays in exact order what each candidate refuses and takes, each in a process of its own.
     /// With the memory over time.
     fn count(&self) -> Result<(Vec<Entry>, Vec<Vec<u64>>)> {
-        self.bar.set_message("refusals and memory, in the recorded order");
-        self.bar.set_length(2 * self.candidates.len() as u64);
-        let next = AtomicUsize::new(0);
+        print::note("Refusals and memory, in the recorded order.");
         let processors = thread::available_parallelism().map_or(1, usize::from);
         // Nothing is timed here, so one of them runs on each processor.
         let counted: Vec<Vec<(usize, [Replayed; 2])>> = thread::scope(|scope| {
             let one = |processor: usize| {
-                let next = &next;
                 scope.spawn(move || {
-                    let mut counted = Vec::new();
-                    loop {
-                        // ORDER: Relaxed: it only shares out numbers.
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        if index >= self.candidates.len() {
-                            return Ok(counted);
-                        }
-                        let count = |handed| self.count_one(index, handed, processor);
-                        counted.push((index, [count(&self.handed[0])?, count(&self.handed[1])?]));
-                    }
+                    let [once, twice] = &self.piped;
+                    let own = (processor..self.candidates.len()).step_by(processors);
+                    let count = |index, piped| self.count_one(index, piped, processor);
+                    own.map(|index| Ok((index, [count(index, once)?, count(index, twice)?]))).collect()
                 })
             };
             let threads: Vec<_> = (0..processors).map(one).collect();
@@ -248,21 +208,19 @@ impl Parent<'_> {
     }
 
     /// Counts the same of one candidate.
-    fn count_one(&self, index: usize, handed: &Handed, processor: usize) -> Result<Replayed> {
+    fn count_one(&self, index: usize, piped: &[u8], processor: usize) -> Result<Replayed> {
         let mut found = None;
-        self.child(&[index], handed, &["--processor", &processor.to_string()], |said| {
-            if let Said::Counted { counted, bytes } = said {
-                found = Some(Replayed { counted, bytes });
+        self.child(&[index], piped, &["--processor", &processor.to_string()], |said| {
+            if let Said::Counted(replayed) = said {
+                found = Some(replayed);
             }
         })?;
-        self.bar.inc(1);
         found.with_context(|| format!("nothing was counted of {}", self.candidates[index]))
     }
 
     /// Returns what is known of a candidate before it is timed.
     fn entry(&self, candidate: &Candidate, [counted, twice]: [Counted; 2]) -> Entry {
         let requests = self.traffic.buffers.len() as f64;
-        let apart = self.traffic.buffers.iter().filter(|buffer| candidate.is_apart(buffer.bytes as usize));
         Entry {
             strategy: candidate.strategy().into(),
             candidate: *candidate,
@@ -271,10 +229,8 @@ impl Parent<'_> {
             refused: counted.refused.all() as f64 / requests,
             refused_twice: twice.refused.all() as f64 / (2.0 * requests),
             processor: f64::NAN,
-            apart: apart.count() as f64 / requests,
             stage: 0,
             times: Times { median: f64::NAN, p10: f64::NAN, p90: f64::NAN, processes: 0 },
-            tail: None,
         }
     }
 
@@ -282,47 +238,34 @@ impl Parent<'_> {
     fn child(
         &self,
         going: &[usize],
-        handed: &Handed,
+        piped: &[u8],
         arguments: &[&str],
         mut hear: impl FnMut(Said),
     ) -> Result<()> {
         let mut command = Command::new(&self.program);
-        command.arg("child").arg("--traffic").arg(handed.path()).args(arguments);
+        command.arg("child").args(arguments);
         let texts = going.iter().map(|index| self.candidates[*index].to_string());
         command.args(texts.flat_map(|text| ["--candidate".to_owned(), text]));
         let mut process = command
-            .stdin(Stdio::null())
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .with_context(|| format!("cannot start {}", self.program.display()))?;
+        let mut input = process.stdin.take().context("the child's input is piped")?;
+        // It reads all of it before it says anything. One that has failed has said so itself.
+        let _ = input.write_all(piped);
+        drop(input);
         let output = process.stdout.take().context("the child's output is piped")?;
-        let (sender, lines) = mpsc::channel();
-        let reader = thread::spawn(move || {
-            for line in BufReader::new(output).lines().map_while(std::io::Result::ok) {
-                if sender.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-        loop {
-            match lines.recv_timeout(PATIENCE) {
-                Ok(line) => {
-                    hear(serde_json::from_str(&line).with_context(|| format!("a child said `{line}`"))?)
-                }
-                Err(RecvTimeoutError::Disconnected) => break,
-                Err(RecvTimeoutError::Timeout) => {
-                    // It may have ended by itself in this very moment.
-                    let _ = process.kill();
-                    process.wait().context("cannot wait for the child")?;
-                    bail!("a child process said nothing for {} s", PATIENCE.as_secs());
-                }
+        let mut heard = Ok(());
+        for line in BufReader::new(output).lines().map_while(std::io::Result::ok) {
+            match serde_json::from_str(&line) {
+                Ok(said) => hear(said),
+                Err(error) => heard = Err(error).with_context(|| format!("a child said `{line}`")),
             }
         }
-        // The pipe is closed by now.
-        let _ = reader.join();
         let status = process.wait().context("cannot wait for the child")?;
         ensure!(status.success(), "a child process failed: {status}");
-        Ok(())
+        heard
     }
 }
 
@@ -331,7 +274,7 @@ fn note(entries: &mut [Entry], going: &[usize], times: &StageTimes, stage: usize
     for (index, times) in going.iter().zip(times) {
         let entry = &mut entries[*index];
         entry.stage = stage;
-        entry.times = summary(times);
+        entry.times = Times::of(times);
         entry.processor = prices.share(entry.times.median);
     }
 }
@@ -346,18 +289,10 @@ fn level(times: &mut StageTimes) {
         (logs / times.len() as f64).exp()
     };
     let means: Vec<f64> = (0..processes).map(mean).collect();
-    let usual = summary(&means).median;
+    let usual = Times::of(&means).median;
     for times in times {
         times.iter_mut().zip(&means).for_each(|(time, mean)| *time *= usual / mean);
     }
-}
-
-/// Returns median and spread over the processes.
-pub(crate) fn summary(times: &[f64]) -> Times {
-    let mut nanos = times.to_vec();
-    nanos.sort_by(f64::total_cmp);
-    let at = |share| quantile(&nanos, share);
-    Times { median: at(0.5), p10: at(0.1), p90: at(0.9), processes: nanos.len() }
 }
 
 /// Makes the times of those that went no further than this stage comparable with those of the last
@@ -365,7 +300,7 @@ pub(crate) fn summary(times: &[f64]) -> Times {
 fn scale(entries: &mut [Entry], stage: usize, going: &[usize], times: &StageTimes) {
     let both = going.iter().zip(times).filter(|(index, _)| entries[**index].stage == 3);
     let mut factors: Vec<f64> =
-        both.map(|(index, times)| entries[*index].times.median / summary(times).median).collect();
+        both.map(|(index, times)| entries[*index].times.median / Times::of(times).median).collect();
     factors.sort_by(f64::total_cmp);
     let factor = quantile(&factors, 0.5);
     for entry in entries.iter_mut().filter(|entry| entry.stage == stage && factor.is_finite()) {
@@ -385,22 +320,18 @@ fn better(entries: &[Entry], going: &[usize], stage: usize, prices: &Prices) -> 
     fit.sort_by(|one, other| entries[*one].times.median.total_cmp(&entries[*other].times.median));
     let Some(first) = fit.first() else { return Vec::new() };
     let fastest = entries[*first].times.median;
-    let limit = match prices.first {
-        First::Memory => f64::INFINITY,
-        First::Cpu => fastest * GOES_ON[stage],
-        // A little more than what counts in the end.
-        First::Balanced => fastest * GOES_ON[stage] + NOTICED * 1e9 / prices.rate.max(1e-9),
-    };
-    let mut strategies = BTreeSet::new();
+    // A little more than what counts in the end.
+    let limit = fastest * GOES_ON[stage] + NOTICED * 1e9 / prices.rate.max(1e-9);
+    let mut seen = BTreeSet::new();
     let mut firsts = fit.clone();
-    firsts.retain(|one| strategies.insert(entries[*one].candidate.strategy()));
+    firsts.retain(|one| seen.insert(entries[*one].candidate.strategy()));
     let near = fit.iter().filter(|one| entries[**one].times.median <= limit).count();
     fit.truncate(near.max(LEAST[stage]));
     let (most, half) = (MOST[stage], MOST[stage] / 2);
     if fit.len() > most {
         let costs: Vec<_> =
             fit.iter().map(|one| (entries[*one].times.median, entries[*one].bytes())).collect();
-        let unbeaten: Vec<usize> = front(&costs).into_iter().map(|place| fit[place]).collect();
+        let unbeaten: Vec<usize> = front(&costs).into_iter().map(|one| fit[one]).collect();
         fit[half..].sort_by_key(|one| (!unbeaten.contains(one), entries[*one].bytes()));
         fit.truncate(most);
     }
@@ -415,7 +346,7 @@ mod tests {
     use super::*;
 
     /// A program that asks so often that each nanosecond counts.
-    const BUSY: Prices = Prices { first: First::Balanced, memory_limit: None, rate: 1e9 };
+    const BUSY: Prices = Prices { memory_limit: None, rate: 1e9 };
 
     fn entry(median: f64, bytes: u64, exhausted: u64) -> Entry {
         let refused = Refused { exhausted, too_large: 0 };
@@ -427,10 +358,8 @@ mod tests {
             refused: exhausted as f64,
             refused_twice: 0.0,
             processor: 0.0,
-            apart: 0.0,
             stage: 1,
             times: Times { median, p10: median, p90: median, processes: 1 },
-            tail: None,
         }
     }
 

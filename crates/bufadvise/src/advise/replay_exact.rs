@@ -4,6 +4,7 @@
 //! So what the pools refuse, what their caches for each thread hold, and how much memory they take
 //! is as it would be in the program. Time means nothing here: most of it goes to changing threads.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -12,7 +13,7 @@ use std::thread::{self, Thread};
 use bufcore::ConfigError;
 use serde::{Deserialize, Serialize};
 
-use super::marks;
+use super::page_touch;
 use super::source::{Held, Refused, Source, Visitor};
 use super::traffic::{Act, Traffic};
 use crate::measure::place::pin;
@@ -51,7 +52,7 @@ impl Counted {
 }
 
 /// What a replay found.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Replayed {
     pub(crate) counted: Counted,
     /// Memory before the first event, and after each event of [`looks`]: resident, or what the
@@ -236,7 +237,7 @@ impl<S: Source> World<S> {
                 let mut buf = self.replayed.counted.refused.take(source, bytes);
                 self.out += bytes;
                 self.from_heap += if matches!(buf, Held::Heap(_)) { bytes } else { 0 };
-                marks::mark(&mut buf, bytes, number as u8);
+                page_touch::mark(&mut buf, bytes, number as u8);
                 self.live[number as usize] = Some(buf);
             }
             Act::Release(number) => {
@@ -244,7 +245,7 @@ impl<S: Source> World<S> {
                 if let Some(mut buf) = self.live[number as usize].take() {
                     self.out -= bytes;
                     self.from_heap -= if matches!(buf, Held::Heap(_)) { bytes } else { 0 };
-                    self.replayed.counted.wrong += u64::from(!marks::all(&mut buf, bytes, number as u8));
+                    self.replayed.counted.wrong += u64::from(!page_touch::all(&mut buf, bytes, number as u8));
                 }
             }
         }
@@ -257,17 +258,9 @@ pub(crate) fn looks(traffic: &Traffic) -> Vec<usize> {
     let events = traffic.acts.len();
     let count = (events / EVENTS_EACH).clamp(1, LOOKS);
     let mut looks: Vec<usize> = (1..=count).map(|look| look * events / count - 1).collect();
-    let (mut out, mut most, mut when) = (0, 0, 0);
-    for (at, (_, act)) in traffic.acts.iter().enumerate() {
-        match act {
-            Act::Acquire(number) => out += u64::from(traffic.buffers[*number as usize].bytes),
-            Act::Release(number) => out -= u64::from(traffic.buffers[*number as usize].bytes),
-        }
-        if out > most {
-            (most, when) = (out, at);
-        }
-    }
-    looks.push(when);
+    // Of several, the first.
+    let peak = traffic.bytes_out().enumerate().min_by_key(|(_, out)| Reverse(*out));
+    looks.extend(peak.map(|(at, _)| at));
     looks.sort_unstable();
     looks.dedup();
     looks
@@ -290,7 +283,7 @@ mod tests {
     fn right_bytes_and_the_same_refusals_each_time() {
         let traffic = Traffic::new(&random(6, 500, 20_000));
         let needs = Needs::of(&traffic);
-        for candidate in sweep(&needs).0 {
+        for candidate in sweep(&needs) {
             let count = || candidate.accept(needs.owners, Exact { traffic: &traffic, processor: 0 }).unwrap();
             let (one, other) = (count(), count());
             assert_eq!(one.bytes.len(), looks(&traffic).len() + 1, "{candidate}");

@@ -10,7 +10,7 @@ const LEAST_BUFFERS: usize = 16;
 
 /// Traffic whose threads are lives.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Lives {
+pub(crate) struct ThreadSplit {
     pub(crate) traffic: Traffic,
     /// For each life the one before it that had the same number, whose pool nobody uses any more
     /// once this one has begun.
@@ -35,7 +35,7 @@ struct Life {
 
 /// Returns the same traffic, where a thread is a new one once it has nothing out and changes from
 /// acquiring for others to releasing what others acquired, or back.
-pub(crate) fn told_apart(traffic: &Traffic) -> Lives {
+pub(crate) fn split_threads(traffic: &Traffic) -> ThreadSplit {
     let mut told = traffic.clone();
     let mut lives: Vec<Life> =
         (0..traffic.threads as u32).map(|number| Life { number, role: None, open: 0 }).collect();
@@ -81,9 +81,9 @@ pub(crate) fn told_apart(traffic: &Traffic) -> Lives {
     }
     told.threads = before.len();
     if told.threads > traffic.threads + traffic.buffers.len() / LEAST_BUFFERS {
-        return Lives { traffic: traffic.clone(), before: vec![None; traffic.threads] };
+        return ThreadSplit { traffic: traffic.clone(), before: vec![None; traffic.threads] };
     }
-    Lives { traffic: told, before }
+    ThreadSplit { traffic: told, before }
 }
 
 #[cfg(test)]
@@ -101,7 +101,7 @@ mod tests {
             }
         }
         let traffic = Traffic::new(&trace(&events));
-        let Lives { traffic: told, before } = told_apart(&traffic);
+        let ThreadSplit { traffic: told, before } = split_threads(&traffic);
         assert_eq!(told.threads, 4);
         assert_eq!((told.buffers[49].from, told.buffers[49].to), (0, 1));
         let (reader, writer) = (told.buffers[50].from, told.buffers[50].to);
@@ -112,14 +112,14 @@ mod tests {
     #[test]
     fn who_does_both_all_the_time_stays_one() {
         let traffic = Traffic::new(&random(3, 500, 100));
-        let told = told_apart(&traffic).traffic;
+        let told = split_threads(&traffic).traffic;
         assert_eq!(told.buffers.len(), traffic.buffers.len());
         assert!(told.threads <= 3 + traffic.buffers.len() / LEAST_BUFFERS, "{}", told.threads);
         let alone = Traffic::new(&random(1, 500, 100));
-        assert_eq!(told_apart(&alone).traffic, alone);
+        assert_eq!(split_threads(&alone).traffic, alone);
         // Two threads that answer each other, one buffer at a time.
         let events: Vec<_> = (0..100).flat_map(|n| [(n % 2, 0, Some(9)), (1 - n % 2, 0, None)]).collect();
         let traffic = Traffic::new(&trace(&events));
-        assert_eq!(told_apart(&traffic).traffic, traffic);
+        assert_eq!(split_threads(&traffic).traffic, traffic);
     }
 }

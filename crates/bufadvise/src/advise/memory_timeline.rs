@@ -1,28 +1,27 @@
 //! Memory over time: of the program as it is now, and with the choice.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::candidate::Candidate;
-use super::exact::looks;
-use super::stages::Outcome;
-use super::traffic::{Act, Traffic};
+use super::replay_exact::looks;
+use super::tournament::Outcome;
+use super::traffic::Traffic;
 
 /// Memory over time, as numbers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct OverTime {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct MemoryTimeline {
     /// When memory was looked at, in seconds since the recording began.
     pub(crate) seconds: Vec<f64>,
     /// Bytes of the buffers that were out then.
     pub(crate) out: Vec<u64>,
     /// What the buffers take without a pool.
     pub(crate) now: Series,
-    /// What they take with the choice. Nothing where that is no pool, or where no candidate is
-    /// within the limit of memory.
+    /// What they take with the choice. Nothing where that is no pool.
     pub(crate) choice: Option<Series>,
 }
 
 /// Memory of one candidate over time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Series {
     /// A strategy with its settings; `vec` and `heap` are no pools.
     pub(crate) settings: Candidate,
@@ -30,17 +29,17 @@ pub(crate) struct Series {
     pub(crate) bytes: Vec<u64>,
 }
 
-impl OverTime {
+impl MemoryTimeline {
     /// Measures the memory of the candidates with the numbers `now` and `choice` in a replay of the
     /// traffic.
-    pub(crate) fn of(traffic: &Traffic, outcome: &Outcome, now: usize, choice: Option<usize>) -> Self {
+    pub(crate) fn of(traffic: &Traffic, outcome: &Outcome, now: usize, choice: usize) -> Self {
         let series = |index: usize| Series {
             settings: outcome.entries[index].candidate,
             bytes: outcome.memory[index].clone(),
         };
         let (seconds, out) = out(traffic);
-        let is_pool = |choice: &usize| !outcome.entries[*choice].candidate.is_control();
-        Self { seconds, out, now: series(now), choice: choice.filter(is_pool).map(series) }
+        let is_pool = !outcome.entries[choice].candidate.is_control();
+        Self { seconds, out, now: series(now), choice: is_pool.then(|| series(choice)) }
     }
 
     /// Returns the mean of a series of values over the whole time, each of which holds until the
@@ -59,32 +58,16 @@ impl OverTime {
 /// Returns when memory is looked at, and the bytes that are out then.
 fn out(traffic: &Traffic) -> (Vec<f64>, Vec<u64>) {
     let second = |at: usize| traffic.at_ns.get(at).map_or(0.0, |at_ns| *at_ns as f64 / 1e9);
-    let (mut seconds, mut bytes) = (vec![second(0)], vec![0]);
-    let (mut next, mut now) = (0, 0);
-    for look in looks(traffic) {
-        for (_, act) in &traffic.acts[next..=look] {
-            match act {
-                Act::Acquire(number) => now += u64::from(traffic.buffers[*number as usize].bytes),
-                Act::Release(number) => now -= u64::from(traffic.buffers[*number as usize].bytes),
-            }
-        }
-        next = look + 1;
-        seconds.push(second(look));
-        bytes.push(now);
-    }
+    let (looks, out) = (looks(traffic), traffic.bytes_out().collect::<Vec<_>>());
+    let seconds = [0].iter().chain(&looks).map(|at| second(*at)).collect();
+    let bytes = [0].into_iter().chain(looks.iter().map(|at| out[*at])).collect();
     (seconds, bytes)
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::super::traffic::tests::trace;
     use super::*;
-
-    /// Returns memory that nobody looks at.
-    pub(crate) fn unseen() -> OverTime {
-        let now = Series { settings: Candidate::Vec, bytes: Vec::new() };
-        OverTime { seconds: Vec::new(), out: Vec::new(), now, choice: None }
-    }
 
     #[test]
     fn what_is_out_follows_the_events() {
@@ -102,7 +85,7 @@ pub(super) mod tests {
     #[test]
     fn a_mean_is_over_the_time_and_not_over_the_looks() {
         let series = |bytes: &[u64]| Series { settings: Candidate::Vec, bytes: bytes.to_vec() };
-        let mut memory = OverTime {
+        let mut memory = MemoryTimeline {
             seconds: vec![0.0, 1.0, 10.0],
             out: vec![0; 3],
             now: series(&[0, 100, 700]),

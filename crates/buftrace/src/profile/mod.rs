@@ -1,4 +1,4 @@
-//! A recording of a program's heap, read back: objects that were followed, with the call stacks
+//! A recording of a program's heap, read back: sampled objects, with the call stacks
 //! that made them.
 
 use std::fs;
@@ -74,8 +74,6 @@ pub struct Info {
     pub started_at: u64,
     /// The smallest request that was recorded, in bytes.
     pub min_bytes: u64,
-    /// The largest request that was recorded, in bytes.
-    pub max_bytes: u64,
 }
 
 /// A piece of code in the memory of the program: of the program itself, or of a library.
@@ -125,7 +123,7 @@ impl Module {
     }
 }
 
-/// An allocation that was followed, from the request on which it was drawn to its release.
+/// A sampled allocation, from its request to its release.
 ///
 /// ```no_run
 /// let profile = buftrace::Profile::load("app.heap")?;
@@ -147,12 +145,10 @@ pub struct Object {
     /// The most bytes that it ever had.
     pub largest: u64,
     /// The bytes that it had before, when the request was a `realloc` of memory that was not
-    /// followed.
+    /// sampled.
     pub grown_from: Option<u64>,
-    /// How often it was reallocated while it was followed.
+    /// How often it was reallocated after that.
     pub resizes: u32,
-    /// Of those, how often its bytes were moved.
-    pub moves: u32,
     /// Whether zeroed memory was requested.
     pub zeroed: bool,
     /// When it was released, and by which thread. `None` if it was still out at the end.
@@ -165,7 +161,7 @@ impl Object {
     /// Returns how many objects of the program this one stands for; 1 in an exact recording.
     ///
     /// A byte is drawn every [`rate`](Self::rate) bytes on average, so an object of `n` bytes is
-    /// followed with the probability `1 - exp(-n / rate)`. The weight is its inverse. A sum of
+    /// sampled with the probability `1 - exp(-n / rate)`. The weight is its inverse. A sum of
     /// weights estimates a count without bias.
     ///
     /// ```no_run
@@ -188,7 +184,7 @@ impl Object {
     }
 }
 
-/// A `realloc` of an object that was followed.
+/// A `realloc` of a sampled object.
 ///
 /// ```no_run
 /// let profile = buftrace::Profile::load("app.heap")?;
@@ -208,8 +204,6 @@ pub struct Resize {
     pub thread: u32,
     /// Its bytes from then on.
     pub bytes: u64,
-    /// Whether its bytes were moved.
-    pub moved: bool,
 }
 
 /// How a heap recording ends.
@@ -305,7 +299,7 @@ impl Profile {
         &self.addresses[start..*end]
     }
 
-    /// Returns the objects that were followed, in the order of their requests.
+    /// Returns the sampled objects, in the order of their requests.
     #[must_use]
     pub fn objects(&self) -> &[Object] {
         &self.objects
@@ -336,7 +330,7 @@ impl Profile {
         self.ending
     }
 
-    /// Returns whether all requests in the range of sizes were recorded, not samples of them.
+    /// Returns whether all requests from the least size on were recorded, not samples of them.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.objects.iter().all(|object| object.rate == 0)

@@ -1,5 +1,5 @@
-//! The script of each worker of a replay: the recorded threads are shared out among as many workers
-//! as there are processors.
+//! The schedule of each worker of a replay: the recorded threads are shared out among as many
+//! workers as there are processors.
 //!
 //! The order between workers is that of the recording, as far as a request can see it. A release
 //! waits for its buffer, which is handed over. An acquire waits for the release of all buffers of
@@ -9,7 +9,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::lives::{Lives, told_apart};
+use super::thread_split::{ThreadSplit, split_threads};
 use super::traffic::{Act, Traffic};
 
 /// The most workers.
@@ -34,8 +34,9 @@ pub(crate) struct Part {
     /// In order.
     pub(crate) steps: Vec<Step>,
     /// For each acquire and release, the buffer's number in the traffic.
-    pub(crate) buffers: Vec<u32>,
-    /// The pools of the threads that it plays, by their number among all (`Script::pools`).
+    #[cfg(test)]
+    buffers: Vec<u32>,
+    /// The pools of the threads that it plays, by their number among all (`Schedule::pools`).
     /// `Step::Acquire` has the place in this list.
     pub(crate) sources: Vec<u32>,
     /// Its releases.
@@ -44,7 +45,7 @@ pub(crate) struct Part {
 
 /// What all workers do.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Script {
+pub(crate) struct Schedule {
     /// By worker.
     pub(crate) parts: Vec<Part>,
     /// Places: all are below this.
@@ -118,7 +119,7 @@ fn assign(traffic: &Traffic, workers: usize) -> Vec<u32> {
 /// Which pool each life has. One that has ended leaves its pool to the next that begins on the same
 /// worker.
 struct Pools<'a> {
-    lives: &'a Lives,
+    split: &'a ThreadSplit,
     assigned: &'a [u32],
     /// Pool, and its place with the worker, of those that have acquired.
     of: Vec<Option<(usize, u32)>>,
@@ -131,16 +132,16 @@ struct Pools<'a> {
 }
 
 impl<'a> Pools<'a> {
-    fn new(lives: &'a Lives, assigned: &'a [u32], workers: usize) -> Self {
-        let count = lives.before.len();
+    fn new(split: &'a ThreadSplit, assigned: &'a [u32], workers: usize) -> Self {
+        let count = split.before.len();
         let left = vec![Vec::new(); workers];
-        Self { lives, assigned, of: vec![None; count], begun: vec![false; count], left, count: 0 }
+        Self { split, assigned, of: vec![None; count], begun: vec![false; count], left, count: 0 }
     }
 
     /// Notes that a life does something.
     fn begin(&mut self, life: usize) {
         if !core::mem::replace(&mut self.begun[life], true)
-            && let Some(before) = self.lives.before[life]
+            && let Some(before) = self.split.before[life]
             && let Some(pool) = self.of[before as usize]
         {
             self.left[self.assigned[before as usize] as usize].push(pool);
@@ -159,7 +160,7 @@ impl<'a> Pools<'a> {
     }
 }
 
-/// The writing of a script: what has been given out and come back by the event that is looked at.
+/// The writing of a schedule: what has been given out and come back by the event that is looked at.
 struct Writer<'a> {
     traffic: &'a Traffic,
     assigned: &'a [u32],
@@ -182,13 +183,13 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(lives: &'a Lives, assigned: &'a [u32], workers: usize) -> Self {
-        let buffers = lives.traffic.buffers.len();
+    fn new(split: &'a ThreadSplit, assigned: &'a [u32], workers: usize) -> Self {
+        let buffers = split.traffic.buffers.len();
         Self {
-            traffic: &lives.traffic,
+            traffic: &split.traffic,
             assigned,
             parts: (0..workers).map(|_| Part::default()).collect(),
-            pools: Pools::new(lives, assigned, workers),
+            pools: Pools::new(split, assigned, workers),
             free: VecDeque::new(),
             places: 0,
             live: 0,
@@ -229,6 +230,7 @@ impl<'a> Writer<'a> {
         }
         let to = self.assigned[buffer.to as usize];
         part.steps.push(Step::Acquire { source, bytes: buffer.bytes, place, to });
+        #[cfg(test)]
         part.buffers.push(number);
     }
 
@@ -244,18 +246,19 @@ impl<'a> Writer<'a> {
             place,
             bytes: buffer.bytes,
         });
+        #[cfg(test)]
         part.buffers.push(number);
         part.releases += 1;
         self.back[self.pool_of[number as usize]][worker as usize] = part.releases;
         self.free.push_back((place, Some((worker, part.releases))));
     }
 
-    fn finish(self) -> Script {
+    fn finish(self) -> Schedule {
         let buffers = &self.traffic.buffers;
         let crossing = buffers.iter().filter(|buffer| buffer.from != buffer.to);
         let worker = |thread: u32| self.assigned[thread as usize];
         let kept = crossing.clone().filter(|buffer| worker(buffer.from) != worker(buffer.to));
-        Script {
+        Schedule {
             places: self.places as usize,
             buffers: buffers.len(),
             pools: self.back.len(),
@@ -266,13 +269,13 @@ impl<'a> Writer<'a> {
     }
 }
 
-impl Script {
+impl Schedule {
     /// Shares the traffic out to `workers` workers.
     pub(crate) fn new(traffic: &Traffic, workers: usize) -> Self {
-        let lives = told_apart(traffic);
-        let assigned = assign(&lives.traffic, workers);
-        let mut writer = Writer::new(&lives, &assigned, workers);
-        for (thread, act) in &lives.traffic.acts {
+        let split = split_threads(traffic);
+        let assigned = assign(&split.traffic, workers);
+        let mut writer = Writer::new(&split, &assigned, workers);
+        for (thread, act) in &split.traffic.acts {
             let thread = *thread as usize;
             writer.pools.begin(thread);
             match *act {
@@ -302,9 +305,9 @@ mod tests {
             }
         }
         let traffic = Traffic::new(&trace(&events));
-        let script = Script::new(&traffic, 2);
-        assert_eq!((script.crossings, script.crossings_kept), (400, 400));
-        let steps: Vec<usize> = script.parts.iter().map(|part| part.buffers.len()).collect();
+        let schedule = Schedule::new(&traffic, 2);
+        assert_eq!((schedule.crossings, schedule.crossings_kept), (400, 400));
+        let steps: Vec<usize> = schedule.parts.iter().map(|part| part.buffers.len()).collect();
         assert_eq!(steps, [400, 400]);
     }
 
@@ -326,7 +329,7 @@ mod tests {
         trace(&changing.collect::<Vec<_>>())
     }
 
-    /// Plays the script with workers that take turns at random, and compares what each pool sees
+    /// Plays the schedule with workers that take turns at random, and compares what each pool sees
     /// with the recording.
     #[test]
     fn every_pool_sees_the_recorded_requests_and_no_release_late() {
@@ -336,18 +339,18 @@ mod tests {
         {
             let traffic = Traffic::new(&trace);
             let workers = workers.min(traffic.threads);
-            let script = Script::new(&traffic, workers);
-            assert!(script.places <= 2 * Needs::of(&traffic).live + 1, "{} places", script.places);
+            let schedule = Schedule::new(&traffic, workers);
+            assert!(schedule.places <= 2 * Needs::of(&traffic).live + 1, "{} places", schedule.places);
             let mut random = fastrand::Rng::with_seed(workers as u64);
             let mut next = vec![(0, 0); workers];
             let mut released = vec![0; workers];
-            let mut held: Vec<Option<u32>> = vec![None; script.places];
-            let mut seen: Vec<Vec<Act>> = vec![Vec::new(); script.pools];
+            let mut held: Vec<Option<u32>> = vec![None; schedule.places];
+            let mut seen: Vec<Vec<Act>> = vec![Vec::new(); schedule.pools];
             let mut pool_of = vec![0; traffic.buffers.len()];
             let mut stuck = 0;
-            while next.iter().zip(&script.parts).any(|(next, part)| next.0 < part.steps.len()) {
+            while next.iter().zip(&schedule.parts).any(|(next, part)| next.0 < part.steps.len()) {
                 let worker = random.usize(..workers);
-                let part = &script.parts[worker];
+                let part = &schedule.parts[worker];
                 let (step, number) = &mut next[worker];
                 let Some(now) = part.steps.get(*step) else { continue };
                 let buffer = part.buffers.get(*number).copied().unwrap_or(u32::MAX);
@@ -375,7 +378,7 @@ mod tests {
                 stuck = if done { 0 } else { stuck + 1 };
                 assert!(stuck < 10_000, "nobody can go on");
             }
-            let mut recorded: Vec<Vec<Act>> = vec![Vec::new(); script.pools];
+            let mut recorded: Vec<Vec<Act>> = vec![Vec::new(); schedule.pools];
             for (_, act) in &traffic.acts {
                 let (Act::Acquire(number) | Act::Release(number)) = act;
                 recorded[pool_of[*number as usize]].push(*act);

@@ -1,0 +1,117 @@
+//! The choice as a program takes it in: as Rust, or as text for `AnyBuilder` and `check`.
+
+use bufworks::any::{AnyBuilder, HeapBuilder};
+
+use super::candidate::Candidate;
+use super::record::Advice;
+use super::strategies::Owner;
+
+/// What the choice is written as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Form {
+    /// Constants, and a function that builds the pool
+    Rust,
+    /// A line that `AnyBuilder` and `check` read
+    Text,
+}
+
+impl Form {
+    /// Returns the choice; as Rust with a line on where it is from.
+    pub(crate) fn write(self, advice: &Advice) -> String {
+        let pick = &advice.pick().candidate;
+        match (self, *pick) {
+            (Self::Rust, _) => headed(pick, advice.choice.no_pool, &advice.name),
+            (Self::Text, Candidate::Pool(builder)) => format!("{builder}\n"),
+            // Without a pool, `AnyBuilder` has the heap.
+            (Self::Text, Candidate::Vec) => format!("{}\n", AnyBuilder::Heap(HeapBuilder::new())),
+        }
+    }
+}
+
+fn headed(pick: &Candidate, no_pool: bool, trace: &str) -> String {
+    let start = if no_pool { "No pool would help; chosen" } else { "Chosen" };
+    let (version, trace) = (env!("CARGO_PKG_VERSION"), trace.replace(['\n', '\r'], " "));
+    format!("//! {start} by bufadvise {version} for the trace {trace}.\n\n{}", rust(pick))
+}
+
+/// Returns the settings as Rust.
+pub(crate) fn rust(pick: &Candidate) -> String {
+    let head = format!(
+        "/// The strategy with its settings, as `bufadvise check` reads them.\npub const SETTINGS: &str = \"{pick}\";\n"
+    );
+    let Candidate::Pool(builder) = pick else {
+        return head
+            + "\n/// Makes a buffer: no pool would help.\npub fn buffer(bytes: usize) -> Vec<u8> {\n    \
+               Vec::with_capacity(bytes)\n}\n";
+    };
+    let settings = set(builder);
+    let are_numbers = settings.iter().all(|(_, value)| value.is_u64());
+    let strategy = pick.in_table().filter(|_| are_numbers);
+    let Some((path, owner)) = strategy.and_then(|strategy| Some((strategy.pool_type?, strategy.owner)))
+    else {
+        return format!(
+            "{head}\n\
+             /// Builds the pool.\n\
+             pub fn pool() -> Result<bufworks::AnyPool, Box<dyn std::error::Error>> {{\n    \
+             Ok(SETTINGS.parse::<bufworks::any::AnyBuilder>()?.build()?)\n}}\n"
+        );
+    };
+    let calls: String = settings.iter().map(|(setting, value)| format!(".{setting}({value})")).collect();
+    format!(
+        "{head}\n/// Builds the pool: {}.\npub fn pool() -> Result<bufworks::{path}, bufworks::ConfigError> {{\n    \
+         bufworks::{path}::builder(){calls}.build()\n}}\n",
+        match owner {
+            Owner::Thread => "one for each thread that acquires. Buffers may be dropped on any thread",
+            Owner::All => "all threads share it, each has a clone",
+        }
+    )
+}
+
+/// Returns the settings that differ from the defaults, with their values.
+fn set(builder: &AnyBuilder) -> Vec<(String, serde_json::Value)> {
+    let object = |builder: &AnyBuilder| serde_json::to_value(builder).unwrap_or_default();
+    let (own, usual) = (object(builder), AnyBuilder::named(builder.name()).map(|usual| object(&usual)));
+    let usual = usual.unwrap_or_default();
+    let own = own.as_object().into_iter().flatten();
+    own.filter(|(name, value)| *name != "strategy" && usual.get(name) != Some(value))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+/// What is written, as a program takes it in: compiled here.
+#[cfg(test)]
+#[path = "../../tests/generated/mod.rs"]
+#[allow(unreachable_pub, dead_code, reason = "the interface of a program's module")]
+mod generated;
+
+#[cfg(test)]
+mod tests {
+    use bufcore::BufferPool;
+
+    use super::*;
+
+    #[test]
+    fn emitted_rust_compiles_and_serves() {
+        for (settings, file) in [
+            ("slot:capacity=64KiB,slots=16", include_str!("../../tests/generated/slot.rs")),
+            ("ring:capacity=1500000,buffers=9", include_str!("../../tests/generated/ring.rs")),
+            ("bump:shard_size=64KiB,max_idle_bytes=3MiB", include_str!("../../tests/generated/bump.rs")),
+            ("shard:thread_cache=4,shard_buffers=115", include_str!("../../tests/generated/shard.rs")),
+            ("heap:alignment=4KiB", include_str!("../../tests/generated/heap.rs")),
+            ("vec", include_str!("../../tests/generated/vec.rs")),
+        ] {
+            let candidate: Candidate = settings.parse().expect("settings");
+            let written = headed(&candidate, candidate.is_control(), "app");
+            assert_eq!(written, file, "write it again: {settings}\n{written}");
+        }
+        fn serves(mut pool: impl BufferPool) {
+            assert!(pool.acquire(1000).expect("there is room").capacity() >= 1000);
+        }
+        serves(generated::slot::pool().expect("settings are right"));
+        serves(generated::ring::pool().expect("settings are right"));
+        serves(generated::bump::pool().expect("settings are right"));
+        serves(generated::shard::pool().expect("settings are right"));
+        serves(generated::heap::pool().expect("settings are right"));
+        assert!(generated::vec::buffer(1000).capacity() >= 1000);
+    }
+}

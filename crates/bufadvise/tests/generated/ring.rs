@@ -1,0 +1,9 @@
+//! Chosen by bufadvise 0.1.0 for the trace app.
+
+/// The strategy with its settings, as `bufadvise check` reads them.
+pub const SETTINGS: &str = "ring:capacity=1500000,buffers=9";
+
+/// Builds the pool: one for each thread that acquires. Buffers may be dropped on any thread.
+pub fn pool() -> Result<bufworks::ring::RingPool, bufworks::ConfigError> {
+    bufworks::ring::RingPool::builder().buffers(9).capacity(1500000).build()
+}

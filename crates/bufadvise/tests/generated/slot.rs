@@ -1,0 +1,9 @@
+//! Chosen by bufadvise 0.1.0 for the trace app.
+
+/// The strategy with its settings, as `bufadvise check` reads them.
+pub const SETTINGS: &str = "slot:capacity=64KiB,slots=16";
+
+/// Builds the pool: one for each thread that acquires. Buffers may be dropped on any thread.
+pub fn pool() -> Result<bufworks::slot::SlotPool, bufworks::ConfigError> {
+    bufworks::slot::SlotPool::builder().capacity(65536).slots(16).build()
+}

@@ -162,33 +162,6 @@ impl<T: Transport<Access = Lending>> End<Reads, T> {
         if self.has(n) { Some(self.lend(n)) } else { None }
     }
 
-    /// Returns all bytes that can be read now, oldest first, in one piece, to be changed in place:
-    /// unmasked, decrypted.
-    ///
-    /// They stay as they are left, until they are consumed.
-    ///
-    /// Cost: as [`len`](Self::len). Where memory is not mapped twice, what is left of them is
-    /// copied once when the ring's end is passed.
-    ///
-    /// ```
-    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
-    /// producer.put(b"TEXT")?;
-    /// consumer.peek_mut()[1..].make_ascii_lowercase();
-    /// assert_eq!(consumer.peek(), b"Text");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn peek_mut(&mut self) -> &mut [u8] {
-        self.look();
-        self.note_changes();
-        let mut filled = self.window(self.cached_available);
-        // SAFETY:
-        // - valid and initialised: as in `lend`.
-        // - exclusive: as in `lend`, and `&mut self` makes it the only borrow.
-        unsafe { filled.as_mut() }
-    }
-
     /// Drops the `n` oldest bytes. The producer can write there, and is woken if it waits.
     ///
     /// Cost: a plain store that the producer sees, and a load. If the producer sleeps, what waking
@@ -245,6 +218,36 @@ impl<T: Transport<Access = Lending>> End<Reads, T> {
         //   byte twice, being no longer than the capacity (M2). What was done through their other
         //   addresses was ended (C4).
         unsafe { filled.as_ref() }
+    }
+}
+
+#[cfg(feature = "std")]
+impl Consumer {
+    /// Returns all bytes that can be read now, oldest first, in one piece, to be changed in place:
+    /// unmasked, decrypted.
+    ///
+    /// They stay as they are left, until they are consumed.
+    ///
+    /// Cost: as [`len`](Self::len). Where memory is not mapped twice, what is left of them is
+    /// copied once when the ring's end is passed.
+    ///
+    /// ```
+    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
+    /// producer.put(b"TEXT")?;
+    /// consumer.peek_mut()[1..].make_ascii_lowercase();
+    /// assert_eq!(consumer.peek(), b"Text");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn peek_mut(&mut self) -> &mut [u8] {
+        self.look();
+        self.is_changed = !self.is_mapped();
+        let mut filled = self.window(self.cached_available);
+        // SAFETY:
+        // - valid and initialised: as in `lend`.
+        // - exclusive: as in `lend`, and `&mut self` makes it the only borrow.
+        unsafe { filled.as_mut() }
     }
 }
 

@@ -106,6 +106,8 @@ pub trait Transport {
     type Access: Access;
     /// Whether positions are this program's alone. Others are checked.
     const IS_OURS: bool;
+    /// Whether the memory may be mapped twice.
+    const CAN_BE_MAPPED: bool;
 
     /// Returns the position of the producer, or of the consumer.
     fn position(&self, producer: bool) -> &AtomicUsize;
@@ -159,7 +161,7 @@ pub struct End<S: Side, T: Transport> {
     /// Whether bytes of this end's may differ at their two addresses: they were lent to be changed
     /// in place where nothing is mapped. Those that count are the ones at the addresses from `at`
     /// on.
-    is_changed: bool,
+    pub(super) is_changed: bool,
     side: PhantomData<S>,
 }
 
@@ -272,17 +274,19 @@ impl<S: Side, T: Transport> End<S, T> {
     #[inline(always)]
     pub(super) fn advance(&mut self, n: usize) {
         debug_assert!(n <= self.cached_available);
-        if S::IS_PRODUCER && !self.transport.is_mapped() {
-            // SAFETY: within the memory (M1), since `at` is less than the capacity, and `n` at most
-            // that. These bytes are this end's (C2), and nothing of them is lent: `&mut self`.
-            unsafe { map::reflect(self.base, self.capacity, self.at, n) };
+        if T::CAN_BE_MAPPED {
+            if S::IS_PRODUCER && !self.transport.is_mapped() {
+                self.reflect_apart(n);
+            }
+            end_of_addresses();
+        } else if S::IS_PRODUCER {
+            self.reflect(n);
         }
-        end_of_addresses();
         self.at += n;
         self.cached_available -= n;
         if self.at >= self.capacity {
             self.at -= self.capacity;
-            if self.is_changed {
+            if T::CAN_BE_MAPPED && !S::IS_PRODUCER && self.is_changed {
                 self.bring_down();
             }
         }
@@ -292,10 +296,19 @@ impl<S: Side, T: Transport> End<S, T> {
         self.transport.moved(S::IS_PRODUCER);
     }
 
-    /// Notes that the bytes which are known to be this end's are lent to be changed in place.
-    #[inline]
-    pub(super) fn note_changes(&mut self) {
-        self.is_changed = !self.transport.is_mapped();
+    /// Makes the next `n` bytes, which are known to be this end's, the same at both addresses.
+    #[inline(always)]
+    fn reflect(&mut self, n: usize) {
+        // SAFETY: within the memory (M1), since `at` is less than the capacity, and `n` at most
+        // that. These bytes are this end's (C2), and nothing of them is lent: `&mut self`.
+        unsafe { map::reflect(self.base, self.capacity, self.at, n) };
+    }
+
+    /// Does what `reflect` does, where most rings are mapped and need none.
+    #[cold]
+    #[inline(never)]
+    fn reflect_apart(&mut self, n: usize) {
+        self.reflect(n);
     }
 
     /// Repairs the bytes that are known to be this end's after `at` was taken back: it makes them

@@ -27,6 +27,7 @@ pub struct Polled<'a>(&'a Positions);
 
 impl Transport for Polled<'_> {
     type Access = Lending;
+    const CAN_BE_MAPPED: bool = false;
     const IS_OURS: bool = true;
 
     #[inline(always)]

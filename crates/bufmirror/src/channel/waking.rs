@@ -64,6 +64,7 @@ impl<A: Access> fmt::Debug for Waking<A> {
 
 impl<A: Access> Transport for Waking<A> {
     type Access = A;
+    const CAN_BE_MAPPED: bool = true;
     const IS_OURS: bool = false;
 
     #[inline(always)]

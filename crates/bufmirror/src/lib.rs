@@ -17,11 +17,11 @@
 //!
 //! # Threads and processes
 //!
-//! A [`MirrorRing`] is one thread's at a time. The ends of a [`StaticChannel`] are in two places, such as an
-//! interrupt handler and the main program; it needs neither an operating system nor an allocator.
-//! `channel` gives two ends of one, for two threads, and `SharedRing` for two processes (with
-//! `std`; processes on Linux only). `MessageQueue` carries framed messages between any number of
-//! threads, each in one piece (with `std`).
+//! A [`MirrorRing`] is one thread's at a time. The ends of a [`StaticChannel`] are in two places,
+//! such as an interrupt handler and the main program; it needs neither an operating system nor an
+//! allocator. `channel` gives two ends of one, for two threads, and `SharedRing` for two processes
+//! (with `std`; processes on Linux only). `MessageQueue` carries framed messages between any number
+//! of threads, each in one piece (with `std`).
 //!
 //! # The memory
 //!

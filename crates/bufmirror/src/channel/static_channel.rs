@@ -150,8 +150,8 @@ impl<const BYTES: usize> StaticChannel<BYTES> {
 
     /// Returns the two ends of the channel, which is emptied.
     ///
-    /// The channel is borrowed as long as an end exists: for ever, if it is borrowed so. An end that
-    /// is dropped tells the other one.
+    /// The channel is borrowed as long as an end exists: for ever, if it is borrowed so. An end
+    /// that is dropped tells the other one.
     ///
     /// Contents: what a reservation lends is zeros or recycled bytes.
     ///

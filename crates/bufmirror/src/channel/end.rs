@@ -131,14 +131,9 @@ pub trait Transport {
     /// Tells the other end that this one is gone.
     fn close(&self, producer: bool);
 
-    /// Returns whether the other end is known to be gone, or this one is done.
-    fn is_closed(&self, producer: bool) -> bool;
-
-    /// Returns whether the system says that the other end is gone.
-    #[inline(always)]
-    fn is_found_dead(&self, _producer: bool) -> bool {
-        false
-    }
+    /// Returns whether the other end is gone, or this one is done. If `asks`, an end between
+    /// processes asks the system; otherwise it is what was last found.
+    fn is_closed(&self, producer: bool, asks: bool) -> bool;
 }
 
 /// One end of a channel: it is used by the names `Producer` and `Consumer`,
@@ -207,7 +202,7 @@ impl<S: Side, T: Transport> End<S, T> {
     #[inline]
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.transport.is_closed(S::IS_PRODUCER) || self.transport.is_found_dead(S::IS_PRODUCER)
+        self.transport.is_closed(S::IS_PRODUCER, true)
     }
 
     /// Returns the bytes that the ring holds when it is full.
@@ -338,7 +333,7 @@ impl<S: Side, T: Transport> fmt::Debug for End<S, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct(if S::IS_PRODUCER { "Producer" } else { "Consumer" })
             .field("capacity", &self.capacity)
-            .field("is_closed", &self.transport.is_closed(S::IS_PRODUCER))
+            .field("is_closed", &self.transport.is_closed(S::IS_PRODUCER, false))
             .finish_non_exhaustive()
     }
 }

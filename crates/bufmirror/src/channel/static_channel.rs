@@ -50,7 +50,7 @@ impl Transport for Polled<'_> {
     }
 
     #[inline]
-    fn is_closed(&self, producer: bool) -> bool {
+    fn is_closed(&self, producer: bool, _asks: bool) -> bool {
         // ORDER: Acquire pairs with the Release in `close`: an end that sees the other gone sees
         // its last position.
         self.0.closed[usize::from(!producer)].load(Ordering::Acquire)

@@ -43,7 +43,7 @@ impl<S: Side, A: Access> End<S, Waking<A>> {
     /// Looks whether `n` bytes are this end's, or never will be.
     fn check(&mut self, n: usize) -> Option<Result<(), WaitError>> {
         // Before the look at the position, which is then the last one.
-        let is_closed = self.transport.is_closed(S::IS_PRODUCER);
+        let is_closed = self.transport.is_closed(S::IS_PRODUCER, false);
         if self.has(n) && !(S::IS_PRODUCER && is_closed) {
             return Some(Ok(()));
         }

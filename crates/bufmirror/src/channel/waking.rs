@@ -113,16 +113,12 @@ impl<A: Access> Transport for Waking<A> {
     }
 
     #[inline]
-    fn is_closed(&self, producer: bool) -> bool {
+    fn is_closed(&self, producer: bool, asks: bool) -> bool {
+        let state = &self.half(!producer).state.0;
+        let is_dead = if asks && !A::LENDS { self.core.link.is_dead(state) } else { self.is_dead };
         // ORDER: Acquire pairs with the Release in `close`: who sees that the end is gone sees its
         // last position.
-        let has_closed = || self.half(!producer).state.0.load(Ordering::Acquire) & CLOSED != 0;
-        self.is_over || self.is_dead || has_closed()
-    }
-
-    #[inline(always)]
-    fn is_found_dead(&self, producer: bool) -> bool {
-        !A::LENDS && self.core.link.is_dead(&self.half(!producer).state.0)
+        self.is_over || is_dead || state.load(Ordering::Acquire) & CLOSED != 0
     }
 }
 

@@ -44,6 +44,8 @@ pub struct BumpPool {
     mask: usize,
 }
 
+bufcore::unwind_safe!(BumpPool);
+
 /// No pool's number, so that the fast path, which takes the bytes to be right behind the header,
 /// finds no shard.
 const APART: usize = usize::MAX;

@@ -44,6 +44,8 @@ pub struct ShardPool {
     id: usize,
 }
 
+bufcore::unwind_safe!(ShardPool);
+
 /// No pool's number, so that the fast path, which takes the bytes to be right behind the header,
 /// finds no cache.
 const APART: usize = usize::MAX;

@@ -78,6 +78,8 @@ pub struct Acquire<'a> {
     coop: Coop,
 }
 
+bufcore::unwind_safe!(Acquire<'_>);
+
 /// What came of a request that is in the queue.
 enum Attempt {
     Done(Result<Buf<ShardLease>, AcquireError>),

@@ -102,8 +102,6 @@ mod copying;
 mod error;
 #[cfg(feature = "fences")]
 mod fences;
-#[cfg(feature = "std")]
-mod fork_lock;
 mod format;
 mod frame_writer;
 mod frozen;

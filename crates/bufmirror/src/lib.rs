@@ -148,7 +148,6 @@ mod shared;
 mod sync;
 #[cfg(all(test, any(loom, shuttle)))]
 mod tests;
-mod unwind;
 
 pub use bufcore;
 #[doc(no_inline)]
@@ -175,6 +174,11 @@ pub use ring::MirrorRing;
     not(any(miri, loom, shuttle))
 ))]
 pub use shared::{ShareError, SharedConsumer, SharedProducer, SharedRing};
+
+#[cfg(feature = "std")]
+bufcore::unwind_safe!(Producer, Consumer);
+#[cfg(all(feature = "std", target_os = "linux", target_pointer_width = "64", not(any(miri, loom, shuttle))))]
+bufcore::unwind_safe!(SharedProducer, SharedConsumer);
 
 #[cfg(all(doc, feature = "std"))]
 #[doc = include_str!("../docs/guide.md")]

@@ -45,9 +45,18 @@ pub trait Side {
 }
 
 /// The end that writes.
+///
+/// ```
+/// assert_eq!(format!("{:?}", bufmirror::Writes), "Writes"); // a name in the types of ends
+/// ```
 #[derive(Debug)]
 pub struct Writes;
+
 /// The end that reads.
+///
+/// ```
+/// assert_eq!(format!("{:?}", bufmirror::Reads), "Reads"); // a name in the types of ends
+/// ```
 #[derive(Debug)]
 pub struct Reads;
 
@@ -141,6 +150,19 @@ pub trait Transport {
 /// `SharedProducer` and `SharedConsumer`.
 ///
 /// Dropping it closes the channel: the other end sees that.
+///
+/// ```
+/// use bufmirror::{StaticChannel, StaticProducer};
+///
+/// fn send(end: &mut StaticProducer<'_>, byte: u8) -> bool {
+///     end.put(&[byte]).is_ok()
+/// }
+///
+/// let mut channel = StaticChannel::<512>::new(); // 256 bytes
+/// let (mut producer, consumer) = channel.ends();
+/// assert!(send(&mut producer, b'$'));
+/// assert_eq!(consumer.peek(), b"$");
+/// ```
 pub struct End<S: Side, T: Transport> {
     pub(super) transport: T,
     /// Of the memory: twice `capacity` bytes are valid and initialised from here (M1).

@@ -31,8 +31,8 @@ macro_rules! unwind_safe {
     )+};
 }
 
-// As a `Box<[u8]>` they have no state except their bytes and a length, and leases are only looked at
-// and dropped. The compiler cannot see that of every lease.
+// As a `Box<[u8]>` they have no state except their bytes and a length, and leases are only looked
+// at and dropped. The compiler cannot see that of every lease.
 impl<L: Lease> UnwindSafe for Buf<L> {}
 impl<L: Lease> RefUnwindSafe for Buf<L> {}
 impl<L: Lease> UnwindSafe for Frozen<L> {}

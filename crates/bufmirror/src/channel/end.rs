@@ -159,7 +159,7 @@ pub trait Transport {
 /// }
 ///
 /// let mut channel = StaticChannel::<512>::new(); // 256 bytes
-/// let (mut producer, consumer) = channel.ends();
+/// let (mut producer, mut consumer) = channel.ends();
 /// assert!(send(&mut producer, b'$'));
 /// assert_eq!(consumer.peek(), b"$");
 /// ```

@@ -17,6 +17,7 @@ use crate::ring::over;
 /// and all was read.
 ///
 /// ```
+/// # #[cfg(feature = "std")] {
 /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
 /// producer.put(b"\x05hello\x05wor")?;
 /// // Records with their length in front, each looked at where it is.
@@ -27,6 +28,7 @@ use crate::ring::over;
 ///     consumer.consume(1 + length);
 /// }
 /// assert_eq!(consumer.peek(), b"\x05wor");
+/// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[cfg(feature = "std")]
@@ -92,11 +94,13 @@ impl<T: Transport> End<Reads, T> {
     /// Cost: a look at the producer's position, which may be in another processor's cache.
     ///
     /// ```
+    /// # #[cfg(feature = "std")] {
     /// let (mut producer, consumer) = bufmirror::channel(4096)?;
     /// producer.reserve(100)?; // lent, not yet committed
     /// assert_eq!(consumer.len(), 0);
     /// producer.commit(60);
     /// assert_eq!(consumer.len(), 60);
+    /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
@@ -172,12 +176,14 @@ impl<T: Transport<Access = Lending>> End<Reads, T> {
     /// When `n` is over [`len`](Self::len).
     ///
     /// ```
+    /// # #[cfg(feature = "std")] {
     /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
     /// let capacity = producer.capacity();
     /// producer.put(&vec![7; capacity])?;
     /// assert!(producer.put(b"more").is_err()); // the ring is full
     /// consumer.consume(1000);
     /// assert_eq!(producer.spare_capacity(), 1000); // room again, in one piece
+    /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
@@ -195,12 +201,14 @@ impl<T: Transport<Access = Lending>> End<Reads, T> {
     /// `break`; see [`Pieces`].
     ///
     /// ```
+    /// # #[cfg(feature = "std")] {
     /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
     /// producer.put(b"one\ntwo\nthr")?;
     /// for line in &mut consumer.pieces(b'\n') {
     ///     assert!(line == b"one" || line == b"two");
     /// }
     /// assert_eq!(consumer.peek(), b"thr");
+    /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
@@ -232,10 +240,12 @@ impl Consumer {
     /// copied once when the ring's end is passed.
     ///
     /// ```
+    /// # #[cfg(feature = "std")] {
     /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
     /// producer.put(b"TEXT")?;
     /// consumer.peek_mut()[1..].make_ascii_lowercase();
     /// assert_eq!(consumer.peek(), b"Text");
+    /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]

@@ -17,11 +17,13 @@ use crate::ring::over;
 /// Contents: what a reservation lends is zeros or recycled bytes.
 ///
 /// ```
+/// # #[cfg(feature = "std")] {
 /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
 /// producer.reserve(5)?.copy_from_slice(b"hello"); // in place
 /// producer.commit(5);
 /// producer.put(b" world")?; // by copying
 /// assert_eq!(consumer.peek(), b"hello world");
+/// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[cfg(feature = "std")]
@@ -86,11 +88,13 @@ impl<T: Transport> End<Writes, T> {
     /// Cost: a look at the consumer's position, which may be in another processor's cache.
     ///
     /// ```
+    /// # #[cfg(feature = "std")] {
     /// let (mut producer, consumer) = bufmirror::channel(4096)?;
     /// let free = producer.spare_capacity();
     /// producer.reserve(free)?.fill(b'.'); // all of it, in one slice
     /// producer.commit(free);
     /// assert_eq!((producer.spare_capacity(), consumer.len()), (0, consumer.capacity()));
+    /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
@@ -151,6 +155,7 @@ impl<T: Transport<Access = Lending>> End<Writes, T> {
     /// When `n` is over [`spare_capacity`](Self::spare_capacity).
     ///
     /// ```
+    /// # #[cfg(feature = "std")] {
     /// use std::io::Write;
     ///
     /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
@@ -159,6 +164,7 @@ impl<T: Transport<Access = Lending>> End<Writes, T> {
     /// let n = 100 - room.len(); // what `write!` left is not committed
     /// producer.commit(n);
     /// assert_eq!(consumer.peek(), b" 21.50 degrees");
+    /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
@@ -181,12 +187,14 @@ impl Producer {
     /// Cost: a locked instruction. If the consumer sleeps, what waking it costs.
     ///
     /// ```
+    /// # #[cfg(feature = "std")] {
     /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
     /// producer.put(b"last words")?;
     /// producer.close();
     /// assert_eq!(producer.put_some(b"more"), 0);
     /// assert!(consumer.is_closed());
     /// assert_eq!(consumer.peek(), b"last words");
+    /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn close(&mut self) {

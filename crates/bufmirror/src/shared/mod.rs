@@ -248,7 +248,7 @@ impl SharedRing {
 /// To hand it to another process.
 /// The end of a [`SharedRing`] that writes. Dropping it tells the other process.
 ///
-/// Cost: as of a [`Producer`](crate::Producer), and a locked instruction for each call that writes,
+/// Cost: as of a [`Producer`], and a locked instruction for each call that writes,
 /// since the other process may sleep.
 ///
 /// ```
@@ -273,7 +273,7 @@ pub type SharedProducer = End<Writes, Waking<Copying>>;
 
 /// The end of a [`SharedRing`] that reads. Dropping it tells the other process.
 ///
-/// Cost: as of a [`Consumer`](crate::Consumer), and a locked instruction for each call that reads,
+/// Cost: as of a [`Consumer`], and a locked instruction for each call that reads,
 /// since the other process may sleep.
 ///
 /// ```

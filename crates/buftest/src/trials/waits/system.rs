@@ -74,7 +74,10 @@ pub fn t25_refused_calls<P: Waits>(make: impl Fn() -> P) {
 pub fn t25_signals<P: Waits>(make: impl Fn() -> P) {
     let signals = sandbox::signalled(|| {
         let there = Errands::new();
-        waits(make, &there, true);
+        // A busy machine may send few of them in one round.
+        for _ in 0..8 {
+            waits(&make, &there, true);
+        }
         there.end();
     });
     assert!(signals > 20, "{signals} signals: the trial showed nothing");

@@ -7,7 +7,7 @@ use std::path::{Path, absolute};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 
 use crate::packages;
@@ -16,8 +16,7 @@ use crate::queue;
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
 use crate::{
-    api, bare, features, fuzz, instructions, models, nostd, outside, package, platforms, proxy, sanitize,
-    tidy,
+    api, bare, features, fuzz, instructions, models, nostd, outside, package, platforms, sanitize, tidy,
 };
 
 /// What `rust-version` promises; checked by `msrv`.
@@ -123,7 +122,7 @@ fn all() -> Result<()> {
             Err(error) => steps.add(&name, Err(error), Duration::ZERO, None),
         }
     };
-    queue::run(jobs, |job| job.group(), run, &mut done);
+    queue::run(jobs, queue::processors(), |job| job.group(), run, &mut done);
     done(run(Job::Busy));
     steps.finish()
 }
@@ -199,7 +198,7 @@ impl Job {
             Ok(skipped(&ran.log, &name).map_or(Outcome::Passed, Outcome::Skipped))
         } else {
             eprintln!("{}", ran.log.trim_end());
-            Err(anyhow!("{}\n{}", ran.how(), shell::failures(&ran.log)))
+            ran.outcome()
         };
         let processor =
             ran.log.lines().rev().find_map(|line| line.strip_prefix(PROCESSOR_LINE)?.parse().ok());
@@ -231,7 +230,7 @@ impl Job {
             Self::Test => xtask(&["test"])?,
             Self::Bare => return bare::run(),
             Self::Long => xtask(&["test", "--long"])?,
-            Self::Features => features::check(features::Reach::Twos)?,
+            Self::Features => features::check(&packages::published()?)?,
             Self::Nostd => return nostd::check(),
             Self::Loom => {
                 models::LOOM.check()?;
@@ -241,10 +240,7 @@ impl Job {
             Self::Fuzz => return fuzz::replay(),
             Self::Broken => xtask(&["broken"])?,
             Self::Busy => xtask(&["busy", "0.75"])?,
-            Self::BenchTest => {
-                xtask(&["bench", "--test"])?;
-                return proxy::check();
-            }
+            Self::BenchTest => xtask(&["bench", "--test"])?,
             Self::Instructions => return instructions::check(false),
             Self::Msrv => return msrv(),
             Self::MinimalVersions => outside::check_oldest()?,

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::sanitize;
 use crate::shell;
@@ -55,9 +55,6 @@ pub(crate) struct Args {
     /// Print the names of the targets.
     #[arg(long)]
     list: bool,
-    /// Fail if no nightly toolchain is installed, instead of skipping.
-    #[arg(long)]
-    strict: bool,
 }
 
 impl Args {
@@ -75,13 +72,8 @@ impl Args {
             );
         }
         let chosen = if self.targets.is_empty() { all } else { self.targets };
-        let outcome = if self.replay { replay_each(&chosen)? } else { run_each(&chosen, self.seconds)? };
-        match outcome {
-            Outcome::Skipped(reason) if self.strict => bail!("{reason}"),
-            Outcome::Skipped(reason) => println!("skipped: {reason}"),
-            Outcome::Passed => {}
-        }
-        Ok(())
+        let outcome = if self.replay { replay_each(&chosen) } else { run_each(&chosen, self.seconds) };
+        outcome.map(Outcome::tell)
     }
 }
 
@@ -125,26 +117,6 @@ fn inputs(name: &str) -> Result<Vec<PathBuf>> {
     inputs.sort();
     ensure!(!inputs.is_empty(), "{} has no inputs", corpus.display());
     Ok(inputs)
-}
-
-/// Runs all that is checked in once, in programs that are built into `folder` with `flags` and write what they reach into `profiles`.
-/// Returns the programs.
-pub(crate) fn cover(folder: &str, flags: &str, profiles: &Path) -> Result<Vec<PathBuf>> {
-    let names = names()?;
-    let mut build = shell::cargo_of("nightly").context("no nightly toolchain installed")?;
-    let host = shell::host_triple()?;
-    build.args(["build", "--manifest-path", MANIFEST, "--target", &host, "--target-dir", folder]);
-    build.env("RUSTFLAGS", flags).env("LLVM_PROFILE_FILE", "/dev/null");
-    shell::run(&mut build)?;
-    let mut programs = Vec::new();
-    for name in names {
-        let program: PathBuf = [folder, &host, "debug", &name].iter().collect();
-        let mut command = fuzzer(&program);
-        command.args(inputs(&name)?).env("LLVM_PROFILE_FILE", profiles.join(format!("{name}-%p.profraw")));
-        shell::output(&mut command)?;
-        programs.push(program);
-    }
-    Ok(programs)
 }
 
 fn run_each(names: &[String], seconds: u32) -> Result<Outcome> {

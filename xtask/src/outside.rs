@@ -149,7 +149,6 @@ mod tests {
             version: version.into(),
             is_dev: false,
             has_path: false,
-            features: Default::default(),
         };
         let dependencies = vec![dependency("a", "^1"), dependency("b", "^0.2.4"), dependency("loom", "^0.7")];
         let lines = oldest(&Package { dependencies, ..Package::default() });

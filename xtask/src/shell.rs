@@ -36,19 +36,8 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command to its end and returns what it printed.
-pub(crate) fn output(command: &mut Command) -> Result<String> {
-    eprintln!("$ {}", show(command));
-    let output = command.output().with_context(|| format!("cannot start `{}`", show(command)))?;
-    if !output.status.success() {
-        let errors = String::from_utf8_lossy(&output.stderr);
-        bail!("`{}` failed: {}\n{errors}", show(command), output.status);
-    }
-    String::from_utf8(output.stdout).with_context(|| format!("`{}` printed no UTF-8", show(command)))
-}
-
 /// Runs a command to its end and returns what it printed; its errors and its progress are seen meanwhile.
-pub(crate) fn output_with_progress(command: &mut Command) -> Result<String> {
+pub(crate) fn output(command: &mut Command) -> Result<String> {
     eprintln!("$ {}", show(command));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
     let child = child.with_context(|| format!("cannot start `{}`", show(command)))?;
@@ -113,6 +102,14 @@ pub(crate) fn failures(text: &str) -> String {
     }
     lines.truncate(MOST_LINES);
     lines.join("\n")
+}
+
+/// The files of a checkout, without what git is told to ignore.
+pub(crate) fn files(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut command = command!("git ls-files --cached --others --exclude-standard --exclude=/shared");
+    let list = output(command.current_dir(root))?;
+    // It lists files that were removed a moment ago, too.
+    Ok(list.lines().map(PathBuf::from).filter(|file| root.join(file).is_file()).collect())
 }
 
 /// Whether a program can be started and says that all is well. Not echoed: it only asks.

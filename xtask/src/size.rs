@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use self::code::{Code, Sources};
 use crate::outside;
 use crate::packages::{self, Package};
-use crate::shell::{self, command};
+use crate::shell;
 
 /// Published packages that are counted apart from the libraries.
 const ADVISER: [&str; 2] = ["bufadvise", "buftrace"];
@@ -54,7 +54,7 @@ fn row(what: impl Into<String>, before: &'static str, now: impl ToString, mark: 
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
         let packages = packages::all_of(&self.of)?;
-        let files = tracked(&self.of)?;
+        let files = shell::files(&self.of)?;
         let tree = Tree { root: &self.of, files: &files };
         let (mut libraries, mut adviser) = (0, 0);
         let (mut circles, mut core) = (Vec::new(), Sources::new());
@@ -109,12 +109,6 @@ impl Args {
         }
         Ok(())
     }
-}
-
-/// The files that git has of a checkout.
-fn tracked(root: &Path) -> Result<Vec<PathBuf>> {
-    let list = shell::output(command!("git ls-files").current_dir(root))?;
-    Ok(list.lines().map(PathBuf::from).collect())
 }
 
 struct Tree<'a> {

@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use self::combined::Combined;
+use crate::job_queue;
 use crate::mutant_build::{Choice, MutantBuild, Tool, read, run};
 use crate::mutants::{self, Case, Mutant};
 use crate::orderings;
-use crate::programs::{Program, Ran};
-use crate::queue;
+use crate::test_binaries::{Program, Ran};
 
 const FOLDER: &str = "target/broken";
 /// No trial takes nearly as long: on the sound build, all trials of a program together end within it.
@@ -219,7 +219,7 @@ fn try_out(cases: Vec<Chosen<'_>>, built: &BTreeMap<Wanted<'_>, Program>) -> Res
         let ran = ran.with_context(|| row.clone())?;
         anyhow::Ok((row, ran))
     };
-    queue::try_run(tasks, AT_ONCE * queue::processors(), work, |(row, ran)| {
+    job_queue::try_run(tasks, AT_ONCE * job_queue::processors(), work, |(row, ran)| {
         if ran.passed() {
             println!("{row}: PASSED, but it must fail");
             survived.push(row);

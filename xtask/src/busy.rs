@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-use crate::programs::{Program, Ran};
-use crate::queue;
+use crate::job_queue;
 use crate::test;
+use crate::test_binaries::{Program, Ran};
 
 /// Threads that compute for ever, at the priority of all others.
 const LOOPS: usize = 16;
@@ -114,7 +114,7 @@ fn repeat(tasks: &[Task], end: Instant, slice: Duration) -> Result<usize> {
             let ran = (!is_over).then(|| task.run(slice)).transpose()?;
             anyhow::Ok(ran.map(|ran| (task.program.name(), ran)))
         };
-        queue::try_run(tasks.iter().collect(), AT_ONCE, work, |done| {
+        job_queue::try_run(tasks.iter().collect(), AT_ONCE, work, |done| {
             let Some((name, ran)) = done else { return };
             let (count, took) = (ran.count(), ran.took.as_secs_f64());
             println!("{name:<32} {count:>4} passed {took:>7.1} s, {}", ran.how());

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 
+use crate::job_queue;
 use crate::packages;
-use crate::programs;
-use crate::queue;
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
+use crate::test_binaries;
 use crate::{
     api, bare, features, fuzz, instructions, models, nostd, outside, package, platforms, sanitize, tidy,
 };
@@ -122,7 +122,7 @@ fn all() -> Result<()> {
             Err(error) => steps.add(&name, Err(error), Duration::ZERO, None),
         }
     };
-    queue::run(jobs, queue::processors(), |job| job.group(), run, &mut done);
+    job_queue::run(jobs, job_queue::processors(), |job| job.group(), run, &mut done);
     done(run(Job::Busy));
     steps.finish()
 }
@@ -191,7 +191,7 @@ impl Job {
         let mut command = Command::new(env::current_exe().context("a program has a path")?);
         command.args(["ci", &name]);
         let log = folder.join(format!("{name}.log"));
-        let ran = programs::run(&mut command, &log, TIME_LIMIT)?;
+        let ran = test_binaries::run(&mut command, &log, TIME_LIMIT)?;
         let outcome = if ran.passed() {
             let lines: Vec<_> = ran.log.trim_end().lines().collect();
             eprintln!("{}", lines[lines.len().saturating_sub(LAST_LINES)..].join("\n"));

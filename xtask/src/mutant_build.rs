@@ -10,10 +10,10 @@ use anyhow::{Context, Result};
 use crate::models::{Checker, LOOM, SHUTTLE};
 use crate::mutant_tree::MutantTree;
 use crate::packages::{self, Package};
-use crate::programs::{self, Program, Ran};
 use crate::sanitize::{THREAD_FLAGS, thread_options};
 use crate::shell;
 use crate::test::default_env;
+use crate::test_binaries::{self, Program, Ran};
 
 /// The environment variable that chooses a mutant by its number.
 const CHOSEN: &str = "MUTANT";
@@ -205,7 +205,7 @@ impl MutantBuild {
         command.arg("--target-dir").arg(folder).env("RUSTFLAGS", format!("-Awarnings {flags}"));
         // Smaller and sooner there: nobody debugs these.
         command.env("CARGO_PROFILE_DEV_DEBUG", "0");
-        let mut programs = programs::build(&mut command, &self.packages)?;
+        let mut programs = test_binaries::build(&mut command, &self.packages)?;
         programs.retain(|program| program.package == package);
         Ok(programs)
     }

@@ -87,11 +87,10 @@ impl Args {
             row("circles of files in `crates`", "22", circles.len(), ""),
             row("files in them; in the largest", "75; 15", format!("{in_circles}; {largest}"), "3"),
         ];
-        for (program, locked) in outside::locked(&self.of)? {
-            let what = format!("packages in the lock file of a program with `{}`", program.package);
-            let before =
-                BEFORE.iter().find(|(name, _)| *name == program.package).map_or("", |(_, before)| before);
-            rows.push(row(what, before, locked.len(), &program.most.to_string()));
+        for outside::Locked { package, most, names } in outside::locked(&self.of)? {
+            let before = BEFORE.iter().find(|(name, _)| *name == package).map_or("", |(_, before)| before);
+            let what = format!("packages in the lock file of a program with `{package}`");
+            rows.push(row(what, before, names.len(), &most.to_string()));
         }
         if self.build {
             for (package, times) in outside::build_times(&self.of)? {

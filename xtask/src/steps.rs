@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::programs::Ran;
+use crate::test_binaries::Ran;
 
 /// How a step ended, if it did not fail.
 #[derive(Debug)]

@@ -2,31 +2,19 @@
 
 use std::env;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
+use crate::job_queue;
 use crate::packages::{self, Package};
-use crate::programs::{self, Program, Ran};
-use crate::queue;
 use crate::shell::{cargo, command, target_folder};
 use crate::steps::Steps;
+use crate::test_binaries::{self, Program, Ran};
 
-/// Not in the release build: no trials of pools, and most of what would have to be compiled. `ci bench-test` runs the matrix and the
-/// proxy as they are released.
-const DEBUG_ONLY: [&str; 9] = [
-    "bufadvise",
-    "bufbench",
-    "bufcount",
-    "bufidle",
-    "bufreader",
-    "bufruntimes",
-    "buftrials",
-    "bufworks-examples",
-    "xtask",
-];
-/// Of these, the packages whose tests need crates of others: they are built with all of their features.
-const WITH_OTHERS: [&str; 2] = ["bufbench", "bufruntimes"];
+/// What the manifest says of a package whose tests need crates of others: it is built with all of its features, and not in the release
+/// build. Nor are programs: they have no trials of pools, and most of what would have to be compiled.
+const HEAVY_TESTS: &str = "heavy-tests";
 /// What the manifest says of a pool whose suite is soaked for longer than in the other tests. (The others are soaked by hand.)
 const SOAKED: &str = "soaked";
 const SOAK_SECONDS: &str = "30";
@@ -80,15 +68,17 @@ enum Task {
 
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
+        let started = Instant::now();
         let tasks = if self.long { long()? } else { short()? };
         if self.list {
             return list(&tasks);
         }
+        eprintln!("test: built in {:.0} s", started.elapsed().as_secs_f64());
         let mut steps = Steps::new("test", tasks.len());
         let mut passed = 0;
-        queue::run(
+        job_queue::run(
             tasks,
-            queue::processors(),
+            job_queue::processors(),
             |_| "",
             Task::run,
             |(name, ran)| {
@@ -111,7 +101,7 @@ fn short() -> Result<Vec<Task>> {
     let features = light_features(&packages);
     // Libraries and programs with unit tests are among `--tests`.
     let mut command = command!("cargo test --workspace --features {features} --tests --examples");
-    let programs = programs::build(&mut command, &packages)?;
+    let programs = test_binaries::build(&mut command, &packages)?;
     let documentation = ["--workspace", "--features", &features].map(str::to_owned).to_vec();
     Ok(in_order(programs.into_iter().map(Task::Short).chain([Task::Documentation(documentation)])))
 }
@@ -119,9 +109,10 @@ fn short() -> Result<Vec<Task>> {
 /// Builds the tests that need no optimisation with all features, and all trials as they are released.
 fn long() -> Result<Vec<Task>> {
     let packages = packages::all()?;
-    let chosen = WITH_OTHERS.iter().flat_map(|package| ["--package", package]);
+    let chosen = packages.iter().filter(|package| package.is(HEAVY_TESTS));
+    let chosen = chosen.flat_map(|package| ["--package", &package.name]);
     let mut debug = command!("cargo test {chosen...} --all-features --lib --tests");
-    let debug = programs::build(&mut debug, &packages)?;
+    let debug = test_binaries::build(&mut debug, &packages)?;
     let mut released = released(&[])?;
     // Optimisation changes nothing about what compiles.
     released.retain(|program| program.target != COMPILE_FAIL);
@@ -135,12 +126,16 @@ fn long() -> Result<Vec<Task>> {
 
 /// Builds the trials of these packages as they are released, with all features; without any, those of all packages.
 pub(crate) fn released(only: &[String]) -> Result<Vec<Program>> {
-    let mut command = command!("cargo test --profile long --all-features --lib --tests");
-    if only.is_empty() {
-        command.arg("--workspace").args(DEBUG_ONLY.iter().flat_map(|package| ["--exclude", package]));
-    }
-    command.args(only.iter().flat_map(|package| ["--package", package]));
-    programs::build(&mut command, &packages::all()?)
+    let packages = packages::all()?;
+    let is_chosen = |package: &&Package| match only {
+        [] => !package.is_program() && !package.is(HEAVY_TESTS),
+        only => only.contains(&package.name),
+    };
+    let chosen: Vec<_> = packages.iter().filter(is_chosen).map(|package| &package.name).collect();
+    ensure!(only.len() <= chosen.len(), "not all of {only:?} are packages");
+    let chosen = chosen.into_iter().flat_map(|name| ["--package", name]);
+    let mut command = command!("cargo test --profile long --all-features --lib --tests {chosen...}");
+    test_binaries::build(&mut command, &packages)
 }
 
 /// All features of all packages, as cargo takes them for a workspace, except those that a manifest calls heavy: the tests have to be built in
@@ -161,9 +156,8 @@ fn in_order(tasks: impl Iterator<Item = Task>) -> Vec<Task> {
         Task::Documentation(_) => 1,
         Task::Program(program) | Task::Short(program) => match program.target.as_str() {
             COMPILE_FAIL => 2,
-            _ if WITH_OTHERS.contains(&&*program.package) => 3,
-            "it" => 4,
-            _ => 5,
+            "it" => 3,
+            _ => 4,
         },
     });
     tasks
@@ -196,7 +190,8 @@ impl Task {
             Self::Documentation(arguments) => {
                 let mut command = cargo();
                 command.args(["test", "--doc"]).args(arguments);
-                let ran = programs::run(&mut command, &target_folder().join("documentation.log"), TIME_LIMIT);
+                let ran =
+                    test_binaries::run(&mut command, &target_folder().join("documentation.log"), TIME_LIMIT);
                 let ran = ran.and_then(|ran| {
                     ensure!(!ran.passed() || ran.count() > 0, "no example ran");
                     Ok(ran)
@@ -245,7 +240,7 @@ pub(crate) fn default_env(command: &mut Command, name: &str, value: &str) {
 
 /// Fails unless the output of `cargo test` says that at least one test ran.
 pub(crate) fn some_ran(output: &str) -> Result<()> {
-    ensure!(programs::passed(output) > 0, "no test ran");
+    ensure!(test_binaries::passed(output) > 0, "no test ran");
     Ok(())
 }
 

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use super::{Orderings, sources};
+use crate::job_queue;
 use crate::models::LOOM;
 use crate::mutant_build::{Choice, MutantBuild, Tool, reached, run};
 use crate::packages::Package;
-use crate::programs::{Program, Ran};
-use crate::queue;
+use crate::test_binaries::{Program, Ran};
 
 const FOLDER: &str = "target/orderings";
 /// No model and no program takes nearly as long.
@@ -132,7 +132,7 @@ impl<'a> Trials<'a> {
             Ok(trial)
         };
         let mut trials = Vec::new();
-        queue::try_run(tasks, queue::processors(), work, |trial| {
+        job_queue::try_run(tasks, job_queue::processors(), work, |trial| {
             println!("{}: {:.1} s without a mutant", trial.name(), trial.took.as_secs_f64());
             trials.push(trial);
         })?;
@@ -163,7 +163,7 @@ fn try_each(
         }
         Ok(Outcome { at, caught: None, is_reached: false })
     };
-    queue::try_run(left.iter().copied().collect(), queue::processors(), work, |outcome| {
+    job_queue::try_run(left.iter().copied().collect(), job_queue::processors(), work, |outcome| {
         if outcome.caught.is_some() {
             left.remove(&outcome.at);
             done(outcome);

@@ -28,6 +28,7 @@ mod outside;
 mod package;
 mod packages;
 mod platforms;
+mod rust_code;
 mod sanitize;
 mod shell;
 mod size;
@@ -72,7 +73,6 @@ enum Task {
     /// Run the fuzz targets, or their checked-in inputs.
     Fuzz(fuzz::Args),
     /// Measure what a server keeps resident after a burst, with each strategy and each allocator.
-    #[command(disable_help_flag = true)]
     Idle(measure::Args),
     /// Run the models of loom: every interleaving of a few threads.
     Loom,
@@ -80,7 +80,6 @@ enum Task {
     /// microcontrollers.
     Nostd,
     /// Measure a reader of large files over every pool, past the page cache and out of it.
-    #[command(disable_help_flag = true)]
     Reader(measure::Args),
     /// Run the integration tests under a sanitizer.
     Sanitize(sanitize::Args),

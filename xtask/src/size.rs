@@ -3,16 +3,17 @@
 //! A line counts if it has code: no comments, no blank lines. Of libraries, test code does not count either: items under `cfg(test)`,
 //! their files, `tests`, `benches`, `examples`. Of programs and of the tools, tests in the sources count.
 
-mod code;
+mod modules;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use self::code::{Code, Sources};
+use self::modules::{Sources, module};
 use crate::outside;
 use crate::packages::{self, Package};
+use crate::rust_code::Code;
 use crate::shell;
 
 /// Published packages that are counted apart from the libraries.
@@ -154,7 +155,7 @@ impl Tree<'_> {
                 continue;
             }
             let code = Code::of(&self.read(file)?, package.is_program())?;
-            let module = code::module(inside);
+            let module = module(inside);
             of_tests.extend(
                 code.test_modules.iter().map(|name| [&module[..], std::slice::from_ref(name)].concat()),
             );

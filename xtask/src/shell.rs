@@ -1,6 +1,7 @@
 //! Running other programs: each is echoed, and a failure names the command.
 
 use std::env;
+use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read};
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -129,6 +130,11 @@ pub(crate) fn target_folder() -> PathBuf {
 
 /// The `cargo` of another installed toolchain; `None` where there is no such toolchain. Nothing is fetched.
 pub(crate) fn cargo_of(toolchain: &str) -> Option<Command> {
+    with_toolchain(toolchain, "cargo")
+}
+
+/// A program that finds another installed toolchain's programs first; `None` where there is no such toolchain.
+pub(crate) fn with_toolchain(toolchain: &str, program: impl AsRef<OsStr>) -> Option<Command> {
     let list = Command::new("rustup").args(["toolchain", "list"]).output().ok()?;
     let list = String::from_utf8(list.stdout).ok()?;
     let name = list.split_whitespace().find(|name| names_toolchain(name, toolchain))?;
@@ -137,7 +143,7 @@ pub(crate) fn cargo_of(toolchain: &str) -> Option<Command> {
     for stale in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN", "LD_LIBRARY_PATH"] {
         command.env_remove(stale);
     }
-    command.args(["run", name, "cargo"]);
+    command.args(["run", name]).arg(program);
     Some(command)
 }
 

@@ -156,7 +156,7 @@ fn list(mutants: &[Mutant]) {
             "| {} | `{name}` | {what} | `{}`{target}{tests}{} |",
             case.trial,
             case.package,
-            case.tool.told()
+            case.tool.label()
         );
     }
 }

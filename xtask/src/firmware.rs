@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
@@ -11,6 +12,7 @@ use crate::compilers::{self, Library};
 use crate::packages;
 use crate::shell::{self, command};
 use crate::steps::{Outcome, Steps};
+use crate::test_binaries;
 
 /// The firmware, a workspace of its own.
 const MANIFEST: &str = "examples/firmware/Cargo.toml";
@@ -18,7 +20,7 @@ const MANIFEST: &str = "examples/firmware/Cargo.toml";
 pub(crate) const PLATFORM: &str = "thumbv7m-none-eabi";
 const EMULATOR: &str = "qemu-system-arm";
 /// Several times what it takes; what hangs is a failure.
-const SECONDS: &str = "120";
+const LIMIT: Duration = Duration::from_secs(240);
 
 /// What the names of programs begin with whose sizes are printed. One uses nothing, which is taken off the others.
 const SIZE: &str = "size-";
@@ -63,21 +65,17 @@ fn run(word: &str, says: &str, succeeds: bool) -> Result<Outcome> {
     }
     let Some(folder) = build()? else { return Outcome::skipped(compilers::MISSING) };
     let wire = Wire::new(&folder.join("wire"))?;
-    // An emulator whose program waits would wait for ever.
     let (ports, kernel) = (wire.ports()?, folder.join("firmware"));
     let mut command = command!(
-        "timeout --kill-after=5 {SECONDS} {EMULATOR} -machine lm3s6965evb -cpu cortex-m3
-         -display none -monitor none
+        "{EMULATOR} -machine lm3s6965evb -cpu cortex-m3 -display none -monitor none
          -semihosting-config enable=on,target=native,arg=firmware,arg={word}
          {ports...} -kernel {kernel}"
     );
     eprintln!("$ {}", shell::show(&command));
-    let output = command.stdin(Stdio::null()).output().context("cannot start the emulator")?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    print!("{text}");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success() == succeeds, "the firmware ended with {}\n{errors}", output.status);
-    ensure!(text.contains(says), "the firmware ended as it should, but not with `{says}`\n{errors}");
+    let ran = test_binaries::run(command.stdin(Stdio::null()), &folder.join("firmware.log"), LIMIT)?;
+    print!("{}", ran.log);
+    ensure!(ran.status.is_some() && ran.passed() == succeeds, "the firmware ended with {}", ran.how());
+    ensure!(ran.log.contains(says), "the firmware ended as it should, but not with `{says}`");
     Ok(Outcome::Passed)
 }
 

@@ -70,7 +70,7 @@ impl Args {
         }
         let chosen = if self.targets.is_empty() { all } else { self.targets };
         let outcome = if self.replay { replay_each(&chosen) } else { run_each(&chosen, self.seconds) };
-        outcome.map(Outcome::tell)
+        outcome.map(Outcome::report)
     }
 }
 

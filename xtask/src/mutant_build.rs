@@ -113,7 +113,7 @@ impl Tool {
     }
 
     /// In a list of tests, behind them.
-    pub(crate) fn told(self) -> &'static str {
+    pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Plain => "",
             Self::DefaultFeatures => ", with the default features",

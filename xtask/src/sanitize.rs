@@ -74,7 +74,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
         let chosen = self.which.map_or_else(|| Sanitizer::ALL.to_vec(), |one| vec![one]);
-        check(&chosen, &self.test_args).map(Outcome::tell)
+        check(&chosen, &self.test_args).map(Outcome::report)
     }
 }
 

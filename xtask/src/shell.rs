@@ -107,10 +107,10 @@ pub(crate) fn failures(text: &str) -> String {
 
 /// The files of a checkout, without what git is told to ignore.
 pub(crate) fn files(root: &Path) -> Result<Vec<PathBuf>> {
-    let mut command = command!("git ls-files --cached --others --exclude-standard --exclude=/shared");
+    let mut command = command!("git ls-files -z --cached --others --exclude-standard --exclude=/shared");
     let list = output(command.current_dir(root))?;
     // It lists files that were removed a moment ago, too.
-    Ok(list.lines().map(PathBuf::from).filter(|file| root.join(file).is_file()).collect())
+    Ok(list.split('\0').map(PathBuf::from).filter(|file| root.join(file).is_file()).collect())
 }
 
 /// Whether a program can be started and says that all is well. Not echoed: it only asks.

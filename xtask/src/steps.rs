@@ -22,7 +22,7 @@ impl Outcome {
     }
 
     /// Says why a command that was asked for by itself did nothing.
-    pub(crate) fn tell(self) {
+    pub(crate) fn report(self) {
         if let Self::Skipped(reason) = self {
             println!("skipped: {reason}");
         }

@@ -16,7 +16,7 @@ use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
 use crate::test_binaries;
 use crate::{
-    api, bare, features, fuzz, instructions, models, nostd, outside, package, platforms, sanitize, tidy,
+    api, clean_room, features, fuzz, instructions, models, nostd, outside, package, platforms, sanitize, tidy,
 };
 
 /// What `rust-version` promises; checked by `msrv`.
@@ -52,7 +52,7 @@ pub(crate) enum Job {
     Clippy,
     Broken,
     Emulate,
-    Bare,
+    CleanRoom,
     Long,
     Sanitize,
     Fuzz,
@@ -98,11 +98,11 @@ fn all() -> Result<()> {
     let mut jobs: Vec<_> = Job::each().collect();
     // Other jobs' times would mean nothing beside it.
     jobs.retain(|job| *job != Job::Busy);
-    if let Outcome::Passed = bare::possible()? {
+    if let Outcome::Passed = clean_room::possible()? {
         // The same command, in richer surroundings.
         jobs.retain(|job| *job != Job::Test);
     } else {
-        jobs.retain(|job| *job != Job::Bare);
+        jobs.retain(|job| *job != Job::CleanRoom);
     }
     let folder = shell::target_folder().join("ci");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -116,7 +116,7 @@ fn all() -> Result<()> {
         (job, job.run_apart(&folder))
     };
     let mut done = |(job, ran): (Job, Result<Apart>)| {
-        let name = format!("{job:?}").to_lowercase();
+        let name = job.name().unwrap_or_default();
         match ran {
             Ok(Apart { outcome, took, processor }) => steps.add(&name, outcome, took, processor),
             Err(error) => steps.add(&name, Err(error), Duration::ZERO, None),
@@ -228,7 +228,7 @@ impl Job {
                 return api::check();
             }
             Self::Test => xtask(&["test"])?,
-            Self::Bare => return bare::run(),
+            Self::CleanRoom => return clean_room::run(),
             Self::Long => xtask(&["test", "--long"])?,
             Self::Features => features::check(&packages::published()?)?,
             Self::Nostd => return nostd::check(),

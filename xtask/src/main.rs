@@ -6,11 +6,11 @@
 )]
 
 mod api;
-mod bare;
 mod bench;
 mod broken;
 mod busy;
 mod ci;
+mod clean_room;
 mod compilers;
 mod features;
 mod firmware;

@@ -15,8 +15,10 @@ use crate::test_binaries::{Program, Ran};
 const LOOPS: usize = 16;
 /// Parts of the names of tests in which somebody waits for others. Each of them has to be in some.
 const WAITS: [&str; 6] = ["t24_", "waits::", "wakers::", "channel::", "messages::", "handoff::"];
-/// Parts of the names of tests that measure time or memory, or make the system refuse calls: they show nothing more here.
-const OTHERS: [&str; 7] = ["t12_", "t18_", "t19_", "t25_", "t26_", "cost", "resident"];
+/// Parts of the names of tests that measure time or memory, make the system refuse calls, or poll, each turn behind all loops: they show
+/// nothing more here.
+const OTHERS: [&str; 8] =
+    ["t12_", "t18_", "t19_", "t25_", "t26_", "bytes_between_threads", "cost", "resident"];
 /// The programs of `cargo xtask stress`.
 const STRESS: &str = "stress";
 /// Programs that run at once: while some wait, others have something to do.

@@ -100,7 +100,7 @@ impl Builder {
     /// equal sizes up. Where sizes differ, the capacity is that of the rounded ones.
     ///
     /// An idle ring has room for this number of buffers of equal size. They are released and
-    /// acquired again in any order, as long as no other buffer is in use and no frame is open.
+    /// acquired again in any order, as long as no other buffer is in use.
     /// Buffers of different sizes may leave holes between them that are too small, until the ring
     /// is idle again. So may memory that [`trim`](RingPool::trim) or
     /// [`trim_idle`](RingPool::trim_idle) put aside while buffers were in use, until the next

@@ -6,13 +6,10 @@
 //!   block, or of where the last search ended; `head` is the one behind it. From `base` to `newest`
 //!   is the way that the requests since have come, without stepping over a live block. `resume` is
 //!   where to go on when the way from `base` is blocked; the guard at the front stands for nowhere.
-//! - P2: every live block but those of open frames (`frame`, `lent`) belongs to one lease.
-//! - P3: `frame` is closed, or the only record of a live block. `lent` is the guard at the front,
-//!   or that of a live block, of which only an [`Extendable`](crate::Extendable) that is still in
-//!   use knows more.
-//! - P4: where the guards are in a table, no request is at most `short`, and every frame is at most
-//!   `long`. So no code that takes guards to be in front of their blocks is run.
-//! - P5: a block that is parked is the allocator's own, and in no buffer or frame. There is none
+//! - P2: every live block belongs to one lease.
+//! - P3: where the guards are in a table, no request is at most `short`. So no code that takes guards
+//!   to be in front of their blocks is run.
+//! - P4: a block that is parked is the allocator's own, and in no buffer. There is none
 //!   unless `parking` says so. No lease has it, so it is freed before the allocator ends.
 
 use core::fmt;
@@ -24,7 +21,6 @@ use bufcore::{AcquireError, Buf, BufferPool, PoolStats, SplitLease};
 #[cfg(feature = "alloc")]
 use crate::Builder;
 use crate::RingLease;
-use crate::frame::Frame;
 use crate::ring::{At, Grid, Ring, UNIT};
 
 /// A ring allocator: buffers carved from one region in turn. See the [crate documentation](crate).
@@ -48,7 +44,7 @@ use crate::ring::{At, Grid, Ring, UNIT};
 pub struct RingPool {
     pub(crate) grid: Grid,
     /// The largest request for the short way, which is for guards in front of their blocks: the
-    /// capacity, or none with a table (P4).
+    /// capacity, or none with a table (P3).
     short: usize,
     /// The newest block (P1).
     pub(crate) newest: At,
@@ -58,18 +54,11 @@ pub struct RingPool {
     /// Where the requests go back to when the newest block is free.
     pub(crate) base: At,
     pub(crate) ring: Ring,
-    /// The frame of the `FrameBuffer` that this is.
-    pub(crate) frame: Frame,
     /// Where requests continue after those at `base`, or the guard at the front.
     pub(crate) resume: At,
     /// The largest request that can ever succeed, in bytes.
     pub(crate) capacity: usize,
-    /// The longest frame that is not finished in the short way: one of no bytes, or any (P4).
-    pub(crate) long: usize,
-    /// The block of the frame that an [`Extendable`](crate::Extendable) has, or had when it was
-    /// forgotten; the guard at the front stands for none.
-    pub(crate) lent: At,
-    /// What `trim_idle` has parked (P5).
+    /// What `trim_idle` has parked (P4).
     pub(crate) parking: Parking,
     pub(crate) counters: Counters,
     pub(crate) tracker: Tracker,
@@ -125,20 +114,16 @@ impl RingPool {
         let front = ring.front();
         let first = ring.next(front);
         let capacity = ring.room(first);
-        let closed = Frame::closed(&ring);
-        let (short, long) = if ring.has_table() { (0, usize::MAX) } else { (capacity, 0) };
+        let short = if ring.has_table() { 0 } else { capacity };
         let mut pool = Self {
             ring,
             grid,
             capacity,
             short,
-            long,
             newest: front,
             head: first,
             base: first,
             resume: front,
-            frame: closed,
-            lent: front,
             parking: Parking::new(),
             counters: Counters::default(),
             tracker: Tracker::default(),
@@ -342,11 +327,11 @@ impl RingPool {
         }
     }
 
-    /// Returns why there are no `requested` bytes more, and counts the refusal. An open frame has
-    /// `held` bytes already, and can grow by `reach` where it is.
+    /// Returns why there are no `requested` bytes more, and counts the refusal. A buffer that grows
+    /// has `held` bytes already, and can grow by `reach` where it is.
     #[cold]
     pub(crate) fn refuse(&mut self, requested: usize, held: usize, reach: usize) -> AcquireError {
-        let limit = self.capacity - held;
+        let limit = self.capacity.saturating_sub(held);
         if requested > limit {
             return AcquireError::TooLarge { requested, limit };
         }
@@ -385,6 +370,25 @@ impl BufferPool for RingPool {
         }
     }
 
+    /// Gives `buf` room for at least `additional` bytes behind the filled ones.
+    ///
+    /// Cost: one comparison when there is room. It grows in place into the free blocks behind it;
+    /// otherwise it moves, with its bytes.
+    #[inline(always)]
+    fn grow(&mut self, buf: &mut Buf<RingLease>, additional: usize) -> Result<(), AcquireError> {
+        if additional <= buf.spare_capacity() { Ok(()) } else { self.make_room(buf, additional, false) }
+    }
+
+    #[inline(always)]
+    fn grow_most(&mut self, buf: &mut Buf<RingLease>, additional: usize) -> Result<(), AcquireError> {
+        if additional <= buf.spare_capacity() { Ok(()) } else { self.make_room(buf, additional, true) }
+    }
+
+    #[inline]
+    fn shrink(&mut self, buf: &mut Buf<RingLease>) {
+        self.give_back(buf);
+    }
+
     fn max_capacity(&self) -> usize {
         self.capacity
     }
@@ -403,8 +407,6 @@ impl BufferPool for RingPool {
 
 impl Drop for RingPool {
     fn drop(&mut self) {
-        self.close_lent();
-        self.close_frame();
         self.unpark_all();
         drop(self.ring.leave());
     }

@@ -59,7 +59,8 @@ const LEAST_UNITS: usize = GUARD / UNIT;
 /// - R2: every `At` that a method takes is such a guard; they come out of the ring only. A guard
 ///   that was merged into a block is none any more, and the allocator holds none of those.
 /// - R3: one ring per control block; only it touches the guards' `Cell`s, but that the lease of a
-///   live block may read its `size`, and its address in the table, which nobody writes meanwhile.
+///   live block may read its `size`, and its address in the table. Meanwhile only `grow` writes the
+///   size, for a buffer that it has alone.
 /// - R4: `front` and `end` are live for ever. `end.size` and `front.before` are 0.
 /// - R5: where `step` is 0, guards stand at multiples of a unit, and a block is what is between its
 ///   guard and the next one. Otherwise they stand in the table, half a unit behind a multiple of
@@ -272,12 +273,6 @@ impl Ring {
         self.guard(at).state.hold();
     }
 
-    /// Frees a live block of the allocator's own, whose bytes up to `used` were written.
-    pub(crate) fn abandon(&self, at: At, used: NonNull<u8>) {
-        self.wipe(self.data(at), used);
-        self.guard(at).state.let_go();
-    }
-
     /// Cuts a block of the allocator's own down to `units`, a multiple of the grid, and returns the
     /// free block that it puts behind it. Returns `None` when nothing is left.
     pub(crate) fn cut(&self, at: At, units: usize) -> Option<At> {
@@ -352,13 +347,13 @@ impl Ring {
         }
     }
 
-    /// Zeroes the bytes `from .. to`, which are the allocator's own, if it wipes and there are any.
+    /// Zeroes the bytes `from .. to`, which nobody else has, if the allocator wipes and there are any.
     pub(crate) fn wipe(&self, from: NonNull<u8>, to: NonNull<u8>) {
         #[cfg(feature = "wipe")]
         if self.control().wipe && from < to {
             let bytes = NonNull::slice_from_raw_parts(from, to.addr().get() - from.addr().get());
-            // SAFETY: the range is in blocks of the allocator's own, so nobody else has these
-            // bytes, and they are initialised.
+            // SAFETY: the range is in blocks of the allocator's own, or of a buffer that the caller has
+            // alone, so nobody else has these bytes, and they are initialised.
             unsafe { bufcore::strategy::wipe(bytes) };
         }
         #[cfg(not(feature = "wipe"))]

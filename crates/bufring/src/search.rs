@@ -10,8 +10,6 @@ impl RingPool {
     /// Finds a free block of at least `units`: where the requests were before they went back, or by
     /// a search.
     pub(crate) fn find(&mut self, units: usize) -> Option<At> {
-        self.close_lent();
-        self.return_gap();
         if self.resume != self.ring.front() {
             self.move_to(self.resume);
             (self.base, self.resume) = (self.newest, self.ring.front());
@@ -76,15 +74,6 @@ impl RingPool {
     pub(crate) fn take_beside_table(&mut self, bytes: usize) -> Option<At> {
         let (at, units) = self.free_beside_table(bytes)?;
         self.ring.cut(at, units);
-        self.ring.occupy(at);
-        self.move_to(at);
-        Some(at)
-    }
-
-    /// Takes all of a block that has room for `bytes` bytes where guards are in a table; none when
-    /// there is none.
-    pub(crate) fn take_whole_beside_table(&mut self, bytes: usize) -> Option<At> {
-        let (at, _) = self.free_beside_table(bytes)?;
         self.ring.occupy(at);
         self.move_to(at);
         Some(at)

@@ -134,8 +134,6 @@ impl RingPool {
 
     /// Makes one block of each run of free ones. The requests start over at the front.
     fn merge_all(&mut self) {
-        self.close_lent();
-        self.return_gap();
         self.unpark_all();
         let mut at = self.ring.next(self.ring.front());
         while at != self.ring.end() {
@@ -159,7 +157,7 @@ impl RingPool {
     fn return_pages(&self, at: At, kept: usize) {
         assert!(self.ring.is_vacant(at), "pages of a live block stay");
         let addresses = self.addresses(at);
-        // SAFETY: the block is in no buffer (P2), nor a frame, and its guard is not among its
+        // SAFETY: the block is in no buffer (P2), and its guard is not among its
         // bytes. The borrow of the ring, which is `mut` further up, keeps requests away.
         let _bytes = unsafe { self.ring.region().return_pages(addresses.start + kept..addresses.end) };
     }
@@ -189,7 +187,7 @@ impl RingPool {
 
     /// Frees parked memory from `at` on, as much as is needed for a free block of `units` there
     /// once free blocks are merged. It stops at the next live block. The block of `at` itself is
-    /// vacant, or a frame's.
+    /// vacant.
     pub(crate) fn unpark_from(&mut self, at: At, units: usize) {
         let (mut here, mut found) = (at, 0);
         while found < units {
@@ -200,17 +198,6 @@ impl RingPool {
             }
             found += self.ring.size(here);
             here = self.ring.next(here);
-        }
-    }
-
-    /// Frees what is parked from `at` on up to `end`.
-    pub(crate) fn unpark_between(&mut self, mut at: At, end: At) {
-        while self.has_parked() && at != end {
-            if self.ring.is_parked(at) {
-                self.ring.set_parked(at, false);
-                self.parking.unpark();
-            }
-            at = self.ring.next(at);
         }
     }
 

@@ -153,7 +153,6 @@ impl<F: BufferPool> SlotPool<F> {
     /// where the gap ends. It continues behind the slot that `visit` returns. The requests start
     /// over at the front.
     fn each_gap(&mut self, mut visit: impl FnMut(&mut Self, u32, usize) -> u32) {
-        self.return_gap();
         let mut before = self.sentinel();
         loop {
             let limit = self.widen(before);
@@ -207,19 +206,6 @@ impl<F: BufferPool> SlotPool<F> {
         self.table.slots().set_parked(slot, false);
         self.let_go(slot);
         self.parking.unpark();
-    }
-
-    /// Frees what is parked right in front of `slot`, and in front of that, up to a live slot.
-    pub(crate) fn unpark_in_front(&mut self, slot: u32) {
-        let slots = self.table.slots();
-        let mut before = slots.prev(slot);
-        while slots.is_vacant(before) {
-            let first = slots.prev(before);
-            if slots.is_parked(before) {
-                self.unpark(before);
-            }
-            before = first;
-        }
     }
 
     /// Takes parked memory behind `before`, as much as the gap there needs to reach to `until`, if

@@ -370,14 +370,8 @@ fn t27_refusals() {
     #[cfg(feature = "mmap")]
     let makes = makes.into_iter().chain(mapped);
     for make in makes {
-        let kit = Kit {
-            make,
-            frames: |_| None,
-            is_fallback: |_| false,
-            rejects: true,
-            share: 2,
-            trim: buftest::trials::trim_shared,
-        };
+        let kit =
+            Kit { make, is_fallback: |_| false, rejects: true, share: 2, trim: buftest::trials::trim_shared };
         refusing::t27_refusals(&kit);
     }
 }

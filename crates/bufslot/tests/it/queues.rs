@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use bufcore::{Buf, Reject};
+use bufcore::Buf;
 use bufslot::{SlotLease, SlotPool};
 use buftest::trials::room;
 
@@ -157,22 +157,4 @@ fn a_large_pool_stays_small_with_frames() {
     let pool = SlotPool::builder().build().expect("settings are right");
     let capacity = pool.capacity();
     room::frames_use_a_large_region_little(pool, capacity);
-}
-
-/// There is room for the frame at the front, and no slot that would make it a place: it takes the
-/// memory behind it, which needs none.
-#[test]
-fn a_frame_grows_in_place_where_all_slots_are_out() {
-    let mut pool = SlotPool::builder().slots(3).build_with(Reject).expect("settings are right");
-    let first = pool.acquire(14 << 10).expect("room");
-    pool.extend_from_slice(&[1; 16]).expect("room");
-    let start = pool.filled().as_ptr();
-    drop(first);
-    let small = pool.acquire(2500).expect("room");
-    assert!(small.as_ptr() < start, "it is at the front");
-    for _ in 0..(64 << 10) / 16 {
-        pool.extend_from_slice(&[1; 16]).expect("there is room behind it");
-    }
-    assert_eq!(pool.filled().as_ptr(), start);
-    assert!(pool.filled().iter().all(|&byte| byte == 1));
 }

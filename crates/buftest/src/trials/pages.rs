@@ -8,8 +8,11 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bufcore::{AcquireError, Buf, BufferPool, FrameBuffer, Keeper, PoolStats, PressureSource, TrimMut};
+use bufcore::{
+    AcquireError, Buf, BufferPool, Keeper, PoolStats, PressureSource, SplitLease, TrimMut, Writer,
+};
 
+use crate::append::Append;
 use crate::pattern;
 use crate::process::{resident_bytes, steady_allocator, thread_faults};
 
@@ -53,40 +56,24 @@ impl<P: BufferPool + TrimMut> BufferPool for Trimmed<P> {
         self.pool().acquire(capacity)
     }
 
+    fn grow(&mut self, buf: &mut Buf<P::Lease>, additional: usize) -> Result<(), AcquireError> {
+        self.pool().grow(buf, additional)
+    }
+
+    fn grow_most(&mut self, buf: &mut Buf<P::Lease>, additional: usize) -> Result<(), AcquireError> {
+        self.pool().grow_most(buf, additional)
+    }
+
+    fn shrink(&mut self, buf: &mut Buf<P::Lease>) {
+        self.pool().shrink(buf);
+    }
+
     fn max_capacity(&self) -> usize {
         self.pool.max_capacity()
     }
 
     fn stats(&self) -> PoolStats {
         self.pool.stats()
-    }
-}
-
-impl<P: FrameBuffer + TrimMut> FrameBuffer for Trimmed<P> {
-    type Lease = P::Lease;
-
-    fn writable(&mut self, additional: usize) -> Result<&mut [u8], AcquireError> {
-        self.pool().writable(additional)
-    }
-
-    fn filled(&self) -> &[u8] {
-        self.pool.filled()
-    }
-
-    fn filled_mut(&mut self) -> &mut [u8] {
-        self.pool().filled_mut()
-    }
-
-    fn consume(&mut self, bytes: usize) {
-        self.pool().consume(bytes);
-    }
-
-    fn truncate(&mut self, len: usize) {
-        self.pool().truncate(len);
-    }
-
-    fn detach(&mut self) -> Result<Buf<P::Lease>, AcquireError> {
-        self.pool().detach()
     }
 }
 
@@ -208,36 +195,34 @@ pub fn kept_in_a_mutex<P: BufferPool + TrimMut + Send + 'static>(pool: P, bytes:
 
 /// Checks that what is put aside is available: no request is refused that a pool without looks
 /// would serve.
-pub fn nothing_is_refused<P: BufferPool + FrameBuffer + TrimMut>(mut pool: P, capacity: usize) {
+pub fn nothing_is_refused<P: BufferPool<Lease: SplitLease> + TrimMut>(pool: P, capacity: usize) {
+    let mut writer = Writer::new(pool);
     for round in 0..4_usize {
-        pool.trim_idle(Duration::ZERO);
-        let all = BufferPool::acquire(&mut pool, capacity).expect("all of it");
+        writer.get_mut().trim_idle(Duration::ZERO);
+        let all = writer.get_mut().acquire(capacity).expect("all of it");
         assert_eq!(all.capacity(), capacity);
         drop(all);
-        pool.trim_idle(Duration::ZERO);
+        writer.get_mut().trim_idle(Duration::ZERO);
         // A frame that grows by little steps takes all that there is, wherever it began.
-        let first = BufferPool::acquire(&mut pool, capacity / 4).expect("a quarter");
+        let first = writer.get_mut().acquire(capacity / 4).expect("a quarter");
         let mut len = 0;
         while len + 1000 <= capacity / 2 {
             if len % 64_000 == 0 {
-                pool.trim_idle(Duration::ZERO);
+                writer.get_mut().trim_idle(Duration::ZERO);
             }
-            pattern::fill(pool.writable(1000).expect("room for a frame"), 3, len);
+            pattern::fill(writer.append(1000).expect("room for a frame"), 3, len);
             len += 1000;
         }
         if round % 2 == 0 {
             drop(first);
-            pool.trim_idle(Duration::ZERO);
-            // More than there is behind it.
-            pattern::fill(pool.writable(capacity / 8 * 3).expect("what came back"), 3, len);
-            len += capacity / 8 * 3;
+            writer.get_mut().trim_idle(Duration::ZERO);
         }
-        assert_eq!(pattern::mismatch(pool.filled(), 3, 0), None, "the frame differs");
-        let frame = pool.detach().expect("an open frame can be detached");
+        assert_eq!(pattern::mismatch(writer.filled(), 3, 0), None, "the frame differs");
+        let frame = writer.finish();
         assert_eq!(frame.len(), len);
-        pool.trim_idle(Duration::ZERO);
+        writer.get_mut().trim_idle(Duration::ZERO);
         assert_eq!(pattern::mismatch(&frame, 3, 0), None, "the frame differs");
         drop(frame);
-        assert_eq!(pool.stats().in_use, round % 2, "what is put aside is not out");
+        assert_eq!(writer.get_ref().stats().in_use, round % 2, "what is put aside is not out");
     }
 }

@@ -222,7 +222,7 @@ fn t21_t22_frames_over_a_pool_that_refuses_and_panics() {
         frames.extend_from_slice(b"head").expect("served once");
         assert_eq!(frames.extend_from_slice(&[1; 40]), Err(says));
         let too_long = frames.writable(usize::MAX).map(drop);
-        assert_eq!(too_long, Err(TooLarge { requested: usize::MAX, limit: usize::MAX - 4 }));
+        assert_eq!(too_long, Err(TooLarge { requested: usize::MAX, limit: isize::MAX as usize - 4 }));
         frames.get_mut().with = None;
         assert!(catch_unwind(AssertUnwindSafe(|| frames.extend_from_slice(&[1; 40]))).is_err());
         assert_eq!(frames.filled(), b"head", "the frame is as it was");

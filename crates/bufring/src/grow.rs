@@ -99,7 +99,16 @@ impl RingPool {
     fn grow_in_place(&mut self, buf: &mut Buf<RingLease>, growth: Growth, most: bool) -> bool {
         let Some(at) = self.block_alone(buf) else { return false };
         let front = self.front_of(at, buf);
-        let reach = self.reach(at);
+        let mut reach = self.reach(at);
+        if growth.least > reach - front && self.has_parked() && front + growth.roomy <= self.capacity {
+            let units = self.grid.units(front + growth.roomy);
+            // At the end of what is used a buffer goes to the front, if there is room. Otherwise each
+            // would take more of the ring, until there is no more.
+            if !self.is_room_near_front(units) {
+                self.unpark_from(at, units);
+                reach = self.reach(at);
+            }
+        }
         if growth.least > reach - front {
             return false;
         }

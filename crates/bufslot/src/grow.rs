@@ -8,6 +8,7 @@ use bufcore::{AcquireError, Buf, BufferPool, Lease, PoolStats};
 
 use crate::lease::SlotLease;
 use crate::pool::SlotPool;
+use crate::table::NONE;
 
 impl<F: BufferPool> SlotPool<F> {
     /// Gives `buf` room for `additional` bytes, more than it has; all of the gap behind it, if it
@@ -87,12 +88,24 @@ impl<F: BufferPool> SlotPool<F> {
     ) -> bool {
         let Some(at) = self.slot_alone(buf) else { return false };
         let start = buf.as_ptr().addr();
-        let room = self.widen(at) - start;
+        let mut room = self.widen(at) - start;
+        if growth.least > room && self.has_parked() && !self.goes_to_front(growth) {
+            self.unpark_behind(at, start.saturating_add(growth.roomy), false);
+            room = self.room_in_place(buf);
+        }
         if growth.least > room {
             return false;
         }
         self.resize(buf, at, start + growth.roomy.min(room), elsewhere);
         true
+    }
+
+    /// Returns whether a buffer that grows goes to the front of the region, and does not take what is
+    /// parked behind it. Otherwise each that comes to the end of what is used would take more of the
+    /// region, until there is no more.
+    fn goes_to_front(&mut self, growth: Growth) -> bool {
+        // A place there takes a slot.
+        self.is_room_near_front(growth.roomy) && self.free != NONE
     }
 
     /// Returns the bytes that the buffer could have where it is; none if it is not in the region.

@@ -272,7 +272,7 @@ fn panicked_over<P: BufferPool<Lease: SplitLease>>(pool: &mut P) {
         // In the region it can grow in place at first; then it is larger than that.
         session(&mut writer, &mut model, &mut held, &[opens_with, 30, LARGE, 9, 3 * LARGE]);
         // A buffer that is in its way now does not matter to it.
-        acquire(*writer.get_mut(), &mut held, 40);
+        acquire(writer.get_mut(), &mut held, 40);
         same(writer.filled(), &model, "an open frame");
         writer.discard_front(7);
         model.drain(..7);

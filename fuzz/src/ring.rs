@@ -9,7 +9,6 @@ use buftest::bytes::Bytes;
 use buftest::identities;
 use buftest::lockstep::Lockstep;
 use buftest::model::Claim;
-use buftest::pattern;
 
 use crate::drive::{Drive, End, appended};
 use crate::hostile::{guarded, panic_on_purpose};

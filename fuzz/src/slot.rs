@@ -8,7 +8,6 @@ use bufslot::{Builder, SlotPool};
 use buftest::bytes::Bytes;
 use buftest::identities;
 use buftest::lockstep::Lockstep;
-use buftest::pattern;
 use buftest::trials::fallbacks::check_numbers;
 
 use crate::drive::{Drive, End, appended};

@@ -23,8 +23,8 @@ use crate::{AcquireError, Buf, BufferPool, Lease};
 pub struct Growth {
     /// Bytes that the buffer has to have room for, the filled ones among them.
     pub least: usize,
-    /// As many, or twice the filled ones: a buffer that moves gets so many if there are, because the
-    /// next step would move it again.
+    /// The same, or twice the filled bytes if that is more: a buffer that moves gets this much room
+    /// where there is, because the next step would move it again.
     pub roomy: usize,
     /// The filled bytes.
     pub len: usize,
@@ -33,13 +33,13 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// Plans to give `buf` room for `additional` bytes. Room of bytes that were consumed in front of
-    /// the filled ones becomes room behind them. Returns `None` when that makes room enough.
+    /// Plans to give `buf` room for `additional` bytes. Room of bytes that were consumed in front
+    /// of the filled ones becomes room behind them. Returns `None` when that makes room enough.
     ///
     /// # Errors
     ///
-    /// Returns [`AcquireError::TooLarge`] when no buffer has so many bytes; `limit` is the largest of
-    /// the pool.
+    /// Returns [`AcquireError::TooLarge`] when no buffer has so many bytes; `limit` is the largest
+    /// of the pool.
     pub fn of<L: Lease>(
         buf: &mut Buf<L>,
         additional: usize,
@@ -89,7 +89,8 @@ impl Growth {
         Ok(())
     }
 
-    /// Restates the refusal of a buffer of [`least`](Self::least) bytes in the numbers of the request.
+    /// Restates the refusal of a buffer of [`least`](Self::least) bytes in the numbers of the
+    /// request.
     #[cold]
     pub fn refused(self, error: AcquireError) -> AcquireError {
         let requested = self.additional;

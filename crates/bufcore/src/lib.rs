@@ -6,8 +6,8 @@
 //! - [`Buf`] owns bytes exclusively, like a `Vec<u8>` that cannot reallocate, and is `Send`.
 //!   [`Frozen`] is its read-only view, which can be cloned. [`SharedBytes`] is such a view with its
 //!   strategy erased, or a program's own bytes.
-//! - A [`BufferPool`] hands out whole buffers. A [`Writer`] fills one in steps, and the pool lets it
-//!   grow, in place where it can. Bytes stream through a [`ByteSink`] and a [`ByteSource`].
+//! - A [`BufferPool`] hands out whole buffers. A [`Writer`] fills one in steps, and the pool lets
+//!   it grow, in place where it can. Bytes stream through a [`ByteSink`] and a [`ByteSource`].
 //! - [`AcquireError`], [`ReserveError`], [`ConfigError`] and [`RegionError`] are small, `Copy`, and
 //!   have the numbers of the failed call in them.
 //! - A [`Region`] is where the bytes come from: the heap, a caller's static memory, or mapped

@@ -96,23 +96,24 @@ pub trait BufferPool {
 
     /// Gives `buf` room for at least `additional` bytes behind the filled ones.
     ///
-    /// The slot pool and the ring do so in place, where what lies behind the buffer is free. Otherwise
-    /// the filled bytes move to another buffer of this pool, which replaces `buf`. A buffer that grows
-    /// gets room for twice its bytes if the pool has that, so one that is filled in small steps
-    /// seldom moves. [`shrink`](Self::shrink) gives back what was too much.
+    /// The slot pool and the ring do so in place, where what lies behind the buffer is free.
+    /// Otherwise the filled bytes move to another buffer of this pool, which replaces `buf`. A
+    /// buffer that grows gets room for twice its bytes if the pool has that, so one that is filled
+    /// in small steps seldom moves. [`shrink`](Self::shrink) gives back what was too much.
     ///
-    /// `buf` may be of another pool with the same kind of lease, or a part of a split buffer: it moves
-    /// then. Room of bytes that were consumed in front of the filled ones is used first.
+    /// `buf` may be of another pool with the same kind of lease, or a part of a split buffer: it
+    /// moves then. Room of bytes that were consumed in front of the filled ones is used first.
     ///
     /// Contents: the new room has recycled bytes, unless the pool wipes.
     ///
-    /// Cost: nothing when there is room. In place some fifty instructions; otherwise an acquire, a copy
-    /// of the filled bytes, and a release. While both buffers are out, the pool needs room for both.
+    /// Cost: nothing when there is room. In place some fifty instructions; otherwise an acquire, a
+    /// copy of the filled bytes, and a release. While both buffers are out, the pool needs room for
+    /// both.
     ///
     /// # Errors
     ///
-    /// The errors are those of [`acquire`](Self::acquire), in the numbers of this request. The filled
-    /// bytes are unchanged then.
+    /// The errors are those of [`acquire`](Self::acquire), in the numbers of this request. The
+    /// filled bytes are unchanged then.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {

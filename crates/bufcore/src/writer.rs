@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //!
-//! - W1: `start`, `next` and `room` are those of a buffer whose guard is `guard`: `next - start` bytes
-//!   are filled, and `room` is its spare capacity.
+//! - W1: `start`, `next` and `room` are those of a buffer whose guard is `guard`: `next - start`
+//!   bytes are filled, and `room` is its spare capacity.
 
 use core::fmt;
 use core::mem::ManuallyDrop;
@@ -19,9 +19,9 @@ use crate::{AcquireError, Buf, BufferPool, ByteSink, ReserveError, SplitLease};
 /// both on together. The bytes stay contiguous. They grow in place where the pool can do that, and
 /// move otherwise (see [`BufferPool::grow`]).
 ///
-/// `P` is a pool, a handle to a shared one, or a `&mut` of one. A decoder that keeps its state between
-/// calls owns a `Writer<SlotPool>`, for example. When a frame is finished, the writer is ready for the
-/// next one.
+/// `P` is a pool, a handle to a shared one, or a `&mut` of one. A decoder that keeps its state
+/// between calls owns a `Writer<SlotPool>`, for example. When a frame is finished, the writer is
+/// ready for the next one.
 ///
 /// It is also a [`ByteSink`], and implements the `Write` traits of `std::io`, `core::fmt` and
 /// `embedded_io`, and `bytes::BufMut`.
@@ -85,7 +85,8 @@ impl<L: SplitLease> Parts<L> {
     #[inline(always)]
     fn of(buf: Buf<L>) -> Self {
         let (start, len, capacity, guard) = buf.into_guard();
-        // SAFETY: at most `capacity` bytes are filled, so this is in the memory or one past its end.
+        // SAFETY: at most `capacity` bytes are filled, so this is in the memory or one past its
+        // end.
         let next = unsafe { start.add(len) };
         Self { start, next, room: capacity - len, guard: ManuallyDrop::new(guard) }
     }
@@ -132,8 +133,8 @@ struct PutBack<'a, L: SplitLease> {
 impl<L: SplitLease> Drop for PutBack<'_, L> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: `buf` is a valid value in the frame of `Writer::grow`, which never drops it and does
-        // not use it again.
+        // SAFETY: `buf` is a valid value in the frame of `Writer::grow`, which never drops it and
+        // does not use it again.
         let buf = unsafe { self.buf.read() };
         // What is there is of no bytes, and not worth a drop.
         // SAFETY: a reference is valid for writes.
@@ -177,8 +178,8 @@ impl<P: BufferPool<Lease: SplitLease>> Writer<P> {
         &self.pool
     }
 
-    /// Returns a mutable reference to the pool. The filled bytes stay as they are; the room behind them
-    /// goes back to the pool first.
+    /// Returns a mutable reference to the pool. The filled bytes stay as they are; the room behind
+    /// them goes back to the pool first.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -388,8 +389,8 @@ impl<P: BufferPool<Lease: SplitLease>> Writer<P> {
         self.parts.start = unsafe { self.parts.start.add(n) };
     }
 
-    /// Returns the filled bytes as a buffer of their own, whose capacity is its length. The writer is
-    /// empty afterwards.
+    /// Returns the filled bytes as a buffer of their own, whose capacity is its length. The writer
+    /// is empty afterwards.
     ///
     /// Cost: that of [`BufferPool::shrink`]. Nothing is copied.
     ///

@@ -102,8 +102,8 @@ impl RingPool {
         let mut reach = self.reach(at);
         if growth.least > reach - front && self.has_parked() && front + growth.roomy <= self.capacity {
             let units = self.grid.units(front + growth.roomy);
-            // At the end of what is used a buffer goes to the front, if there is room. Otherwise each
-            // would take more of the ring, until there is no more.
+            // At the end of what is used a buffer goes to the front, if there is room. Otherwise
+            // each would take more of the ring, until there is no more.
             if !self.is_room_near_front(units) {
                 self.unpark_from(at, units);
                 reach = self.reach(at);
@@ -152,8 +152,8 @@ impl RingPool {
         let room = self.ring.room(at);
         self.counters.resized(old, room, self.ring.released(), &PoolStats::default());
         let capacity = room - self.front_of(at, buf);
-        // SAFETY: the bytes lie in the buffer's block, which is initialised (R1), and stays live until
-        // the lease is dropped.
+        // SAFETY: the bytes lie in the buffer's block, which is initialised (R1), and stays live
+        // until the lease is dropped.
         unsafe { buf.set_capacity(capacity) };
     }
 }

@@ -7,8 +7,8 @@
 //!   is the way that the requests since have come, without stepping over a live block. `resume` is
 //!   where to go on when the way from `base` is blocked; the guard at the front stands for nowhere.
 //! - P2: every live block belongs to one lease.
-//! - P3: where the guards are in a table, no request is at most `short`. So no code that takes guards
-//!   to be in front of their blocks is run.
+//! - P3: where the guards are in a table, no request is at most `short`. So no code that takes
+//!   guards to be in front of their blocks is run.
 //! - P4: a block that is parked is the allocator's own, and in no buffer. There is none
 //!   unless `parking` says so. No lease has it, so it is freed before the allocator ends.
 

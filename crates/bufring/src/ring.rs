@@ -347,13 +347,14 @@ impl Ring {
         }
     }
 
-    /// Zeroes the bytes `from .. to`, which nobody else has, if the allocator wipes and there are any.
+    /// Zeroes the bytes `from .. to`, which nobody else has, if the allocator wipes and there are
+    /// any.
     pub(crate) fn wipe(&self, from: NonNull<u8>, to: NonNull<u8>) {
         #[cfg(feature = "wipe")]
         if self.control().wipe && from < to {
             let bytes = NonNull::slice_from_raw_parts(from, to.addr().get() - from.addr().get());
-            // SAFETY: the range is in blocks of the allocator's own, or of a buffer that the caller has
-            // alone, so nobody else has these bytes, and they are initialised.
+            // SAFETY: the range is in blocks of the allocator's own, or of a buffer that the caller
+            // has alone, so nobody else has these bytes, and they are initialised.
             unsafe { bufcore::strategy::wipe(bytes) };
         }
         #[cfg(not(feature = "wipe"))]

@@ -3,7 +3,8 @@
 //! # Invariants
 //!
 //! - E1: whenever a function of the fallback is called, and whenever a buffer of its is dropped,
-//!   the pool is whole. Then P1 to P5 of `pool` hold, and every live slot has a buffer. A panic that comes out of the call leaves all as it was.
+//!   the pool is whole. Then P1 to P5 of `pool` hold, and every live slot has a buffer. A panic
+//!   that comes out of the call leaves all as it was.
 //! - E2: [`SlotPool::ask_fallback`] is the one place where a buffer comes in. Those that it returns
 //!   are empty and have room for what was asked.
 //!

@@ -100,9 +100,9 @@ impl<F: BufferPool> SlotPool<F> {
         true
     }
 
-    /// Returns whether a buffer that grows goes to the front of the region, and does not take what is
-    /// parked behind it. Otherwise each that comes to the end of what is used would take more of the
-    /// region, until there is no more.
+    /// Returns whether a buffer that grows goes to the front of the region, and does not take what
+    /// is parked behind it. Otherwise each that comes to the end of what is used would take more of
+    /// the region, until there is no more.
     fn goes_to_front(&mut self, growth: Growth) -> bool {
         // A place there takes a slot.
         self.is_room_near_front(growth.roomy) && self.free != NONE
@@ -125,8 +125,8 @@ impl<F: BufferPool> SlotPool<F> {
         buf.shrink_to(0);
     }
 
-    /// Ends the slot at the address `end`, which is behind the filled bytes of its buffer and at most
-    /// where the slot behind it starts.
+    /// Ends the slot at the address `end`, which is behind the filled bytes of its buffer and at
+    /// most where the slot behind it starts.
     #[inline]
     fn resize(&mut self, buf: &mut Buf<SlotLease<F::Lease>>, at: u32, end: usize, elsewhere: &PoolStats) {
         let slots = self.table.slots();

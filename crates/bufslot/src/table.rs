@@ -46,8 +46,8 @@ pub(crate) use self::slots::Slots;
 /// - T2: every `at` that a method takes is a multiple of `STEP`, at most `sentinel`; they come out
 ///   of the table only.
 /// - T3: one table per control block; only it touches the slots' `Cell`s, but that the lease of a
-///   live slot may read its `start` and `extra`. Meanwhile only `resize` in `grow` writes these, for a
-///   buffer that it has alone.
+///   live slot may read its `start` and `extra`. Meanwhile only `resize` in `grow` writes these,
+///   for a buffer that it has alone.
 #[derive(Debug)]
 pub(crate) struct Table {
     control: NonNull<Control>,
@@ -183,8 +183,8 @@ impl Table {
         #[cfg(feature = "wipe")]
         if self.control().wipe && start < end {
             let bytes = NonNull::slice_from_raw_parts(self.byte(start), end - start);
-            // SAFETY: the range is in the region, and in no live slot but one whose buffer the caller
-            // has alone, so nobody else has these bytes.
+            // SAFETY: the range is in the region, and in no live slot but one whose buffer the
+            // caller has alone, so nobody else has these bytes.
             unsafe { bufcore::strategy::wipe(bytes) };
         }
         #[cfg(not(feature = "wipe"))]

@@ -46,8 +46,8 @@ const CHUNK_BYTES: usize = 64;
 /// # Panics
 ///
 /// Methods panic when the pool refuses to grow, since they return no errors.
-// SAFETY: `chunk_mut` lends the room behind the filled bytes, which is never empty, and `advance_mut`
-// moves their end over it, never past its end.
+// SAFETY: `chunk_mut` lends the room behind the filled bytes, which is never empty, and
+// `advance_mut` moves their end over it, never past its end.
 unsafe impl<P: BufferPool<Lease: SplitLease>> BufMut for Writer<P> {
     #[inline]
     fn remaining_mut(&self) -> usize {

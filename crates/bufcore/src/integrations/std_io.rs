@@ -29,8 +29,8 @@ impl<P: BufferPool<Lease: SplitLease>> Write for Writer<P> {
     ///
     /// # Errors
     ///
-    /// Returns the [`AcquireError`] of the pool, as one of `std::io`, when it has no room for all of
-    /// them. Nothing is appended then.
+    /// Returns the [`AcquireError`] of the pool, as one of `std::io`, when it has no room for all
+    /// of them. Nothing is appended then.
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.extend_from_slice(bytes)?;

@@ -23,8 +23,8 @@ use crate::{AcquireError, Buf, BufferPool, Lease};
 pub struct Growth {
     /// Bytes that the buffer has to have room for, the filled ones among them.
     pub least: usize,
-    /// The same, or twice the filled bytes if that is more: a buffer that moves gets this much room
-    /// where there is, because the next step would move it again.
+    /// The same, or twice the filled bytes if that is more. A buffer that moves gets this much room if
+    /// there is, because the next step would move it again.
     pub roomy: usize,
     /// The filled bytes.
     pub len: usize,
@@ -38,8 +38,8 @@ impl Growth {
     ///
     /// # Errors
     ///
-    /// Returns [`AcquireError::TooLarge`] when no buffer has so many bytes; `limit` is the largest
-    /// of the pool.
+    /// Returns [`AcquireError::TooLarge`] when no buffer has this number of bytes; `limit` is the
+    /// largest of the pool.
     pub fn of<L: Lease>(
         buf: &mut Buf<L>,
         additional: usize,

@@ -23,8 +23,8 @@ use crate::{AcquireError, Buf, BufferPool, Lease};
 pub struct Growth {
     /// Bytes that the buffer has to have room for, the filled ones among them.
     pub least: usize,
-    /// The same, or twice the filled bytes if that is more. A buffer that moves gets this much room if
-    /// there is, because the next step would move it again.
+    /// The same, or twice the filled bytes if that is more. A buffer that moves gets this much room
+    /// if there is, because the next step would move it again.
     pub roomy: usize,
     /// The filled bytes.
     pub len: usize,

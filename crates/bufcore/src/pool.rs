@@ -136,9 +136,21 @@ pub trait BufferPool {
         }
     }
 
-    /// Grows as [`grow`](Self::grow) does, with as much more room as costs nothing: a
-    /// [`Writer`](crate::Writer) calls it. Until the writer [shrinks](Self::shrink) the buffer, nobody
-    /// else asks the pool for anything, unless it is shared.
+    /// Takes a buffer as [`acquire`](Self::acquire) does, with as much more room as costs nothing: a
+    /// [`Writer`](crate::Writer) calls it, and [`grow_most`](Self::grow_most). Until the writer
+    /// [shrinks](Self::shrink) the buffer, nobody else asks the pool for anything, unless it is
+    /// shared.
+    ///
+    /// # Errors
+    ///
+    /// The errors are those of [`acquire`](Self::acquire).
+    #[cfg_attr(feature = "track", track_caller)]
+    fn acquire_most(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError> {
+        self.acquire(capacity)
+    }
+
+    /// Grows as [`grow`](Self::grow) does, with as much more room as costs nothing, as
+    /// [`acquire_most`](Self::acquire_most).
     ///
     /// # Errors
     ///
@@ -219,6 +231,11 @@ impl<P: BufferPool + ?Sized> BufferPool for &mut P {
     #[inline]
     fn acquire_zeroed(&mut self, len: usize) -> Result<Buf<Self::Lease>, AcquireError> {
         (**self).acquire_zeroed(len)
+    }
+
+    #[inline(always)]
+    fn acquire_most(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError> {
+        (**self).acquire_most(capacity)
     }
 
     #[inline(always)]

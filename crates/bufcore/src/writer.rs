@@ -1,16 +1,16 @@
 //! Bytes that are filled in steps, in a buffer that grows.
 //!
-//! # Invariants
-//!
-//! - W1: `start`, `next` and `room` are those of a buffer whose guard is `guard`: `next - start`
-//!   bytes are filled, and `room` is its spare capacity.
+//! The invariant W1 of `parts` is kept here.
+
+mod parts;
 
 use core::fmt;
 use core::mem::ManuallyDrop;
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 use core::slice;
 
-use crate::lease_guard::LeaseGuard;
+use self::parts::{Parts, PutBack};
+use crate::growth::Growth;
 use crate::{AcquireError, Buf, BufferPool, ByteSink, ReserveError, SplitLease};
 
 /// Fills bytes in steps, then returns them as one buffer of a pool.
@@ -61,18 +61,6 @@ pub struct Writer<P: BufferPool<Lease: SplitLease>> {
     pool: P,
 }
 
-/// The parts of a buffer: apart, so that a loop of small writes has them in registers.
-struct Parts<L: SplitLease> {
-    /// The first filled byte.
-    start: NonNull<u8>,
-    /// Behind the last one.
-    next: NonNull<u8>,
-    /// Bytes from there on that can be filled.
-    room: usize,
-    /// Dropped once, in `Drop`.
-    guard: ManuallyDrop<LeaseGuard<L>>,
-}
-
 // SAFETY: the parts of a buffer, which is `Send`, and a pool.
 unsafe impl<P: BufferPool<Lease: SplitLease> + Send> Send for Writer<P> {}
 // SAFETY: a shared writer lends shared bytes, and its pool.
@@ -80,67 +68,6 @@ unsafe impl<P: BufferPool<Lease: SplitLease> + Sync> Sync for Writer<P> {}
 
 /// A writer pins neither its bytes nor its pool.
 impl<P: BufferPool<Lease: SplitLease>> Unpin for Writer<P> {}
-
-impl<L: SplitLease> Parts<L> {
-    #[inline(always)]
-    fn of(buf: Buf<L>) -> Self {
-        let (start, len, capacity, guard) = buf.into_guard();
-        // SAFETY: at most `capacity` bytes are filled, so this is in the memory or one past its
-        // end.
-        let next = unsafe { start.add(len) };
-        Self { start, next, room: capacity - len, guard: ManuallyDrop::new(guard) }
-    }
-
-    #[inline(always)]
-    fn len(&self) -> usize {
-        self.next.addr().get() - self.start.addr().get()
-    }
-
-    /// Returns the buffer, and has one of no bytes in its place.
-    #[inline(always)]
-    fn take(&mut self) -> Buf<L> {
-        let nothing = Self::of(Buf::of_nothing());
-        let parts = ManuallyDrop::new(core::mem::replace(self, nothing));
-        // SAFETY: `parts` is not dropped, so this moves the guard out, once.
-        let guard = unsafe { ptr::read(&raw const *parts.guard) };
-        // SAFETY: the parts of a buffer (W1), which is put together again.
-        unsafe { Buf::from_guard(parts.start, parts.len(), parts.len() + parts.room, guard) }
-    }
-}
-
-impl<L: SplitLease> Drop for Parts<L> {
-    /// In a call and by value, so that a writer that is dropped need not be in memory.
-    #[inline(always)]
-    fn drop(&mut self) {
-        // SAFETY: this is being dropped, so the guard is moved out once.
-        release(unsafe { ManuallyDrop::take(&mut self.guard) });
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn release<L: SplitLease>(guard: LeaseGuard<L>) {
-    drop(guard);
-}
-
-/// Gives a writer its buffer back, also when the pool's code panics.
-struct PutBack<'a, L: SplitLease> {
-    parts: &'a mut Parts<L>,
-    /// Read once, when this is dropped.
-    buf: NonNull<ManuallyDrop<Buf<L>>>,
-}
-
-impl<L: SplitLease> Drop for PutBack<'_, L> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        // SAFETY: `buf` is a valid value in the frame of `Writer::grow`, which never drops it and
-        // does not use it again.
-        let buf = unsafe { self.buf.read() };
-        // What is there is of no bytes, and not worth a drop.
-        // SAFETY: a reference is valid for writes.
-        unsafe { ptr::write(self.parts, Parts::of(ManuallyDrop::into_inner(buf))) };
-    }
-}
 
 impl<P: BufferPool<Lease: SplitLease>> Writer<P> {
     /// Makes a writer that takes its buffers from `pool`.
@@ -170,7 +97,7 @@ impl<P: BufferPool<Lease: SplitLease>> Writer<P> {
     /// ```
     #[inline]
     pub fn with_capacity(pool: P, capacity: usize) -> Self {
-        Self { parts: Parts::of(Buf::of_nothing()), capacity, pool }
+        Self { parts: Parts::nothing(), capacity, pool }
     }
 
     /// Returns a reference to the pool.
@@ -195,7 +122,9 @@ impl<P: BufferPool<Lease: SplitLease>> Writer<P> {
     /// ```
     pub fn get_mut(&mut self) -> &mut P {
         let buf = self.finish();
-        self.parts = Parts::of(buf);
+        if !buf.is_empty() {
+            self.parts = Parts::of(buf);
+        }
         &mut self.pool
     }
 
@@ -408,37 +337,67 @@ impl<P: BufferPool<Lease: SplitLease>> Writer<P> {
     /// ```
     #[inline(always)]
     pub fn finish(&mut self) -> Buf<P::Lease> {
-        let mut buf = self.parts.take();
-        if buf.is_empty() {
-            // It holds nothing: its memory goes back.
-            return Buf::of_nothing();
+        match self.parts.take() {
+            Some(mut buf) if !buf.is_empty() => {
+                self.pool.shrink(&mut buf);
+                buf
+            }
+            // What has no bytes holds nothing: its memory goes back.
+            _ => Buf::of_nothing(),
         }
-        self.pool.shrink(&mut buf);
-        buf
     }
 
     /// Makes room for `n` bytes, more than there is.
+    #[inline(always)]
+    #[cfg_attr(feature = "track", track_caller)]
+    fn grow(&mut self, n: usize) -> Result<(), AcquireError> {
+        if let Some(buf) = self.parts.take() {
+            self.widen(buf, n)?;
+        } else {
+            self.parts = Parts::of(self.open(n)?);
+        }
+        // A pool of the user's may say that it has grown what it has not.
+        let available = self.parts.room;
+        if n > available { Err(AcquireError::Exhausted { requested: n, available }) } else { Ok(()) }
+    }
+
+    /// Takes the first buffer of a frame, with room for `n` bytes.
+    ///
+    /// Compiled in where it is called, as the acquire of a buffer is.
+    #[inline(always)]
+    #[cfg_attr(feature = "track", track_caller)]
+    fn open(&mut self, n: usize) -> Result<Buf<P::Lease>, AcquireError> {
+        let mut wanted = self.capacity.max(n);
+        loop {
+            match self.pool.acquire_most(wanted) {
+                Ok(mut buf) => {
+                    // A pool of the user's may return one that is not empty.
+                    buf.clear();
+                    return Ok(buf);
+                }
+                Err(_) if wanted > n => wanted = n,
+                Err(error) => {
+                    return Err(Growth { least: n, roomy: n, len: 0, additional: n }.refused(error));
+                }
+            }
+        }
+    }
+
+    /// Lets the pool grow the buffer of a frame, which is put back.
     ///
     /// Compiled in where it is called, and with the buffer by value: an address of the writer that
     /// leaves this function would keep all of the writer in memory.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
-    fn grow(&mut self, n: usize) -> Result<(), AcquireError> {
-        let mut buf = ManuallyDrop::new(self.parts.take());
-        let is_first = buf.capacity() == 0;
+    fn widen(&mut self, buf: Buf<P::Lease>, n: usize) -> Result<(), AcquireError> {
+        let mut buf = ManuallyDrop::new(buf);
         let place = NonNull::from(&mut buf);
         let put_back = PutBack { parts: &mut self.parts, buf: place };
         // SAFETY: the local above, which nobody else uses until `put_back` is dropped.
         let buf = unsafe { &mut *place.as_ptr() };
-        let mut grown = self.pool.grow_most(buf, if is_first { self.capacity.max(n) } else { n });
-        if is_first && grown.is_err() && self.capacity > n {
-            grown = self.pool.grow_most(buf, n);
-        }
+        let grown = self.pool.grow_most(buf, n);
         drop(put_back);
-        grown?;
-        // A pool of the user's may say that it has grown what it has not.
-        let available = self.parts.room;
-        if n > available { Err(AcquireError::Exhausted { requested: n, available }) } else { Ok(()) }
+        grown
     }
 }
 

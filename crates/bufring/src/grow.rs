@@ -4,7 +4,7 @@
 //! The invariants P1 and P2 of `pool` are kept here.
 
 use bufcore::strategy::Growth;
-use bufcore::{AcquireError, Buf, Lease, PoolStats};
+use bufcore::{AcquireError, Buf, PoolStats};
 
 use crate::ring::{At, UNIT};
 use crate::{RingLease, RingPool};
@@ -16,33 +16,6 @@ impl RingPool {
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn make_room(
-        &mut self,
-        buf: &mut Buf<RingLease>,
-        additional: usize,
-        most: bool,
-    ) -> Result<(), AcquireError> {
-        if buf.capacity() == 0 && buf.lease().start().is_none() {
-            self.make_first(buf, additional, most)
-        } else {
-            self.make_more(buf, additional, most)
-        }
-    }
-
-    /// Replaces `buf`, which holds nothing, as that of a writer does at first.
-    #[inline(never)]
-    #[cfg_attr(feature = "track", track_caller)]
-    fn make_first(&mut self, buf: &mut Buf<RingLease>, bytes: usize, most: bool) -> Result<(), AcquireError> {
-        let whole = if most { self.take_whole(bytes) } else { None };
-        *buf = match whole {
-            Some(at) => self.hand_out(at, self.ring.data(at), self.ring.room(at)),
-            None => self.acquire(bytes)?,
-        };
-        Ok(())
-    }
-
-    #[inline(never)]
-    #[cfg_attr(feature = "track", track_caller)]
-    fn make_more(
         &mut self,
         buf: &mut Buf<RingLease>,
         additional: usize,
@@ -125,7 +98,11 @@ impl RingPool {
         if !most {
             self.cut(at, front + growth.roomy.min(reach - front));
         }
-        self.resized(buf, at, old);
+        self.count_resized(at, old);
+        let capacity = self.ring.room(at) - front;
+        // SAFETY: the bytes lie in the buffer's block, which is initialised (R1), and stays live
+        // until the lease is dropped.
+        unsafe { buf.set_capacity(capacity) };
         true
     }
 
@@ -140,7 +117,7 @@ impl RingPool {
             self.ring.wipe(filled_to, self.ring.block_end(at));
             // A block has at least one byte.
             self.cut(at, used.max(1));
-            self.resized(buf, at, old);
+            self.count_resized(at, old);
         }
         buf.shrink_to(0);
     }
@@ -148,19 +125,16 @@ impl RingPool {
     /// Cuts the block of a buffer that the caller has alone down to `bytes` bytes.
     #[inline]
     fn cut(&mut self, at: At, bytes: usize) {
-        self.ring.split(at, self.grid.units(bytes));
-        // The newest block may have been this one.
-        self.head = self.ring.next(self.newest);
+        if let Some(rest) = self.ring.split(at, self.grid.units(bytes))
+            && at == self.newest
+        {
+            self.head = rest;
+        }
     }
 
-    /// Gives the buffer all bytes of its block, which had `old` bytes before.
+    /// Counts the bytes of a live block, which had `old` bytes before.
     #[inline]
-    fn resized(&mut self, buf: &mut Buf<RingLease>, at: At, old: usize) {
-        let room = self.ring.room(at);
-        self.counters.resized(old, room, self.ring.released(), &PoolStats::default());
-        let capacity = room - self.front_of(at, buf);
-        // SAFETY: the bytes lie in the buffer's block, which is initialised (R1), and stays live
-        // until the lease is dropped.
-        unsafe { buf.set_capacity(capacity) };
+    fn count_resized(&mut self, at: At, old: usize) {
+        self.counters.resized(old, self.ring.room(at), self.ring.released(), &PoolStats::default());
     }
 }

@@ -155,8 +155,8 @@ impl RingPool {
 
     /// Takes all of a block that has room for `bytes` bytes; none when there is none, and for no
     /// bytes.
-    #[inline]
-    pub(crate) fn take_whole(&mut self, bytes: usize) -> Option<At> {
+    #[inline(always)]
+    fn take_whole(&mut self, bytes: usize) -> Option<At> {
         if bytes.wrapping_sub(1) >= self.capacity {
             return None;
         }
@@ -182,7 +182,7 @@ impl RingPool {
     /// Returns the free block that is tried first: one that was released already and is still hot,
     /// or the one behind the newest.
     #[inline(always)]
-    pub(crate) fn at_hand(&mut self) -> Option<At> {
+    fn at_hand(&mut self) -> Option<At> {
         let at = if !self.ring.is_free(self.newest) {
             self.head
         } else if let Some(before) = self.free_before(self.newest) {
@@ -345,6 +345,18 @@ impl BufferPool for RingPool {
             // Taken apart and put together, so that what comes back in memory does not force the
             // other case there too. That it is empty is said once more, where the compiler can see
             // it.
+            let mut buf = self.not_taken(capacity)?;
+            buf.clear();
+            Ok(buf)
+        }
+    }
+
+    #[inline(always)]
+    fn acquire_most(&mut self, capacity: usize) -> Result<Buf<RingLease>, AcquireError> {
+        if let Some(at) = self.take_whole(capacity) {
+            Ok(self.hand_out(at, self.ring.data(at), self.ring.room(at)))
+        } else {
+            // As in `acquire`.
             let mut buf = self.not_taken(capacity)?;
             buf.clear();
             Ok(buf)

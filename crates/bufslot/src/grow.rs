@@ -4,7 +4,7 @@
 //! The invariants P1 to P4 of `pool` are kept here, and E1 of `fallback`.
 
 use bufcore::strategy::Growth;
-use bufcore::{AcquireError, Buf, BufferPool, Lease, PoolStats};
+use bufcore::{AcquireError, Buf, BufferPool, PoolStats};
 
 use crate::lease::SlotLease;
 use crate::pool::SlotPool;
@@ -22,17 +22,20 @@ impl<F: BufferPool> SlotPool<F> {
         additional: usize,
         most: bool,
     ) -> Result<(), AcquireError> {
-        if buf.capacity() == 0 && buf.lease().start().is_none() {
-            // It holds nothing, as that of a writer does at first.
-            *buf = self.acquire(additional)?;
-        } else {
-            self.make_room_for(buf, additional)?;
+        self.make_room_for(buf, additional)?;
+        if most {
+            self.take_gap(buf);
         }
-        if most && let Some(at) = self.slot_alone(buf) {
+        Ok(())
+    }
+
+    /// Gives the buffer all of the gap behind it.
+    #[inline]
+    pub(crate) fn take_gap(&mut self, buf: &mut Buf<SlotLease<F::Lease>>) {
+        if let Some(at) = self.slot_alone(buf) {
             let slots = self.table.slots();
             self.resize(buf, at, slots.start(slots.next(at)), &PoolStats::default());
         }
-        Ok(())
     }
 
     #[cfg_attr(feature = "track", track_caller)]

@@ -132,10 +132,12 @@ impl BufferPool for Still {
 #[test]
 fn t21_a_pool_that_does_not_grow() {
     let mut writer = Writer::new(Still(HeapPool::new()));
+    writer.extend_from_slice(b"head").expect("it was acquired");
     let refused = AcquireError::Exhausted { requested: 5, available: 0 };
     assert_eq!(writer.extend_from_slice(b"bytes"), Err(refused));
     assert_eq!(writer.writable(5).map(drop), Err(refused));
-    assert!(writer.filled().is_empty() && writer.finish().is_empty());
+    assert_eq!(writer.filled(), b"head", "the frame is as it was");
+    assert_eq!(writer.finish(), b"head");
 }
 
 /// Larger, smaller and filled buffers: a buffer that grows, and a frame that grows, keep their

@@ -41,6 +41,13 @@ impl<F: BufferPool> BufferPool for SlotPool<F> {
         }
     }
 
+    #[inline]
+    fn acquire_most(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError> {
+        let mut buf = self.acquire(capacity)?;
+        self.take_gap(&mut buf);
+        Ok(buf)
+    }
+
     /// Gives `buf` room for at least `additional` bytes behind the filled ones.
     ///
     /// Cost: one comparison when there is room. Into the gap behind the buffer it grows in place;

@@ -51,6 +51,10 @@ impl<P: BufferPool + Trim> BufferPool for Trimmed<P> {
         self.pool().acquire(capacity)
     }
 
+    fn acquire_most(&mut self, capacity: usize) -> Result<Buf<P::Lease>, AcquireError> {
+        self.pool().acquire_most(capacity)
+    }
+
     fn grow(&mut self, buf: &mut Buf<P::Lease>, additional: usize) -> Result<(), AcquireError> {
         self.pool().grow(buf, additional)
     }

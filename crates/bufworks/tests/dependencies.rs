@@ -61,12 +61,12 @@ fn features_bring_what_they_name() {
     assert_eq!(packages("slot,std,stats,track"), ["bufcore", "bufslot", "bufworks"]);
     assert_eq!(packages("mirror,std"), ["bufcore", "bufmirror", "bufworks", "crossbeam-utils", "libc"]);
     assert_eq!(packages("ring,bytes"), ["bufcore", "bufring", "bufworks", "bytes"]);
-    assert_eq!(packages("ring,embedded-io"), ["bufcore", "bufring", "bufworks", "embedded-io"]);
+    assert_eq!(packages("ring,embedded-io-0_7"), ["bufcore", "bufring", "bufworks", "embedded-io"]);
     for feature in ["ring,allocator-api2-0_2", "ring,allocator-api2-0_4"] {
         assert_eq!(packages(feature), ["allocator-api2", "bufcore", "bufring", "bufworks"]);
     }
     let embedded = ["bufcore", "bufring", "bufworks", "embedded-io", "embedded-io-async"];
-    assert_eq!(packages("ring,embedded-io-async"), embedded);
+    assert_eq!(packages("ring,embedded-io-async-0_7"), embedded);
     assert_eq!(packages("slot,wipe"), ["bufcore", "bufslot", "bufworks", "zeroize"]);
     assert_eq!(packages("slot,mmap"), ["bufcore", "bufslot", "bufworks", "libc", "memmap2"]);
     assert_eq!(packages("slot,prometheus"), ["bufcore", "bufslot", "bufworks"]);
@@ -82,8 +82,9 @@ fn features_bring_what_they_name() {
     serde.retain(|name| name.starts_with("buf") || name == "serde");
     assert_eq!(serde, ["bufcore", "bufring", "bufworks", "serde"]);
     // Nor are those of runtimes.
-    for (feature, package) in [("tokio-uring", "tokio-uring"), ("monoio", "monoio"), ("compio", "compio-buf")]
-    {
+    let runtimes =
+        [("tokio-uring-0_5", "tokio-uring"), ("monoio-0_2", "monoio"), ("compio-buf-0_8", "compio-buf")];
+    for (feature, package) in runtimes {
         let mut runtime = packages(&format!("ring,{feature}"));
         runtime.retain(|name| name.starts_with("buf") || name == package);
         assert_eq!(runtime, ["bufcore", "bufring", "bufworks", package]);

@@ -15,7 +15,7 @@ use crate::test;
 /// Threads that compute for ever, at the priority of all others.
 const LOOPS: usize = 16;
 /// Parts of the names of tests in which somebody waits for others. Each of them has to be in some.
-const WAITS: [&str; 7] = ["t24_", "waits::", "wakers::", "waiting::", "channel::", "messages::", "handoff::"];
+const WAITS: [&str; 6] = ["t24_", "waits::", "wakers::", "channel::", "messages::", "handoff::"];
 /// Parts of the names of tests that measure time or memory, or make the system refuse calls: they show nothing more here.
 const OTHERS: [&str; 7] = ["t12_", "t18_", "t19_", "t25_", "t26_", "cost", "resident"];
 /// The programs of `cargo xtask stress`.

@@ -20,7 +20,7 @@ const EMULATOR: &str = "qemu-system-arm";
 const SECONDS: &str = "120";
 
 /// The sizes are those of what uses nothing, and of each strategy; the first is taken off the others.
-const SIZES: [&str; 5] = ["size-none", "size-slot", "size-ring", "size-mirror", "size-pipe"];
+const SIZES: [&str; 5] = ["size-none", "size-slot", "size-ring", "size-mirror", "size-channel"];
 
 /// Runs that have to fail: what is asked of the firmware, and what it then says.
 const WRONG: [(&str, &str); 2] = [("corrupt", "the check at src/link.rs"), ("panic", "as asked for")];

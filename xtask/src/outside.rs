@@ -12,16 +12,18 @@ use crate::shell::{self, command};
 
 /// A program that depends on one of our packages, with its default features.
 pub(crate) struct Program {
-    pub(crate) package: &'static str,
-    /// How many packages its lock file may have, without itself.
-    pub(crate) most: usize,
+    pub(crate) package: String,
+    /// How many packages its lock file may have, without itself: `package.metadata.bufworks.locks-at-most`.
+    pub(crate) most: u64,
 }
 
-pub(crate) const PROGRAMS: [Program; 3] = [
-    Program { package: "bufslot", most: 3 },
-    Program { package: "bufshard", most: 6 },
-    Program { package: "bufworks", most: 14 },
-];
+/// One for each package whose manifest says what it may lock.
+fn programs() -> Result<Vec<Program>> {
+    let all = packages::all()?.into_iter();
+    let limited = all.filter_map(|one| Some(Program { most: one.locks_at_most?, package: one.name }));
+    Ok(limited.collect())
+}
+
 /// Only our own tests use them.
 const CHECKERS: [&str; 2] = ["loom", "shuttle"];
 /// Times are relative to what this one takes: people know it, and it depends on nothing.
@@ -51,9 +53,9 @@ fn ours(root: &Path, package: &str, more: &str) -> Result<String> {
 }
 
 /// What each program's lock file names beside the program, with the packages of `root`.
-pub(crate) fn locked(root: &Path) -> Result<Vec<(&'static Program, Vec<String>)>> {
-    let each = PROGRAMS.iter().map(|program| {
-        let folder = make(root, program.package, &ours(root, program.package, "")?)?;
+pub(crate) fn locked(root: &Path) -> Result<Vec<(Program, Vec<String>)>> {
+    let each = programs()?.into_iter().map(|program| {
+        let folder = make(root, &program.package, &ours(root, &program.package, "")?)?;
         shell::run(command!("cargo update --quiet --workspace --offline").current_dir(&folder))?;
         let lock = fs::read_to_string(folder.join("Cargo.lock"))?;
         let names = lock.lines().filter_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
@@ -66,20 +68,23 @@ pub(crate) fn locked(root: &Path) -> Result<Vec<(&'static Program, Vec<String>)>
 pub(crate) fn check() -> Result<()> {
     for (Program { package, most }, locked) in locked(Path::new("."))? {
         let names = locked.join(", ");
-        ensure!(locked.len() <= *most, "a program with {package} locks more than {most} packages: {names}");
+        ensure!(
+            locked.len() as u64 <= most,
+            "a program with {package} locks more than {most} packages: {names}"
+        );
         ensure!(
             !locked.iter().any(|name| CHECKERS.contains(&name.as_str())),
             "a program with {package} locks a model checker: {names}"
         );
-        let folder = shell::target_folder().join("outside").join(package);
+        let folder = shell::target_folder().join("outside").join(&package);
         shell::run(command!("cargo check --quiet --locked --offline").current_dir(folder))?;
         println!("outside: a program with {package} locks {} packages: {names}", locked.len());
     }
     Ok(())
 }
 
-/// The processor time to build `bufslot` and `bufshard` cold, relative to [`SCALE`], each the median of several.
-pub(crate) fn build_times(root: &Path) -> Result<Vec<(&'static str, f64)>> {
+/// The processor time to build each strategy's program cold, relative to [`SCALE`], each the median of several.
+pub(crate) fn build_times(root: &Path) -> Result<Vec<(String, f64)>> {
     let scale = packages::all_of(root)?.into_iter().flat_map(|package| package.dependencies);
     let scale = scale.into_iter().find(|one| one.name == SCALE).context("no package depends on bytes")?;
     let of = |name: &str, dependencies: &str| -> Result<f64> {
@@ -97,8 +102,8 @@ pub(crate) fn build_times(root: &Path) -> Result<Vec<(&'static str, f64)>> {
         Ok(times[BUILDS / 2])
     };
     let unit = of(SCALE, &format!("{SCALE} = \"{}\"\n", scale.version))?;
-    let libraries = PROGRAMS.iter().map(|program| program.package).filter(|name| *name != "bufworks");
-    libraries.map(|name| Ok((name, of(name, &ours(root, name, "")?)? / unit))).collect()
+    let libraries = programs()?.into_iter().map(|program| program.package).filter(|name| name != "bufworks");
+    libraries.map(|name| Ok((name.clone(), of(&name, &ours(root, &name, "")?)? / unit))).collect()
 }
 
 /// Checks each library with the oldest version of each of its dependencies that it accepts.

@@ -29,6 +29,8 @@ pub(crate) struct Package {
     pub(crate) traits: BTreeSet<String>,
     /// The mutant that the package's program has to find, as `package.metadata.bufworks.defect`.
     pub(crate) defect: Option<String>,
+    /// How many packages the lock file of a program with this one may have, without the program.
+    pub(crate) locks_at_most: Option<u64>,
     pub(crate) dependencies: Vec<Dependency>,
     pub(crate) targets: Vec<Target>,
 }
@@ -126,6 +128,7 @@ fn package(package: cargo_metadata::Package) -> Package {
         heavy: ours("heavy"),
         traits: is_said.map(|(key, _)| key.clone()).collect(),
         defect: said["defect"].as_str().map(str::to_owned),
+        locks_at_most: said["locks-at-most"].as_u64(),
         features: package.features.into_iter().filter(|(name, _)| !name.starts_with('_')).collect(),
         dependencies: package.dependencies.into_iter().map(dependency).collect(),
         targets: package.targets.into_iter().map(target).collect(),

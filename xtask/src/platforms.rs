@@ -52,8 +52,6 @@ const EMULATED: [Emulated; 3] = [
         checks_all: true,
         tests_strategies: true,
         skips: &[
-            // The address space is too small for the pools of 1 MiB that its threads end all the time.
-            "heap::t25_forks_amid_traffic",
             // The limit is that of 64 bits.
             "room::resident_after_many_buffers_by_default",
         ],
@@ -72,8 +70,6 @@ const EMULATED: [Emulated; 3] = [
             "t17_",
             "t18_",
             // Children of processes with threads end in the emulator itself.
-            "keeper::forks::t25_",
-            "t25_forks_amid_traffic",
             "t25_refused_calls",
             // Limits and signals of the emulator's own.
             "t25_no_address_space",

@@ -15,22 +15,18 @@ use crate::test::{SHORT, default_env, some_ran};
 const TSAN_SUPPRESSIONS: &str = "xtask/tsan-suppressions.txt";
 
 /// Trials about resident and locked memory and limits of the address space: AddressSanitizer's shadow memory distorts the ones,
-/// and it makes `mlock` and `mallopt` do nothing. Forks amid the traffic of other threads: when one of them frees memory at that moment,
-/// the tool's quarantine stays locked in the child. A search of the process's memory: the tool's own is far larger.
-const DISTORTED: [&str; 19] = [
+/// and it makes `mlock` and `mallopt` do nothing. A search of the process's memory: the tool's own is far larger.
+const DISTORTED: [&str; 16] = [
     "t12_",
     "regions::t17_",
     "t18_",
     "t19_",
     "t26_",
-    "t25_forks_amid_traffic",
     "t25_no_address_space",
     "t25_refused_calls",
     "heap::alignment_is_not_filled",
     "pressure::of_a_group_that_is_made_for_it",
     "room::mapped::",
-    "keeper::t25_forks_amid_",
-    "keeper::forks::t25_forks_amid_",
     "mapped::as_the_options_say",
     "mapped::unless_set",
     "mapped::locks_that_are_refused",

@@ -162,7 +162,9 @@ impl Tree<'_> {
             }
             let code = Code::of(&self.read(file)?, package.is_program())?;
             let module = code::module(inside);
-            of_tests.extend(code.test_modules.iter().map(|name| [&module[..], &[name.clone()]].concat()));
+            of_tests.extend(
+                code.test_modules.iter().map(|name| [&module[..], std::slice::from_ref(name)].concat()),
+            );
             sources.0.insert(module, code);
         }
         sources.0.retain(|module, _| !of_tests.iter().any(|tests| module.starts_with(tests)));

@@ -38,12 +38,11 @@ pub(crate) const SHORT: [(&str, &str); 4] = [
 ];
 /// Tests that debug builds leave to `--long`, by parts of their names: soaks, long programs, and trials that
 /// measure memory or time over much traffic. Each takes seconds in a debug build.
-const LONG_ONLY: [&str; 8] = [
+const LONG_ONLY: [&str; 7] = [
     "t19_",
     "conformance::long_programs",
     "costs::t26_late_releases",
     "every_cell_is_built_or_refused_with_a_reason",
-    "keeper::forks::t25_forks_amid_calls",
     "monitor::text::what_a_scrape_costs",
     "room::resident_beside_vectors",
     "trace::resident_memory_of_a_server",

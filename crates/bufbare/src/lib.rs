@@ -60,8 +60,8 @@ macro_rules! fail {
     };
 }
 
+pub mod channel;
 pub mod pattern;
-pub mod pipe;
 mod pools;
 mod ring;
 mod slot;
@@ -111,8 +111,8 @@ pub fn all(memory: Memory, rounds: u32, mut began: impl FnMut(&'static str)) -> 
     let lent = ring::growing_and_typed(lent)?;
     began("a ring of bytes");
     stream::around(ok!(MirrorBuilder::new().build_in(stream)))?;
-    began("a pipe");
-    pipe::around()?;
+    began("a channel");
+    channel::around()?;
     Ok(lent)
 }
 

@@ -128,7 +128,6 @@ mod stats;
 #[cfg(test)]
 mod tests;
 mod trim;
-mod unwind;
 
 pub use bufcore;
 #[cfg(feature = "track")]

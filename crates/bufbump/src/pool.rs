@@ -23,7 +23,8 @@ use crate::shared::Shared;
 /// holds no buffers, and leaves each other shard to its last buffer; buffers do not need the pool
 /// any more. It never waits.
 ///
-/// Threads: any number acquire and release, through clones or through a shared reference.
+/// Threads: any number acquire and release, through clones or through a shared reference. Between
+/// `fork` and `exec` a child uses no pool.
 ///
 /// ```
 /// use bufbump::BumpPool;
@@ -43,6 +44,8 @@ pub struct BumpPool {
     /// The alignment minus one.
     mask: usize,
 }
+
+bufcore::unwind_safe!(BumpPool);
 
 /// No pool's number, so that the fast path, which takes the bytes to be right behind the header,
 /// finds no shard.

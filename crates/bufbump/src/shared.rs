@@ -16,7 +16,7 @@ use core::ptr::{self, NonNull};
 use std::time::Instant;
 
 use bufcore::strategy::orphans::{Methods, Orphan};
-use bufcore::strategy::sync::{AtomicBool, AtomicUsize, ForkLock, Ordering};
+use bufcore::strategy::sync::{AtomicBool, AtomicUsize, Mutex, Ordering};
 use bufcore::strategy::{
     self, Bell, Bookkeeping, Handle, PoolSource, RefCounts, Roll, SharedCounters, Tracker, fences, threads,
 };
@@ -54,7 +54,7 @@ pub(crate) struct Shared {
     pub(crate) caches: Roll<ThreadCache>,
     /// When `trim_idle` last looked, if it did. With the lock comes the right to look, at the lists
     /// of threads too, and to claim pieces.
-    pub(crate) idle_since: ForkLock<Option<Instant>>,
+    pub(crate) idle_since: Mutex<Option<Instant>>,
     /// Whether `trim_idle` ever looked: somebody wants unneeded memory to go.
     pub(crate) is_watched: AtomicBool,
     /// How often `trim` was called: caches that see another number than theirs trim themselves.
@@ -83,7 +83,7 @@ impl Shared {
             depot: Depot::new(),
             budget: Budget::new(settings.max_idle_bytes),
             caches: Roll::default(),
-            idle_since: ForkLock::default(),
+            idle_since: Mutex::default(),
             is_watched: AtomicBool::new(false),
             trims: AtomicUsize::new(0),
             claims: AtomicUsize::new(if fences::has_heavy() { 0 } else { PLAIN }),

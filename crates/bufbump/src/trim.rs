@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::time::Instant;
 
 use bufcore::strategy::fences;
-use bufcore::strategy::sync::Ordering;
+use bufcore::strategy::sync::{Ordering, lock, try_lock};
 
 use crate::cache::{CLAIMED, PLAIN, Reach, ThreadCache, local};
 use crate::counts::Piece;
@@ -30,7 +30,7 @@ impl Shared {
             unsafe { chain.push(piece) };
         }
         // Whoever has it looks, calls nobody, and is soon done.
-        let right = self.idle_since.lock();
+        let right = lock(&self.idle_since);
         self.take_from_caches(Reach::Idle, &mut chain);
         self.take_from_lists(Reach::Idle, &mut chain);
         drop(right);
@@ -46,7 +46,7 @@ impl Shared {
     /// Frees what nobody needed since the last look, if that was `age` ago or more, and looks. The
     /// caller holds a handle.
     pub(crate) fn trim_idle(&self, age: Duration) {
-        let Some(mut since) = self.idle_since.try_lock() else { return };
+        let Some(mut since) = try_lock(&self.idle_since) else { return };
         let now = Instant::now();
         if since.is_some_and(|since| now.duration_since(since) < age) {
             return;
@@ -102,8 +102,9 @@ impl Shared {
             // unused has the lock.
             unsafe { cache.reach(reach, is_claimed, chain) };
         }
-        // Also where nobody claimed: a process that is forked amid a claim has that.
-        self.unclaim();
+        if wants {
+            self.unclaim();
+        }
     }
 
     /// Takes the memory of shards on the lists of all threads, of which nothing is out. The caller
@@ -122,7 +123,7 @@ impl Shared {
     #[cfg(all(test, loom))]
     pub(crate) fn free_listed(&self) {
         let mut chain = Chain::new();
-        let right = self.idle_since.lock();
+        let right = lock(&self.idle_since);
         self.take_from_lists(Reach::Idle, &mut chain);
         drop(right);
         // SAFETY: nothing is out of what was taken, and it is ours.
@@ -130,8 +131,7 @@ impl Shared {
     }
 
     /// Claims the pieces in caches; `false` when they are not to be had, for want of a fence. The
-    /// caller holds a handle, and has the right to look. A claim that is there already was made by
-    /// a thread that this process lacks.
+    /// caller holds a handle, and has the right to look.
     fn claim(&self) -> bool {
         // ORDER: Relaxed: the fence orders it.
         let before = self.claims.fetch_or(CLAIMED, Ordering::Relaxed);
@@ -162,76 +162,5 @@ impl Shared {
             cache.give_up_large();
         }
         self.trim();
-    }
-}
-
-#[cfg(all(test, unix, not(any(loom, shuttle)), not(miri)))]
-mod tests {
-    use alloc::vec::Vec;
-    use core::time::Duration;
-
-    use bufcore::strategy::sync::Ordering;
-    use buftest::process::alone;
-    use buftest::sandbox::{Ended, forked};
-
-    use crate::cache::CLAIMED;
-    use crate::pool::BumpPool;
-
-    const LIMIT: Duration = Duration::from_secs(10);
-
-    /// Forks while a look of another thread lasts: the child lacks that thread.
-    #[test]
-    fn t25_a_fork_amid_a_look() {
-        alone(module_path!(), "t25_a_fork_amid_a_look", Duration::from_secs(60), || {
-            let pool = BumpPool::new().expect("settings are right");
-            let large = pool.shard_size() * 4;
-            drop(pool.acquire(large).expect("room"));
-            let shared = pool.shared();
-            let idle = pool.stats().reserved_bytes;
-            assert!(idle >= large, "its thread keeps it");
-            let look = shared.idle_since.lock();
-            // ORDER: Relaxed, here and below: one thread at a time.
-            shared.claims.fetch_or(CLAIMED, Ordering::Relaxed);
-            let ended = forked(LIMIT, || {
-                (0..3).for_each(|_| pool.trim_idle(Duration::ZERO));
-                // ORDER: as above.
-                let is_claimed = shared.claims.load(Ordering::Relaxed) & CLAIMED != 0;
-                u8::from(pool.stats().reserved_bytes >= large) + 2 * u8::from(is_claimed)
-            });
-            assert_eq!(ended, Ended::With(0), "the child's looks find what is idle, and its claims end");
-            // The thread that claimed has taken the last piece.
-            let empty = BumpPool::new().expect("settings are right");
-            // ORDER: as above.
-            empty.shared().claims.fetch_or(CLAIMED, Ordering::Relaxed);
-            let ended = forked(LIMIT, || {
-                empty.trim();
-                // ORDER: as above.
-                u8::from(empty.shared().claims.load(Ordering::Relaxed) & CLAIMED != 0)
-            });
-            assert_eq!(ended, Ended::With(0), "also where no thread has a piece");
-            pool.trim_idle(Duration::ZERO);
-            assert_eq!(pool.stats().reserved_bytes, idle, "one at a time in the parent");
-            // ORDER: as above.
-            shared.claims.fetch_and(!CLAIMED, Ordering::Relaxed);
-            drop(look);
-            (0..3).for_each(|_| pool.trim_idle(Duration::ZERO));
-            assert!(pool.stats().reserved_bytes < large);
-        });
-    }
-
-    /// Forks while another thread is about to free headers: the child lacks that thread.
-    #[test]
-    fn t25_a_fork_amid_the_end_of_headers() {
-        alone(module_path!(), "t25_a_fork_amid_the_end_of_headers", Duration::from_secs(60), || {
-            let pool = BumpPool::new().expect("settings are right");
-            drop((0..100).map(|_| pool.acquire(pool.shard_size()).expect("room")).collect::<Vec<_>>());
-            let leaving = pool.shared().depot.lock_leaving();
-            let ended = forked(LIMIT, || {
-                pool.trim();
-                u8::try_from(pool.shared().depot.count()).unwrap_or(u8::MAX)
-            });
-            assert!(matches!(ended, Ended::With(0..10)), "the child frees headers too: {ended:?}");
-            drop(leaving);
-        });
     }
 }

@@ -101,8 +101,6 @@ mod copying;
 mod error;
 #[cfg(feature = "fences")]
 mod fences;
-#[cfg(feature = "std")]
-mod fork_lock;
 mod format;
 mod frozen;
 mod growth;

@@ -247,8 +247,7 @@ impl FromSource {
 }
 
 // Nothing of the source can be reached through it, so nothing half-done can be seen.
-impl core::panic::UnwindSafe for FromSource {}
-impl core::panic::RefUnwindSafe for FromSource {}
+crate::unwind_safe!(FromSource);
 
 /// Takes memory of this layout from a source, zeroed.
 pub(crate) fn take<S: Source>(source: S, layout: Layout) -> Result<(NonNull<u8>, FromSource), RegionError> {

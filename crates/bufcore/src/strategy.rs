@@ -53,13 +53,10 @@ pub unsafe fn wipe(range: core::ptr::NonNull<[u8]>) {
 
 /// Atomics and locks that strategies use.
 ///
-/// They are those of `core` and `std`, or of `portable-atomic` with the feature of that name, and a
-/// lock that a forked child takes over. Under
+/// They are those of `core` and `std`, or of `portable-atomic` with the feature of that name. Under
 /// `--cfg loom` or `--cfg shuttle` they are those of a model checker. Other packages in the program
 /// may decide which they are.
 pub mod sync {
-    #[cfg(feature = "std")]
-    pub use crate::fork_lock::{ForkGuard, ForkLock};
     #[cfg(any(loom, shuttle))]
     pub use crate::sync::checker;
     pub use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, RELEASE, fence};
@@ -120,9 +117,6 @@ pub mod fences {
 /// "free", and the pool was dropped on another thread at that moment. A later look finds it. One of
 /// the last late releases of the same pool looks. Later ends of pools look at a bounded part of the
 /// list each, and [`sweep`](orphans::sweep) looks at all of it.
-///
-/// A program that forks: a child lacks a thread that was at work on the list in that moment. Memory
-/// that outlives its pool stays in that child then.
 pub mod orphans {
     pub use crate::orphans::sweep;
     #[cfg(feature = "alloc")]

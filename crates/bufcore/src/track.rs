@@ -75,10 +75,9 @@ mod on {
     use core::mem;
     use core::panic::Location;
     use core::time::Duration;
-    use std::process;
     use std::time::Instant;
 
-    use crate::fork_lock::ForkLock;
+    use crate::sync::{Mutex, lock};
     use crate::{Buf, Lease};
 
     /// Describes a buffer that is out: where it was acquired, and when.
@@ -203,24 +202,13 @@ mod on {
 
     /// The list. Nothing is allocated, freed or formatted while it is locked: allocators and
     /// writers are users' code, which may use the pool.
-    ///
-    /// A child that was forked while it was locked begins with a new one. Then there are tickets
-    /// whose lines are not there, or are those of others.
-    #[derive(Debug)]
+    #[derive(Debug, Default)]
     struct Ledger {
         lines: Vec<Line>,
         unused: Option<usize>,
         used: usize,
-        /// The next entry's number. Those of an older list begin elsewhere.
+        /// The next entry's number.
         next: u64,
-    }
-
-    impl Default for Ledger {
-        fn default() -> Self {
-            let process = if cfg!(unix) { process::id() } else { 0 };
-            let next = u64::from(process.wrapping_mul(0x9E37_79B1));
-            Self { lines: Vec::new(), unused: None, used: 0, next }
-        }
     }
 
     impl Ledger {
@@ -264,7 +252,7 @@ mod on {
 
     /// Notes every buffer that is out. Without the `track` feature it does nothing.
     ///
-    /// Cost with it: a short lock and a system call per acquire and per release, and now and then
+    /// Cost with it: a short lock per acquire and per release, and now and then
     /// an allocation.
     ///
     /// ```
@@ -295,7 +283,7 @@ mod on {
     /// ```
     #[derive(Default)]
     pub struct Tracker {
-        ledger: Arc<ForkLock<Ledger>>,
+        ledger: Arc<Mutex<Ledger>>,
     }
 
     impl Tracker {
@@ -317,7 +305,7 @@ mod on {
         fn ticket(&self, entry: Outstanding) -> Ticket {
             let mut room = Vec::new();
             loop {
-                let mut ledger = self.ledger.lock();
+                let mut ledger = lock(&self.ledger);
                 if room.capacity() > ledger.lines.capacity() {
                     // No allocation: it has room for all of them.
                     room.append(&mut ledger.lines);
@@ -338,7 +326,7 @@ mod on {
         pub fn outstanding(&self) -> Vec<Outstanding> {
             let mut found = Vec::new();
             loop {
-                let ledger = self.ledger.lock();
+                let ledger = lock(&self.ledger);
                 let used = ledger.used;
                 if used <= found.capacity() {
                     found.extend(ledger.lines.iter().filter_map(|line| match *line {
@@ -357,14 +345,14 @@ mod on {
 
     impl fmt::Debug for Tracker {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            let used = self.ledger.lock().used;
+            let used = lock(&self.ledger).used;
             f.debug_struct("Tracker").field("outstanding", &used).finish()
         }
     }
 
     /// A buffer's place in its tracker.
     pub(crate) struct Ticket {
-        place: Option<(Arc<ForkLock<Ledger>>, Note)>,
+        place: Option<(Arc<Mutex<Ledger>>, Note)>,
     }
 
     impl Ticket {
@@ -377,7 +365,7 @@ mod on {
     impl Drop for Ticket {
         fn drop(&mut self) {
             if let Some((ledger, note)) = self.place.take() {
-                let unneeded = ledger.lock().strike(note);
+                let unneeded = lock(&ledger).strike(note);
                 drop(unneeded);
             }
         }
@@ -406,9 +394,9 @@ mod on {
             let tracker = Tracker::default();
             let buf = tracker.attach(HeapPool::new().acquire(1).expect("room"));
             let others: Vec<_> = (0..500).map(|_| tracker.attach(pool.acquire(1).expect("room"))).collect();
-            assert!(tracker.ledger.lock().lines.capacity() >= 501);
+            assert!(lock(&tracker.ledger).lines.capacity() >= 501);
             drop((buf, others));
-            assert_eq!(tracker.ledger.lock().lines.capacity(), 0, "a burst leaves nothing");
+            assert_eq!(lock(&tracker.ledger).lines.capacity(), 0, "a burst leaves nothing");
         }
 
         #[test]
@@ -428,32 +416,6 @@ mod on {
             assert!(matches!(held[..], [30_000_000..31_000_000, 500_000..1_000_000]), "{folded}");
             assert_eq!(Outstanding::folded(&[]), "");
             drop((old, other));
-        }
-
-        /// Another thread has the list locked at the moment of the fork, and the child lacks it.
-        #[test]
-        #[cfg(all(unix, not(miri)))]
-        fn t25_a_fork_amid_a_note() {
-            use buftest::process::alone;
-            use buftest::sandbox::{Ended, forked};
-
-            alone(module_path!(), "t25_a_fork_amid_a_note", Duration::from_secs(60), || {
-                let mut pool = HeapPool::new();
-                let tracker = Tracker::default();
-                let mut buf = || tracker.attach(pool.acquire(1).expect("room"));
-                let mut before = Some([buf(), buf()]);
-                let locked = tracker.ledger.lock();
-                let ended = forked(Duration::from_secs(10), || {
-                    let later = buf();
-                    // Its line is the later one's, or is not there.
-                    drop(before.take());
-                    let left = tracker.outstanding().len() as u8;
-                    drop(later);
-                    left * 10 + tracker.outstanding().len() as u8
-                });
-                assert_eq!(ended, Ended::With(10));
-                drop(locked);
-            });
         }
     }
 }

@@ -1,13 +1,38 @@
 //! Unwinding: what may be used after it, and where it ends.
-//!
-//! After a panic that was caught, buffers and views may be used as before. As a `Box<[u8]>` they
-//! have no state except their bytes and a length, and leases are only looked at and dropped. The
-//! compiler cannot see that of every lease.
 
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::{Buf, Frozen, Lease};
 
+/// Says of types that they may be used as before after a panic that was caught, in whole and
+/// through references.
+///
+/// It is for authors of strategies, for handles of pools and the like: no call of theirs leaves a
+/// half-made state behind, and nothing is open while the user's code is called. The compiler cannot
+/// see that behind pointers to cells.
+///
+/// ```
+/// use std::cell::Cell;
+/// use std::panic::{RefUnwindSafe, UnwindSafe};
+///
+/// struct Pool<'a> {
+///     free: &'a Cell<usize>,
+/// }
+/// bufcore::unwind_safe!(Pool<'_>);
+///
+/// fn may_be_used<T: UnwindSafe + RefUnwindSafe>(_: &T) {}
+/// may_be_used(&Pool { free: &Cell::new(3) });
+/// ```
+#[macro_export]
+macro_rules! unwind_safe {
+    ($($type:ty),+ $(,)?) => {$(
+        impl ::core::panic::UnwindSafe for $type {}
+        impl ::core::panic::RefUnwindSafe for $type {}
+    )+};
+}
+
+// As a `Box<[u8]>` they have no state except their bytes and a length, and leases are only looked
+// at and dropped. The compiler cannot see that of every lease.
 impl<L: Lease> UnwindSafe for Buf<L> {}
 impl<L: Lease> RefUnwindSafe for Buf<L> {}
 impl<L: Lease> UnwindSafe for Frozen<L> {}

@@ -17,11 +17,11 @@
 //!
 //! # Threads and processes
 //!
-//! A [`MirrorRing`] is one thread's at a time. The ends of a [`Pipe`] are in two places, such as an
-//! interrupt handler and the main program; it needs neither an operating system nor an allocator.
-//! `channel` gives two ends of one, for two threads, and `SharedRing` for two processes (with
-//! `std`; processes on Linux only). `MessageQueue` carries framed messages between any number of
-//! threads, each in one piece (with `std`).
+//! A [`MirrorRing`] is one thread's at a time. The ends of a [`StaticChannel`] are in two places,
+//! such as an interrupt handler and the main program; it needs neither an operating system nor an
+//! allocator. `channel` gives two ends of one, for two threads, and `SharedRing` for two processes
+//! (with `std`; processes on Linux only). `MessageQueue` carries framed messages between any number
+//! of threads, each in one piece (with `std`).
 //!
 //! # The memory
 //!
@@ -69,7 +69,7 @@
 //!
 //! # Secrets
 //!
-//! No ring, channel, pipe or queue wipes its bytes. Consumed and received bytes stay in the memory
+//! No ring, channel or queue wipes its bytes. Consumed and received bytes stay in the memory
 //! until later bytes overwrite them. When a ring is dropped, the system takes mapped pages
 //! back; memory from the heap is freed as it is, and a region of the caller's keeps the bytes.
 //! Bytes that must not stay belong into a pool that wipes.
@@ -131,7 +131,6 @@ extern crate std;
 // First: documentation lists the methods of a type in the order of the modules that have them.
 mod ring;
 
-#[cfg(feature = "std")]
 mod channel;
 mod config;
 mod copy;
@@ -144,13 +143,11 @@ mod map;
 pub mod messages;
 #[cfg(feature = "std")]
 mod parking;
-mod pipe;
 #[cfg(all(feature = "std", target_os = "linux", target_pointer_width = "64", not(any(miri, loom, shuttle))))]
 mod shared;
 mod sync;
 #[cfg(all(test, any(loom, shuttle)))]
 mod tests;
-mod unwind;
 
 pub use bufcore;
 #[doc(no_inline)]
@@ -163,11 +160,11 @@ pub use bufcore::{
 pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
 #[cfg(feature = "std")]
 pub use channel::{Consumer, Producer, WaitError, channel};
+pub use channel::{End, Reads, StaticChannel, StaticConsumer, StaticProducer, Writes};
 pub use config::{BuildInError, Builder};
 pub use error::{GetError, MapError};
 #[cfg(feature = "std")]
 pub use messages::MessageQueue;
-pub use pipe::{Pipe, PipeConsumer, PipeProducer};
 pub use ring::MirrorRing;
 #[cfg(all(
     feature = "std",
@@ -176,6 +173,11 @@ pub use ring::MirrorRing;
     not(any(miri, loom, shuttle))
 ))]
 pub use shared::{ShareError, SharedConsumer, SharedProducer, SharedRing};
+
+#[cfg(feature = "std")]
+bufcore::unwind_safe!(Producer, Consumer);
+#[cfg(all(feature = "std", target_os = "linux", target_pointer_width = "64", not(any(miri, loom, shuttle))))]
+bufcore::unwind_safe!(SharedProducer, SharedConsumer);
 
 #[cfg(all(doc, feature = "std"))]
 #[doc = include_str!("../docs/guide.md")]

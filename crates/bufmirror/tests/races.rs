@@ -41,11 +41,11 @@ fn channel(sleeps: bool) {
     writer.join().expect("all was taken");
 }
 
-/// Words through a pipe. Threads of a scope would do, but the sanitizer does not see what orders the
+/// Words through a static channel. Threads of a scope would do, but the sanitizer does not see what orders the
 /// end of a scope.
-fn pipe() {
+fn static_channel() {
     const WORD: usize = 8;
-    let place = Box::into_raw(Box::new(bufmirror::Pipe::<256>::new()));
+    let place = Box::into_raw(Box::new(bufmirror::StaticChannel::<256>::new()));
     // SAFETY: just made, and nobody else has it until both ends are gone, below.
     let (mut producer, mut consumer) = unsafe { &mut *place }.ends();
     let words = scaled(2_000_000) as u64;
@@ -121,7 +121,7 @@ fn messages(bytes: usize, producers: usize, consumers: usize, longest: usize) {
 fn main() {
     let ran = races::run_own("channel", || channel(false))
         + races::run_own("channel_sleeping", || channel(true))
-        + races::run_own("pipe", pipe)
+        + races::run_own("static_channel", static_channel)
         + races::run_own("messages_one_to_one", || messages(4096, 1, 1, 64))
         + races::run_own("messages_one_to_eight", || messages(4096, 1, 8, 8))
         + races::run_own("messages_four_to_four", || messages(8192, 4, 4, 2000));

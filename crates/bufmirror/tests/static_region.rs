@@ -5,7 +5,7 @@
 //! ```
 
 use bufmirror::bufcore::{ByteSink, ByteSource};
-use bufmirror::{Builder, MapError, Pipe};
+use bufmirror::{Builder, MapError, StaticChannel};
 
 /// Memory that is lent once.
 fn memory<const BYTES: usize>() -> &'static mut [u8] {
@@ -29,8 +29,8 @@ fn a_ring_without_features() {
 
 #[test]
 fn a_pipe_without_features() {
-    let pipe: &'static mut Pipe<64> = Box::leak(Box::new(Pipe::new()));
-    let (mut producer, mut consumer) = pipe.ends();
+    let channel: &'static mut StaticChannel<64> = Box::leak(Box::new(StaticChannel::new()));
+    let (mut producer, mut consumer) = channel.ends();
     for round in 0..100u8 {
         producer.put(&[round; 7]).unwrap();
         let left = consumer.len() - 7;

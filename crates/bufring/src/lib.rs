@@ -118,7 +118,6 @@ mod state;
 #[cfg(all(test, feature = "std"))]
 mod tests;
 mod trim;
-mod unwind;
 mod vec;
 
 pub use bufcore;

@@ -38,6 +38,8 @@ pub struct LocalRing {
     ring: RefCell<Option<RingPool>>,
 }
 
+bufcore::unwind_safe!(LocalRing);
+
 impl LocalRing {
     /// Declares a ring of `capacity` bytes for each thread. It takes no memory before it is used.
     ///

@@ -57,6 +57,7 @@ pub struct RingPool {
 
 // SAFETY: the ring is this allocator's alone, except for the atomics in it; see `ring`.
 unsafe impl Send for RingPool {}
+bufcore::unwind_safe!(RingPool);
 
 #[cfg(feature = "alloc")]
 impl RingPool {

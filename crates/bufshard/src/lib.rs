@@ -113,7 +113,6 @@ mod sync;
 #[cfg(test)]
 mod tests;
 mod trim;
-mod unwind;
 mod wait_queue;
 mod waiting;
 

@@ -25,7 +25,8 @@ use crate::trim::Slots;
 /// memory that holds no buffers, in the caches of all threads. It never waits. Buffers that are out
 /// keep their memory, and do not need the pool any more.
 ///
-/// Threads: any number acquire and release, through clones or through a shared reference.
+/// Threads: any number acquire and release, through clones or through a shared reference. Between
+/// `fork` and `exec` a child uses no pool.
 ///
 /// ```
 /// use bufshard::ShardPool;
@@ -43,6 +44,8 @@ pub struct ShardPool {
     /// `Shared::id`, here for the fast path; `APART` where blocks have their headers apart.
     id: usize,
 }
+
+bufcore::unwind_safe!(ShardPool);
 
 /// No pool's number, so that the fast path, which takes the bytes to be right behind the header,
 /// finds no cache.

@@ -4,6 +4,8 @@ use core::ptr::{self, NonNull};
 use core::time::Duration;
 use std::time::Instant;
 
+use bufcore::strategy::sync::try_lock;
+
 use crate::cache::{Arrays, NotHad, ThreadCache};
 use crate::chain::Chain;
 use crate::class;
@@ -74,7 +76,7 @@ impl Shared {
     pub(crate) fn shrink_idle(&self, age: Duration) {
         // Before the lock: it may call what is not ours.
         let own = ThreadCache::find(self.id);
-        let Some(mut since) = self.idle_since.try_lock() else { return };
+        let Some(mut since) = try_lock(&self.idle_since) else { return };
         let now = Instant::now();
         if since.is_some_and(|since| now.duration_since(since) < age) {
             return;
@@ -165,37 +167,5 @@ impl Shared {
             }
         }
         (chain, arrays)
-    }
-}
-
-#[cfg(all(test, unix, not(any(loom, shuttle)), not(miri)))]
-mod tests {
-    use core::time::Duration;
-
-    use buftest::process::alone;
-    use buftest::sandbox::{Ended, forked};
-
-    use crate::pool::ShardPool;
-
-    /// Forks while a look of another thread lasts: the child lacks that thread.
-    #[test]
-    fn t25_a_fork_amid_a_look() {
-        alone(module_path!(), "t25_a_fork_amid_a_look", Duration::from_secs(60), || {
-            let pool = ShardPool::new().expect("settings are right");
-            drop(pool.acquire(100_000).expect("room"));
-            let look = pool.shared().idle_since.lock();
-            let ended = forked(Duration::from_secs(10), || {
-                pool.trim_idle(Duration::ZERO);
-                pool.trim_idle(Duration::ZERO);
-                u8::from(pool.stats().reserved_bytes > 0)
-            });
-            assert_eq!(ended, Ended::With(0), "the child's looks find what is idle");
-            pool.trim_idle(Duration::ZERO);
-            drop(look);
-            assert!(pool.stats().reserved_bytes > 100_000, "one at a time in the parent");
-            pool.trim_idle(Duration::ZERO);
-            pool.trim_idle(Duration::ZERO);
-            assert_eq!(pool.stats().reserved_bytes, 0);
-        });
     }
 }

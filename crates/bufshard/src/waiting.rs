@@ -20,9 +20,6 @@ use crate::wait_queue::{Look, PATIENCE};
 const SOON: Duration = Duration::from_millis(1);
 /// How often a task looks again without a pause.
 const LOOKS: u32 = 3;
-/// How often a task looks again in a forked child, where a thread that is in the midst of something
-/// may not be there to end it.
-const FORKED_LOOKS: u32 = 500;
 
 /// The future of [`ShardPool::acquire_async`]. Dropping it gives up its place in the queue; nothing
 /// is lost by that.
@@ -62,9 +59,6 @@ const FORKED_LOOKS: u32 = 500;
 /// on one of them to be polled. If none of the four is ever polled again or dropped, the others
 /// sleep until the next request, release, or poll of another future that waits. A thread that waits
 /// in [`acquire_timeout`](ShardPool::acquire_timeout) does that twice a second.
-///
-/// In a forked child, memory may be out of reach: that of a thread which was in the midst of a call
-/// at the fork. After half a second of looks the request sleeps there until the next event.
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Acquire<'a> {
     pool: &'a ShardPool,
@@ -77,6 +71,8 @@ pub struct Acquire<'a> {
     looks: u32,
     coop: Coop,
 }
+
+bufcore::unwind_safe!(Acquire<'_>);
 
 /// What came of a request that is in the queue.
 enum Attempt {
@@ -202,11 +198,6 @@ impl Acquire<'_> {
     /// would do nothing but poll it.
     fn look_again(&mut self, cx: &Context<'_>) {
         self.looks = self.looks.saturating_add(1);
-        if self.looks > FORKED_LOOKS && self.pool.shared().is_forked() {
-            // With the next event it looks as often again.
-            self.looks = 0;
-            return;
-        }
         if self.looks > LOOKS && !cfg!(any(loom, shuttle)) {
             thread::sleep(SOON);
         } else if !cfg!(any(loom, shuttle)) {
@@ -267,67 +258,5 @@ impl Drop for Acquire<'_> {
 impl fmt::Debug for Acquire<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Acquire").field("bytes", &self.bytes).finish_non_exhaustive()
-    }
-}
-
-#[cfg(all(test, unix, not(any(loom, shuttle)), not(miri)))]
-mod tests {
-    use core::pin::pin;
-    use std::sync::mpsc;
-
-    use buftest::process::alone;
-    use buftest::sandbox::{Ended, forked};
-    use buftest::tasks::counting;
-
-    use super::*;
-    use crate::cache::ThreadCache;
-
-    /// Forks while another thread is in its cache. The child lacks that thread, and never gets what
-    /// the cache has: a request sleeps in the end, until something is released.
-    #[test]
-    fn t25_a_fork_while_a_thread_is_in_its_cache() {
-        alone(module_path!(), "t25_a_fork_while_a_thread_is_in_its_cache", Duration::from_secs(60), || {
-            const MOST: usize = 3 * FORKED_LOOKS as usize;
-            let pool = ShardPool::builder().max_bytes(200_000).build().expect("settings are right");
-            let mut held = Some(pool.acquire(100_000).expect("room"));
-            let (inside, is_inside) = mpsc::channel();
-            let (leave, may_leave) = mpsc::channel();
-            let id = pool.shared().id;
-            let thread = thread::spawn({
-                let pool = pool.clone();
-                move || {
-                    drop(pool.acquire(50_000).expect("room"));
-                    let cache = ThreadCache::find(id).expect("made by the acquire");
-                    assert!(cache.enter());
-                    inside.send(()).unwrap();
-                    may_leave.recv().unwrap();
-                    cache.leave_open();
-                }
-            });
-            is_inside.recv().unwrap();
-            let ended = forked(Duration::from_secs(30), || {
-                let (wakes, waker) = counting();
-                let mut cx = Context::from_waker(&waker);
-                let mut request = pin!(pool.acquire_async(90_000));
-                let mut seen = usize::MAX;
-                while wakes.count() != seen && seen.wrapping_add(1) < MOST {
-                    seen = wakes.count();
-                    if request.as_mut().poll(&mut cx).is_ready() {
-                        return 1;
-                    }
-                }
-                if seen < FORKED_LOOKS as usize || seen + 1 >= MOST {
-                    return 2;
-                }
-                drop(held.take());
-                if wakes.count() == seen {
-                    return 3;
-                }
-                3 * u8::from(request.poll(&mut cx).is_pending())
-            });
-            assert_eq!(ended, Ended::With(0), "1: served, 2: it looks for ever, or not at all, 3: forgotten");
-            leave.send(()).unwrap();
-            thread.join().unwrap();
-        });
     }
 }

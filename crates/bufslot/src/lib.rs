@@ -114,7 +114,6 @@ mod table;
 #[cfg(all(test, feature = "std"))]
 mod tests;
 mod trim;
-mod unwind;
 
 pub use bufcore;
 #[cfg(feature = "track")]

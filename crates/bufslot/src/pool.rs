@@ -16,6 +16,8 @@
 
 mod traits;
 
+use core::panic::{RefUnwindSafe, UnwindSafe};
+
 use bufcore::strategy::{Counters, Served, Tracker};
 use bufcore::{Buf, BufferPool, PoolStats, size};
 
@@ -78,6 +80,9 @@ pub struct SlotPool<F: BufferPool = DefaultFallback> {
 unsafe impl<F: BufferPool + Send> Send for SlotPool<F> {}
 // SAFETY: through a shared pool the table is only read.
 unsafe impl<F: BufferPool + Sync> Sync for SlotPool<F> {}
+// As `bufcore::unwind_safe!` says of pools without a fallback.
+impl<F: BufferPool + UnwindSafe> UnwindSafe for SlotPool<F> {}
+impl<F: BufferPool + RefUnwindSafe> RefUnwindSafe for SlotPool<F> {}
 
 /// A place in the region that was just taken, or none. Two plain words, so that it is returned in
 /// registers, as an `Option` of it would not be.

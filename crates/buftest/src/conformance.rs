@@ -276,17 +276,6 @@ macro_rules! conformance {
 
                 #[cfg(target_os = "linux")]
                 #[test]
-                fn t25_forks_amid_traffic() {
-                    let is_tracked = cfg!(feature = "track");
-                    alone!(
-                        "t25_forks_amid_traffic",
-                        120,
-                        trials::system::t25_forks_amid_traffic(&kit(), handle, is_tracked)
-                    );
-                }
-
-                #[cfg(target_os = "linux")]
-                #[test]
                 fn t25_no_address_space() {
                     alone!("t25_no_address_space", 60, trials::system::t25_no_address_space(&kit(), handle));
                 }

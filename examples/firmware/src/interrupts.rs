@@ -60,7 +60,7 @@ fn count(counter: &AtomicU32) {
 
 #[exception]
 fn SysTick() {
-    if crate::pipe::tick() {
+    if crate::channel::tick() {
         return;
     }
     let next =

@@ -2,7 +2,7 @@
 //!
 //! 1. The scenarios of `bufbare`, which a program on Linux runs as well.
 //! 2. Buffers that are released in an exception handler, in the middle of what the main program does ([`interrupts`]).
-//! 3. Bytes from an exception handler to the main program, through a pipe ([`pipe`]).
+//! 3. Bytes from an exception handler to the main program, through a channel ([`channel`]).
 //! 4. A serial link in frames: received in interrupt handlers, straight into pools ([`link`]).
 //!
 //! It ends by semihosting: with success when all of that held, with failure otherwise. On the command line, `corrupt` damages a
@@ -13,7 +13,7 @@
 mod command_line;
 mod interrupts;
 mod link;
-mod pipe;
+mod channel;
 mod uart;
 
 use core::panic::PanicInfo;
@@ -61,8 +61,8 @@ fn run(corrupt: bool) -> Checked {
     hprintln!("== released in exception handlers");
     let mut timer = bufbare::some!(cortex_m::Peripherals::take()).SYST;
     let lent = interrupts::run(lent, region!(4096), &mut timer)?;
-    hprintln!("== a pipe from an exception handler");
-    pipe::run(&mut timer)?;
+    hprintln!("== a channel from an exception handler");
+    channel::run(&mut timer)?;
     hprintln!("== a serial link");
     link::run(lent, region!(4096), region!(4096), corrupt)?;
     handles()

@@ -76,7 +76,9 @@ impl Sources {
             "crate" => (&at[..0], &path[1..]),
             "self" => (&at[..], &path[1..]),
             "super" => (&at[..at.len().checked_sub(supers)?], &path[supers..]),
-            _ if self.0.contains_key(&[&at[..], &[first.clone()]].concat()) => (&at[..], &path[..]),
+            _ if self.0.contains_key(&[&at[..], std::slice::from_ref(first)].concat()) => {
+                (&at[..], &path[..])
+            }
             _ => return None,
         };
         Some([from, rest].concat())

@@ -46,4 +46,6 @@ mod traffic_pipe;
 
 pub(crate) use check::Options as CheckOptions;
 pub(crate) use child::Job;
-pub(crate) use context::{Context, Options};
+#[cfg(target_os = "linux")]
+pub(crate) use context::Context;
+pub(crate) use context::Options;

@@ -113,12 +113,18 @@ fn settings_without_room_are_reported_and_not_taken() {
     assert!(!front.is_empty() && front.len() < entries.len(), "{front:?}");
     let page = fs::read_to_string(page).expect("the page is written");
     assert!(page.contains("→ "), "the choice is marked in the picture");
+    // One that is chosen for its memory may be beaten in both by one that is as fast within the noise.
+    let rows = 1 + usize::from(front.contains(&advice["choice"]["pick"]));
     assert_eq!(
         (page.matches("<svg").count(), page.matches("<tr class=\"chosen\"").count()),
-        (2, 2),
+        (2, rows),
         "{page}"
     );
-    assert_eq!(page.matches("<tr>").count() + 2, front.len() + entries.len() + 2, "all rows and two headers");
+    assert_eq!(
+        page.matches("<tr>").count() + rows,
+        front.len() + entries.len() + 2,
+        "all rows and two headers"
+    );
 }
 
 /// Memory over time is that of the traffic `gaps`: it rises and falls with the buffers that are out,

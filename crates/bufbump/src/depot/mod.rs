@@ -15,8 +15,7 @@
 //!   its stack, then comes a full fence, then the look at the count. So either the visitor does not
 //!   find the header, or its visit is seen.
 //! - H4: with the lock of `leaving` comes the right to take headers off the list. Others add to the
-//!   front of the list only. A process that is forked meanwhile loses what was taken off, and no
-//!   more: marks stay on the list.
+//!   front of the list only.
 //! - H5: a header is freed by the pointer that it was made with, which only the list has. All
 //!   others may come from references.
 
@@ -27,7 +26,7 @@ use core::mem;
 use core::ptr::{self, NonNull};
 
 use bufcore::strategy::boxed;
-use bufcore::strategy::sync::{AtomicPtr, AtomicUsize, ForkLock, Ordering, fence};
+use bufcore::strategy::sync::{AtomicPtr, AtomicUsize, Mutex, Ordering, fence, lock, try_lock};
 
 pub(crate) use self::large::CLASSES;
 use self::large::Large;
@@ -54,7 +53,7 @@ pub(crate) struct Depot {
     /// Visits at this moment (H3).
     visitors: AtomicUsize,
     /// Headers that are about to be freed (H2, H4).
-    leaving: ForkLock<Chain>,
+    leaving: Mutex<Chain>,
 }
 
 /// A visit (H3), until it is dropped.
@@ -77,7 +76,7 @@ impl Depot {
             first: AtomicPtr::new(ptr::null_mut()),
             count: AtomicUsize::new(0),
             visitors: AtomicUsize::new(0),
-            leaving: ForkLock::default(),
+            leaving: Mutex::default(),
         }
     }
 
@@ -257,7 +256,7 @@ impl Depot {
     /// Never waits: while somebody visits, or takes headers off as well, there may be none. What
     /// was taken off then is for the next call.
     pub(crate) fn take_off(&self) -> Chain {
-        let Some(mut rights) = self.leaving.try_lock() else { return Chain::new() };
+        let Some(mut rights) = try_lock(&self.leaving) else { return Chain::new() };
         let mut leaving = mem::take(&mut *rights);
         // At most one trim's worth is leaving, so this is bounded, however often somebody visits.
         if leaving.is_empty() && self.is_unvisited() && self.mark_vacant() {
@@ -267,17 +266,6 @@ impl Depot {
             leaving = mem::replace(&mut *rights, leaving);
         }
         leaving
-    }
-
-    #[cfg(all(test, unix, not(any(loom, shuttle)), not(miri)))]
-    pub(crate) fn lock_leaving(&self) -> bufcore::strategy::sync::ForkGuard<'_, Chain> {
-        self.leaving.lock()
-    }
-
-    #[cfg(all(test, unix, not(any(loom, shuttle)), not(miri)))]
-    pub(crate) fn count(&self) -> usize {
-        // ORDER: Relaxed: a count.
-        self.count.load(Ordering::Relaxed)
     }
 
     /// Takes and marks the headers that are vacant now. Returns whether there are some.
@@ -353,6 +341,6 @@ impl Drop for Depot {
             at = header.rare().older.load(Ordering::Relaxed);
         }
         // SAFETY: taken off the list, and nobody visits.
-        unsafe { Self::free(mem::take(&mut *self.leaving.lock())) };
+        unsafe { Self::free(mem::take(&mut *lock(&self.leaving))) };
     }
 }

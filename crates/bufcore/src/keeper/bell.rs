@@ -6,9 +6,8 @@ use core::panic::AssertUnwindSafe;
 use core::task::Waker;
 use std::panic::{catch_unwind, resume_unwind};
 
-use crate::fork_lock::ForkLock;
 use crate::sleeper::TaskWaker;
-use crate::sync::{AtomicU32, Ordering};
+use crate::sync::{AtomicU32, Mutex, Ordering, try_lock};
 
 /// Wakes the keepers of a pool that has grown.
 ///
@@ -22,8 +21,8 @@ use crate::sync::{AtomicU32, Ordering};
 /// where the system has one for that.
 ///
 /// No thread waits for its lock. A ring that meets the call of a keeper is left to the look that
-/// follows there, and one that meets another ring to that one. A child that was forked amid such a
-/// call begins without wakers. The waker of a keeper that has ended stays until the next ring.
+/// follows there, and one that meets another ring to that one. The waker of a keeper that has ended
+/// stays until the next ring.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -51,7 +50,7 @@ use crate::sync::{AtomicU32, Ordering};
 pub struct Bell {
     /// Not 0 while there are wakers.
     is_armed: AtomicU32,
-    wakers: ForkLock<Vec<TaskWaker>>,
+    wakers: Mutex<Vec<TaskWaker>>,
 }
 
 impl Bell {
@@ -83,7 +82,7 @@ impl Bell {
     #[inline(never)]
     fn wake_all(&self) {
         let wakers = {
-            let Some(mut wakers) = self.wakers.try_lock() else { return };
+            let Some(mut wakers) = try_lock(&self.wakers) else { return };
             // ORDER: Relaxed: the lock orders it before the next `arm`.
             self.is_armed.store(0, Ordering::Relaxed);
             mem::take(&mut *wakers)
@@ -116,7 +115,7 @@ impl Bell {
         let waker = waker.clone();
         let mut room = Vec::new();
         let wakers = loop {
-            let Some(mut wakers) = self.wakers.try_lock() else { return false };
+            let Some(mut wakers) = try_lock(&self.wakers) else { return false };
             if wakers.iter().any(|other| other.will_wake(&waker)) {
                 break wakers;
             }

@@ -6,35 +6,25 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::mem;
 use core::task::{Context, Waker};
-use std::process;
 use std::sync::OnceLock;
 use std::thread::{self, Thread};
 
 use super::trim::Watch;
 use super::watched::Watched;
-use crate::sync::{AtomicU32, Mutex, Ordering, lock, try_lock};
+use crate::sync::{AtomicU32, Mutex, Ordering, lock};
 use crate::unwind::caught;
 
 /// What a keeper and those who call it share.
-///
-/// In a forked child its locks may be held for ever by a thread that the child lacks. So calls do
-/// nothing there. A keeper that runs in the child after all has newer ones there, to which these
-/// lead.
 pub(super) struct Calls {
     /// Not 0 when there was a call since the last look.
     is_called: AtomicU32,
     /// Not 0 when the keeper is to end.
     is_stopped: AtomicU32,
-    /// The process that these were made in.
-    process: u32,
     /// The keeper, if it is a thread.
     thread: OnceLock<Thread>,
     /// The keeper, if it is a task that sleeps.
     task: Mutex<Option<Waker>>,
     new: Mutex<New>,
-    /// Those of the keeper's copy in a child of this process. Nobody but the keeper's owner sets
-    /// it, who is the one to know that there is such a copy.
-    newer: OnceLock<Arc<Self>>,
 }
 
 /// Pools that the keeper does not know yet. Nothing is allocated, freed or dropped while they are
@@ -48,49 +38,13 @@ struct New {
 
 impl Calls {
     pub(super) fn new() -> Arc<Self> {
-        Self::with(New::default(), OnceLock::new())
-    }
-
-    fn with(new: New, thread: OnceLock<Thread>) -> Arc<Self> {
         Arc::new(Self {
             is_called: AtomicU32::new(0),
             is_stopped: AtomicU32::new(0),
-            process: process::id(),
-            thread,
+            thread: OnceLock::new(),
             task: Mutex::new(None),
-            new: Mutex::new(new),
-            newer: OnceLock::new(),
+            new: Mutex::new(New::default()),
         })
-    }
-
-    /// Returns the calls of the keeper's newest copy that this process knows of.
-    fn newest(&self) -> &Self {
-        let mut calls = self;
-        while let Some(newer) = calls.newer.get() {
-            calls = newer;
-        }
-        calls
-    }
-
-    /// Makes newer calls, if this is a child of the process that they were made in. The caller is
-    /// the keeper in this process.
-    pub(super) fn renewed(&self) -> Option<Arc<Self>> {
-        if !self.is_forked() {
-            return None;
-        }
-        if let Some(newer) = self.newer.get() {
-            return Some(newer.renewed().unwrap_or_else(|| Arc::clone(newer)));
-        }
-        // What was given to the keeper before the fork, unless a thread that is not here was at it.
-        let new = try_lock(&self.new).map(|mut new| mem::take(&mut *new));
-        let newer = Self::with(new.unwrap_or_default(), self.thread.clone());
-        let _is_first = self.newer.set(Arc::clone(&newer));
-        Some(newer)
-    }
-
-    /// Returns whether this is a forked child of the process that they were made in.
-    pub(super) fn is_forked(&self) -> bool {
-        process::id() != self.process
     }
 
     /// Makes the keeper look.
@@ -98,9 +52,6 @@ impl Calls {
         // ORDER: Relaxed: `unpark`, or the lock of `task`, orders it before the keeper's next look
         // at it.
         self.is_called.store(1, Ordering::Relaxed);
-        if self.is_forked() {
-            return;
-        }
         // Before the look at `thread`: either that is there, or the keeper comes to the lock later,
         // in `is_this_thread`, and looks at what was stored above after that.
         let task = lock(&self.task).take();
@@ -140,10 +91,6 @@ impl Calls {
     /// Returns whether there was a call; if not, the next one wakes the task. The caller is the
     /// keeper.
     pub(super) fn is_called_or_wakes(&self, cx: &Context<'_>) -> bool {
-        if self.is_forked() {
-            // The next look is with newer ones.
-            return true;
-        }
         // Wakers are users' code: cloned and dropped with nothing locked.
         let waker = cx.waker().clone();
         let old = lock(&self.task).replace(waker);
@@ -186,9 +133,6 @@ impl Calls {
     /// Gives the keeper another pool. Pools that have ended leave the list when it is full, so that
     /// it has at most twice as many as live.
     fn watch<P: Watch + ?Sized>(&self, pool: &P) {
-        if self.is_forked() {
-            return;
-        }
         let mut pool = Some(Watched::new(pool.downgrade()));
         // What this thread has taken off the list, which was full.
         let mut taken: Vec<Watched> = Vec::new();
@@ -221,7 +165,7 @@ impl Calls {
         Watched::forget_unless(&mut taken, |_| false);
     }
 
-    /// Notes that the keeper has ended, in this process. Nothing that comes later is kept, and what
+    /// Notes that the keeper has ended. Nothing that comes later is kept, and what
     /// came before is let go.
     pub(super) fn end(&self) {
         let task = lock(&self.task).take();
@@ -240,11 +184,11 @@ impl Calls {
 
 impl Wake for Calls {
     fn wake(self: Arc<Self>) {
-        self.newest().call();
+        self.call();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.newest().call();
+        self.call();
     }
 }
 
@@ -285,12 +229,11 @@ pub struct KeeperHandle {
 impl KeeperHandle {
     /// Lets the keeper watch another pool, which it does not keep from its end.
     ///
-    /// After the keeper's end it does nothing. In a forked child it does nothing until the keeper
-    /// itself is used there: until it ticks, is spawned, runs, or gives out another handle.
+    /// After the keeper's end it does nothing.
     ///
     /// Cost: an allocation, and a short lock.
     pub fn watch<P: Watch + ?Sized>(&self, pool: &P) {
-        self.calls.newest().watch(pool);
+        self.calls.watch(pool);
     }
 }
 

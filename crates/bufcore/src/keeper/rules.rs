@@ -177,15 +177,7 @@ impl Keeper {
     /// Returns a handle through which other threads add pools later.
     #[must_use]
     pub fn handle(&self) -> KeeperHandle {
-        KeeperHandle { calls: self.calls.renewed().unwrap_or_else(|| Arc::clone(&self.calls)) }
-    }
-
-    /// Leaves the calls of another process behind, if this is a child of it: see [`Calls`].
-    pub(super) fn is_this_process(&mut self) {
-        if let Some(calls) = self.calls.renewed() {
-            self.waker = Waker::from(Arc::clone(&calls));
-            self.calls = calls;
-        }
+        KeeperHandle { calls: Arc::clone(&self.calls) }
     }
 
     /// Returns how many pools it watches. Pools that ended are counted until the next look at them.
@@ -199,9 +191,6 @@ impl Keeper {
     ///
     /// Nothing wakes a program's own loop. So pools are looked at every eight ages at least, also
     /// while there are none: one may come through a [handle](Self::handle).
-    ///
-    /// In a forked child it continues with the pools that it has, and handles from before the fork
-    /// reach it from its first use there on.
     ///
     /// A pool whose code panics in a look is not looked at again. The panic does not reach the
     /// caller.
@@ -227,7 +216,6 @@ impl Keeper {
 
     /// Looks at the pools as a keeper that calls wake, or as one that they do not wake.
     pub(super) fn look(&mut self, now: Instant, wakes: bool) -> Instant {
-        self.is_this_process();
         let is_called = self.calls.take_call();
         self.calls.take_new(&mut self.watched);
         if is_called {
@@ -258,7 +246,6 @@ impl Keeper {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        self.is_this_process();
         self.calls.end();
         for watched in mem::take(&mut self.watched) {
             // Users' code, which may panic, perhaps while this thread unwinds.

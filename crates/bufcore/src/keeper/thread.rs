@@ -17,10 +17,7 @@ const NAME: &str = "buffer-keeper";
 impl Keeper {
     /// Starts a thread that looks at the pools, until the value that it returns is dropped.
     ///
-    /// A program that forks: a child has no such thread, and its copy of the value does nothing.
-    /// The child may spawn a keeper of its own. If the fork falls into a look at a pool, the child
-    /// lacks what that look had in hand. The pool itself serves, but does not end there: the look
-    /// has a handle for ever.
+    /// Between `fork` and `exec` a child uses no pool.
     ///
     /// # Errors
     ///
@@ -42,7 +39,6 @@ impl Keeper {
 
     /// Looks at the pools until the keeper is stopped, on its thread.
     fn keep(mut self) {
-        self.is_this_process();
         self.calls.is_this_thread();
         while !self.calls.is_stopped() {
             let next = self.look(Instant::now(), true);
@@ -86,8 +82,6 @@ pub struct KeeperThread {
 
 impl KeeperThread {
     /// Lets the keeper watch another pool, which it does not keep from its end.
-    ///
-    /// In a forked child, where no keeper runs, it does nothing.
     pub fn watch<P: Watch + ?Sized>(&self, pool: &P) {
         self.handle.watch(pool);
     }
@@ -102,11 +96,6 @@ impl KeeperThread {
 impl Drop for KeeperThread {
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
-        if self.handle.calls.is_forked() {
-            // There is no such thread to wait for, or to detach.
-            mem::forget(thread);
-            return;
-        }
         self.handle.calls.stop();
         // A pool's own code may drop it, on that thread: it ends by itself then.
         if thread.thread().id() != thread::current().id()

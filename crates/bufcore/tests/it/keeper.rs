@@ -1,8 +1,6 @@
 //! The keeper, over pools that tell what it does: when it looks, what it asks for, and what it
 //! survives.
 
-#[cfg(target_os = "linux")]
-mod forks;
 mod mutex;
 mod panics;
 mod watches;

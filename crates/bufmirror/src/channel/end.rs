@@ -1,4 +1,4 @@
-//! The common part of both ends: a position of its own, and a look at the other's.
+//! One end of a channel, whichever: a position of its own, and a look at the other's.
 //!
 //! ```text
 //!  positions      read (consumer's)            written (producer's)          read + capacity
@@ -6,49 +6,59 @@
 //!                   |                             |                            |
 //! ```
 //!
-//! Each end knows how far the other was when it last looked. So most calls use nothing that is
+//! Each end remembers how far the other was when it last checked. So most calls use nothing that is
 //! shared except their own position, which they write by one plain store.
 //!
 //! # Invariants
 //!
 //! - C1: a position counts the bytes that its end has moved past, modulo 2^64 or 2^32, from 0; it
 //!   is stored by its end alone. `written - read` is at most the capacity.
-//! - C2: an end touches the bytes from its position on, as many as it knows to be its own. The
-//!   consumer's are those that are written and not yet read, the producer's all others. The other
-//!   end touches none of these before this one's position has gone past them.
+//! - C2: an end touches the bytes from its position on, as many as it knows to be its own, and
+//!   where nothing is mapped at both of their addresses. The consumer's are those that are written
+//!   and not yet read, the producer's all others. The other end touches none of these before this
+//!   one's position has gone past them.
 //! - C3: what was done with bytes is ordered before the store of the position (Release), and what
 //!   is done by the other end after its load (Acquire).
 //! - C4: bytes come to be used through their other address only where `at` is taken back, and there
 //!   [`end_of_addresses`] comes in between. Between threads, C3 orders them, whichever address they
-//!   use.
-//! - C5: an end that goes to sleep says so in its state, then looks at the other's position and
-//!   state. One that moves its position or closes looks at the other's state afterwards. Between
-//!   the two steps of each is a fence, so not both miss the other. The one of the end that moves
-//!   may be the compiler's alone, as long as the system executes the other for both (`fences`).
-//!   Where the system does so no more, both ends execute their own from then on (`Core::go_plain`).
+//!   use. Where nothing is mapped, a byte that counts as written is the same at both.
+//! - C5: an end that goes to sleep says so in its state, then reads the other's position and state.
+//!   One that moves its position or closes reads the other's state afterwards. Between the two
+//!   steps of each is a fence, so not both miss the other. The one of the end that moves may be the
+//!   compiler's alone, as long as the system executes the other for both (`fences`). Where the
+//!   system does so no more, both ends execute their own from then on (`Core::go_plain`).
 
-mod waiting;
-
-use alloc::sync::Arc;
+use core::fmt;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-use bufcore::strategy::sync::{AtomicBool, Ordering, RELEASE};
-use bufcore::strategy::{Coop, fences};
+use bufcore::strategy::sync::{AtomicUsize, Ordering, RELEASE};
 
-use super::header::{CLOSED, Half, Header, SLEEPS};
-use super::link::Core;
+use crate::copy::copy;
+use crate::map;
 use crate::sync::end_of_addresses;
 
 /// Which of the two ends.
-pub(crate) trait Side {
+pub trait Side {
+    /// Whether it writes.
     const IS_PRODUCER: bool;
 }
 
 /// The end that writes.
-pub(crate) struct Writes;
+///
+/// ```
+/// assert_eq!(format!("{:?}", bufmirror::Writes), "Writes"); // a name in the types of ends
+/// ```
+#[derive(Debug)]
+pub struct Writes;
+
 /// The end that reads.
-pub(crate) struct Reads;
+///
+/// ```
+/// assert_eq!(format!("{:?}", bufmirror::Reads), "Reads"); // a name in the types of ends
+/// ```
+#[derive(Debug)]
+pub struct Reads;
 
 impl Side for Writes {
     const IS_PRODUCER: bool = true;
@@ -58,154 +68,219 @@ impl Side for Reads {
     const IS_PRODUCER: bool = false;
 }
 
-/// One end.
-pub(crate) struct End<S: Side> {
-    core: Arc<Core>,
-    /// As in `core`.
-    header: NonNull<Header>,
-    /// Of the memory; as in `core`.
+/// How an end uses the bytes that it has.
+pub trait Access {
+    /// Whether the other end keeps to the protocol, so that bytes can be lent.
+    const LENDS: bool;
+
+    /// Copies `from` to `place`, which is as long.
+    ///
+    /// # Safety
+    ///
+    /// `place` is within the ring's memory, and its bytes are the caller's (C2) and not lent.
+    unsafe fn copy_in(place: NonNull<[u8]>, from: &[u8]);
+
+    /// Copies `place` to `into`, which is as long.
+    ///
+    /// # Safety
+    ///
+    /// As [`copy_in`](Self::copy_in).
+    unsafe fn copy_out(into: &mut [u8], place: NonNull<[u8]>);
+}
+
+/// Bytes are lent: the other end is the program's own, or trusted.
+#[derive(Debug)]
+pub struct Lending;
+
+impl Access for Lending {
+    const LENDS: bool = true;
+
+    #[inline(always)]
+    unsafe fn copy_in(mut place: NonNull<[u8]>, from: &[u8]) {
+        // SAFETY: valid, initialised (M1) and the caller's alone, as it promises.
+        copy(unsafe { place.as_mut() }, from);
+    }
+
+    #[inline(always)]
+    unsafe fn copy_out(into: &mut [u8], place: NonNull<[u8]>) {
+        // SAFETY: valid, initialised (M1) and the caller's alone, as it promises.
+        copy(into, unsafe { place.as_ref() });
+    }
+}
+
+/// What lies between the ends, beside the ring. Threads may share it: it is atomics, locks, and
+/// what this end alone changes by `&mut`.
+pub trait Transport {
+    /// How ends over it use their bytes.
+    type Access: Access;
+    /// Whether positions are this program's alone. Others are checked.
+    const IS_OURS: bool;
+    /// Whether the memory may be mapped twice.
+    const CAN_BE_MAPPED: bool;
+
+    /// Returns the position of the producer, or of the consumer.
+    fn position(&self, producer: bool) -> &AtomicUsize;
+
+    /// Returns whether one byte has two addresses, rather than two bytes one value.
+    fn is_mapped(&self) -> bool;
+
+    /// Notes that the other end's position makes no sense.
+    fn note_corrupt(&self) {}
+
+    /// Returns whether this end has said that it is done.
+    #[inline(always)]
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    /// Wakes the other end if it sleeps. After what it waits for (C5); `producer` says which end
+    /// this is, here and below.
+    fn moved(&self, producer: bool);
+
+    /// Tells the other end that this one is gone.
+    fn close(&self, producer: bool);
+
+    /// Returns whether the other end is gone, or this one is done. If `asks`, an end between
+    /// processes asks the system; otherwise it is what was last found.
+    fn is_closed(&self, producer: bool, asks: bool) -> bool;
+}
+
+/// One end of a channel: it is used by the names `Producer` and `Consumer`,
+/// [`StaticProducer`](crate::StaticProducer) and [`StaticConsumer`](crate::StaticConsumer), and
+/// `SharedProducer` and `SharedConsumer`.
+///
+/// Dropping it closes the channel: the other end sees that.
+///
+/// ```
+/// use bufmirror::{StaticChannel, StaticProducer};
+///
+/// fn send(end: &mut StaticProducer<'_>, byte: u8) -> bool {
+///     end.put(&[byte]).is_ok()
+/// }
+///
+/// let mut channel = StaticChannel::<512>::new(); // 256 bytes
+/// let (mut producer, mut consumer) = channel.ends();
+/// assert!(send(&mut producer, b'$'));
+/// assert_eq!(consumer.peek(), b"$");
+/// ```
+pub struct End<S: Side, T: Transport> {
+    pub(super) transport: T,
+    /// Of the memory: twice `capacity` bytes are valid and initialised from here (M1).
     base: NonNull<u8>,
-    /// As in `core`.
-    capacity: usize,
+    /// Bytes, each with two addresses; not 0.
+    pub(super) capacity: usize,
     /// The position, as an offset: less than the capacity.
     at: usize,
     /// C1.
     position: usize,
     /// How many bytes from here on are known to be this end's (C2).
-    known: usize,
-    /// Whether the other end's position made no sense when this one looked, which happens between
-    /// processes only. Set, it stays so. Atomic for looks by shared borrows.
-    is_corrupt: AtomicBool,
-    /// Whether the other end was found to be gone without a word.
-    is_dead: bool,
-    /// Whether this end has said that it is done.
-    is_over: bool,
+    pub(super) cached_available: usize,
     /// Whether bytes of this end's may differ at their two addresses: they were lent to be changed
     /// in place where nothing is mapped. Those that count are the ones at the addresses from `at`
     /// on.
-    is_changed: bool,
-    /// For tasks.
-    coop: Coop,
+    pub(super) is_changed: bool,
     side: PhantomData<S>,
 }
 
-// SAFETY: an end has its bytes alone (C2), as a `&mut [u8]` would; what it shares is atomic or
-// locked.
-unsafe impl<S: Side> Send for End<S> {}
+// SAFETY: an end has its bytes alone (C2), as a `&mut [u8]` would; what its transport shares is
+// atomic or locked.
+unsafe impl<S: Side, T: Transport> Send for End<S, T> {}
 // SAFETY: a shared end gives out nothing but numbers.
-unsafe impl<S: Side> Sync for End<S> {}
+unsafe impl<S: Side, T: Transport> Sync for End<S, T> {}
 
-impl<S: Side> End<S> {
-    /// Makes an end that continues where the header says that it was.
-    pub(crate) fn new(core: &Arc<Core>) -> Self {
-        let (base, capacity) = (core.mirror.base(), core.mirror.capacity());
-        let header = core.link.header();
-        let core = Arc::clone(core);
-        let (at, position, known) = (0, 0, 0);
-        let side = PhantomData;
-        let mut end = Self {
-            core,
-            header,
-            base,
-            capacity,
-            at,
-            position,
-            known,
-            is_corrupt: AtomicBool::new(false),
-            is_dead: false,
-            is_over: false,
-            is_changed: false,
-            coop: Coop::default(),
-            side,
-        };
-        // ORDER: Relaxed: it was stored by this thread, or by an end that was there before, whose
-        // process has ended.
-        end.position = end.mine().position.0.load(Ordering::Relaxed);
-        end.at = end.position % capacity;
+impl<S: Side, T: Transport> End<S, T> {
+    /// Makes an end at `position`, which is what the transport says.
+    ///
+    /// # Safety
+    ///
+    /// 1. `base` is valid for reads and writes of twice `capacity` initialised bytes as long as
+    ///    `transport` exists, and `capacity` is not 0.
+    /// 2. The bytes are used by this end and one of the other side only, over the same positions.
+    #[inline]
+    pub(super) unsafe fn over(transport: T, base: NonNull<u8>, capacity: usize, position: usize) -> Self {
+        let at = position % capacity;
+        let (cached_available, is_changed, side) = (0, false, PhantomData);
+        let mut end = Self { transport, base, capacity, at, position, cached_available, is_changed, side };
         end.look();
         end
     }
 
-    #[inline(always)]
-    pub(crate) fn capacity(&self) -> usize {
+    /// Returns whether the other end is gone, or this one was closed. Bytes that a producer wrote
+    /// before may still be there to read.
+    ///
+    /// Ends in two processes ask the system.
+    ///
+    /// ```
+    /// let mut channel = bufmirror::StaticChannel::<64>::new();
+    /// let (mut producer, mut consumer) = channel.ends();
+    /// producer.put(b"last")?;
+    /// drop(producer);
+    /// // Closed first, empty second: nothing can come in between.
+    /// assert!(consumer.is_closed() && !consumer.is_empty());
+    /// consumer.consume(4);
+    /// assert!(consumer.is_closed() && consumer.is_empty()); // the end
+    /// # Ok::<(), bufmirror::ReserveError>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.transport.is_closed(S::IS_PRODUCER, true)
+    }
+
+    /// Returns the bytes that the ring holds when it is full.
+    #[inline]
+    #[must_use]
+    pub fn capacity(&self) -> usize {
         self.capacity
-    }
-
-    pub(crate) fn is_mapped(&self) -> bool {
-        self.core.mirror.is_mapped()
-    }
-
-    #[inline(always)]
-    fn header(&self) -> &Header {
-        // SAFETY: the link, which `core` keeps, has it there. It is atomics only, so whoever writes
-        // to it, it is valid.
-        unsafe { self.header.as_ref() }
-    }
-
-    #[inline(always)]
-    fn mine(&self) -> &Half {
-        if S::IS_PRODUCER { &self.header().producer } else { &self.header().consumer }
-    }
-
-    #[inline(always)]
-    fn other(&self) -> &Half {
-        if S::IS_PRODUCER { &self.header().consumer } else { &self.header().producer }
     }
 
     /// Returns the `len` bytes from the position on, which are known to be this end's.
     #[inline(always)]
-    pub(crate) fn window(&self, len: usize) -> NonNull<[u8]> {
-        debug_assert!(len <= self.known && self.at < self.capacity);
+    pub(super) fn window(&self, len: usize) -> NonNull<[u8]> {
+        debug_assert!(len <= self.cached_available && self.at < self.capacity);
         // SAFETY: `at` is less than the capacity, of which the memory has twice as much (M1).
         let start = unsafe { self.base.add(self.at) };
         NonNull::slice_from_raw_parts(start, len)
     }
 
-    /// Returns how many bytes are known to be this end's, without a look at the other.
+    /// Returns whether `n` bytes are this end's. It reads the other end's position only if they are
+    /// not known to be.
     #[inline(always)]
-    pub(crate) fn known(&self) -> usize {
-        self.known
-    }
-
-    /// Returns whether `n` bytes are this end's. It looks at the other end only if they are not
-    /// known to be.
-    #[inline(always)]
-    pub(crate) fn has(&mut self, n: usize) -> bool {
-        n <= self.known || n <= self.look()
+    pub(super) fn has(&mut self, n: usize) -> bool {
+        n <= self.cached_available || n <= self.look()
     }
 
     /// Returns how many of `n` bytes are this end's.
     #[inline(always)]
-    pub(crate) fn up_to(&mut self, n: usize) -> usize {
-        if self.has(n) { n } else { self.known }
+    pub(super) fn up_to(&mut self, n: usize) -> usize {
+        if self.has(n) { n } else { self.cached_available }
     }
 
-    /// Looks how many bytes are this end's, and notes and returns that.
+    /// Counts the bytes that are this end's, and notes and returns their number.
     #[inline]
-    pub(crate) fn look(&mut self) -> usize {
-        self.known = self.count();
-        self.known
+    pub(super) fn look(&mut self) -> usize {
+        self.cached_available = self.count();
+        self.cached_available
     }
 
     /// Counts the bytes that are this end's, for those who only want to know. Returns 0 when the
     /// other end's position makes no sense.
     #[inline(always)]
-    pub(crate) fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         // ORDER: Acquire pairs with the store in `advance`: what the other end did with the bytes
         // happened before (C3).
-        let other = self.other().position.0.load(Ordering::Acquire);
+        let other = self.transport.position(!S::IS_PRODUCER).load(Ordering::Acquire);
         let filled = if S::IS_PRODUCER {
             self.position.wrapping_sub(other)
         } else {
             other.wrapping_sub(self.position)
         };
-        if filled > self.capacity {
-            // ORDER: Relaxed: it is this end's own, for the next call.
-            self.is_corrupt.store(true, Ordering::Relaxed);
+        if !T::IS_OURS && filled > self.capacity {
+            self.transport.note_corrupt();
             0
         } else if S::IS_PRODUCER {
             // The other end may have read the last byte there will be.
-            if self.is_over { 0 } else { self.capacity - filled }
+            if self.transport.is_over() { 0 } else { self.capacity - filled }
         } else {
             filled
         }
@@ -214,31 +289,43 @@ impl<S: Side> End<S> {
     /// Gives the next `n` bytes, which are known to be this end's, to the other end, and wakes it
     /// if it sleeps.
     #[inline(always)]
-    pub(crate) fn advance(&mut self, n: usize) {
-        debug_assert!(n <= self.known);
-        if S::IS_PRODUCER && !self.is_mapped() {
-            // SAFETY: these bytes are this end's, and nothing of them is lent: `&mut self`.
-            unsafe { self.core.mirror.reflect(self.at, n) };
+    pub(super) fn advance(&mut self, n: usize) {
+        debug_assert!(n <= self.cached_available);
+        if T::CAN_BE_MAPPED {
+            if S::IS_PRODUCER && !self.transport.is_mapped() {
+                self.reflect_apart(n);
+            }
+            end_of_addresses();
+        } else if S::IS_PRODUCER {
+            self.reflect(n);
         }
-        end_of_addresses();
         self.at += n;
-        self.known -= n;
+        self.cached_available -= n;
         if self.at >= self.capacity {
             self.at -= self.capacity;
-            if self.is_changed {
+            if T::CAN_BE_MAPPED && !S::IS_PRODUCER && self.is_changed {
                 self.bring_down();
             }
         }
         self.position = self.position.wrapping_add(n);
         // ORDER: `RELEASE` pairs with the Acquire in `count`: C3.
-        self.mine().position.0.store(self.position, RELEASE);
-        self.ring();
+        self.transport.position(S::IS_PRODUCER).store(self.position, RELEASE);
+        self.transport.moved(S::IS_PRODUCER);
     }
 
-    /// Notes that the bytes which are known to be this end's are lent to be changed in place.
-    #[inline]
-    pub(crate) fn note_changes(&mut self) {
-        self.is_changed = !self.is_mapped();
+    /// Makes the next `n` bytes, which are known to be this end's, the same at both addresses.
+    #[inline(always)]
+    fn reflect(&mut self, n: usize) {
+        // SAFETY: within the memory (M1), since `at` is less than the capacity, and `n` at most
+        // that. These bytes are this end's (C2), and nothing of them is lent: `&mut self`.
+        unsafe { map::reflect(self.base, self.capacity, self.at, n) };
+    }
+
+    /// Does what `reflect` does, where most rings are mapped and need none.
+    #[cold]
+    #[inline(never)]
+    fn reflect_apart(&mut self, n: usize) {
+        self.reflect(n);
     }
 
     /// Repairs the bytes that are known to be this end's after `at` was taken back: it makes them
@@ -254,79 +341,21 @@ impl<S: Side> End<S> {
         //   and they were no more than that.
         // - these bytes are this end's (C2), at both addresses, and nothing of them is lent:
         //   `&mut self`.
-        unsafe { self.core.mirror.rebase(self.capacity + self.at, self.known) };
-    }
-
-    /// Wakes the other end if it sleeps. After what it waits for (C5).
-    #[inline(always)]
-    fn ring(&self) {
-        // ORDER: Relaxed: an end that sets it waits until it is seen here.
-        if self.core.is_plain.load(Ordering::Relaxed) {
-            fences::full();
-        } else {
-            fences::light();
-        }
-        // ORDER: Relaxed: the fences order it (C5).
-        if self.other().state.0.load(Ordering::Relaxed) & SLEEPS != 0 {
-            self.wake();
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn wake(&self) {
-        let half = self.other();
-        // ORDER: Acquire pairs with the Release in `arm`; the lock would do, too.
-        if half.state.0.fetch_and(!SLEEPS, Ordering::Acquire) & SLEEPS == 0 {
-            return;
-        }
-        self.core.link.wake(!S::IS_PRODUCER, &half.state.0);
-    }
-
-    /// Returns whether the other end is gone, or this one is done. Bytes that the other one wrote
-    /// before may be there still.
-    #[inline]
-    pub(crate) fn is_closed(&self) -> bool {
-        self.is_over || self.is_dead || self.has_closed()
-    }
-
-    /// Returns whether the other end went in good order.
-    #[inline]
-    fn has_closed(&self) -> bool {
-        // ORDER: Acquire pairs with the Release in `drop`: who sees that the end is gone sees its
-        // last position.
-        self.other().state.0.load(Ordering::Acquire) & CLOSED != 0
+        unsafe { map::rebase(self.base, self.capacity, self.capacity + self.at, self.cached_available) };
     }
 }
 
-impl<S: Side> End<S> {
-    /// Tells the other end that this one is gone.
-    fn say_closed(&self) {
-        // ORDER: Release pairs with the Acquire in `has_closed`.
-        self.mine().state.0.fetch_or(CLOSED, Ordering::Release);
-        self.ring();
-    }
-}
-
-impl End<Writes> {
-    /// Returns whether `close` was called.
-    pub(crate) fn is_over(&self) -> bool {
-        self.is_over
-    }
-
-    /// Closes this end: no byte is its own any more, and the other end knows.
-    pub(crate) fn close(&mut self) {
-        self.is_over = true;
-        self.known = 0;
-        self.say_closed();
-    }
-}
-
-impl<S: Side> Drop for End<S> {
+impl<S: Side, T: Transport> Drop for End<S, T> {
     fn drop(&mut self) {
-        // In a forked child it is the parent that has the end.
-        if self.core.link.is_ours() {
-            self.say_closed();
-        }
+        self.transport.close(S::IS_PRODUCER);
+    }
+}
+
+impl<S: Side, T: Transport> fmt::Debug for End<S, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(if S::IS_PRODUCER { "Producer" } else { "Consumer" })
+            .field("capacity", &self.capacity)
+            .field("is_closed", &self.transport.is_closed(S::IS_PRODUCER, false))
+            .finish_non_exhaustive()
     }
 }

@@ -4,6 +4,8 @@ use std::io::{self, BufRead, IoSlice, IoSliceMut, Read, Write};
 
 use crate::integrations::std_io::{drain, fill};
 
+use super::end::{Access, End, Reads, Writes};
+use super::waking::Waking;
 use super::{Consumer, Producer, WaitError};
 
 /// Parts of a ring that are read or written at once, so that both ends have work at one time.
@@ -18,7 +20,7 @@ fn most_at_once(capacity: usize) -> usize {
 }
 
 /// Blocks until there is room for a byte at least. `BrokenPipe` when the consumer is gone.
-impl Write for Producer {
+impl<A: Access> Write for End<Writes, Waking<A>> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.wait(usize::from(!bytes.is_empty()))?;
         Ok(self.put_some(bytes))
@@ -77,7 +79,9 @@ impl Producer {
         // There is so much.
         self.reserve(room).unwrap_or_default()
     }
+}
 
+impl<A: Access> End<Writes, Waking<A>> {
     /// Appends as many of the slices' bytes as there is room for now; returns how many.
     pub(crate) fn put_slices(&mut self, slices: &[IoSlice<'_>]) -> usize {
         let mut written = 0;
@@ -130,7 +134,9 @@ impl Consumer {
         let bytes = self.peek();
         &bytes[..bytes.len().min(most)]
     }
+}
 
+impl<A: Access> End<Reads, Waking<A>> {
     /// Blocks until there is a byte or the end.
     pub(crate) fn wait_or_end(&mut self) -> Result<(), WaitError> {
         match self.wait(1) {
@@ -141,7 +147,7 @@ impl Consumer {
 }
 
 /// Blocks until there is a byte at least, or the producer is gone and all was read.
-impl Read for Consumer {
+impl<A: Access> Read for End<Reads, Waking<A>> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if into.is_empty() {
             return Ok(0);

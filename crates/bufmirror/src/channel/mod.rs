@@ -1,26 +1,45 @@
-//! Bytes from one thread to another, through memory that is mapped twice.
+//! Bytes from one place of a program to another: between threads, through memory that is mapped
+//! twice; without an operating system, through memory of the program's own; and between processes.
 
 // First: documentation lists the methods of a type in the order of the modules that have them.
 mod consumer;
 mod producer;
 
 pub(crate) mod end;
+#[cfg(feature = "std")]
 pub(crate) mod header;
+#[cfg(feature = "std")]
 pub(crate) mod io;
+#[cfg(feature = "std")]
 pub(crate) mod link;
+#[cfg(feature = "std")]
 mod pieces;
+mod static_channel;
+#[cfg(feature = "std")]
 mod threads;
-pub(crate) mod waits;
+#[cfg(feature = "std")]
+mod wait_error;
+#[cfg(feature = "std")]
+mod waiting;
+#[cfg(feature = "std")]
+pub(crate) mod waking;
 
-use core::fmt;
-
+#[cfg(feature = "std")]
 pub use consumer::Consumer;
+pub use end::{End, Reads, Writes};
+#[cfg(feature = "std")]
 pub use producer::Producer;
+pub use static_channel::{StaticChannel, StaticConsumer, StaticProducer};
+#[cfg(feature = "std")]
+pub use wait_error::WaitError;
 
-use self::end::End;
+#[cfg(feature = "std")]
 use self::link::Core;
+#[cfg(feature = "std")]
 use self::threads::Threads;
+#[cfg(feature = "std")]
 use crate::map::Mirror;
+#[cfg(feature = "std")]
 use crate::{MapError, MirrorRing};
 
 /// Makes a channel of bytes for two threads, which holds at least `capacity` bytes. One end writes,
@@ -53,97 +72,19 @@ use crate::{MapError, MirrorRing};
 /// A queue without locks for one producer and one consumer is Lamport's (1983). The idea that each
 /// end remembers how far the other was is from FastForward and MCRingBuffer (Lee, Bu and
 /// Chandranmenon 2010).
+#[cfg(feature = "std")]
 pub fn channel(capacity: usize) -> Result<(Producer, Consumer), MapError> {
     MirrorRing::builder().capacity(capacity).channel()
 }
 
 /// Makes the ends of a channel over `mirror`.
+#[cfg(feature = "std")]
 pub(crate) fn over(mirror: Mirror) -> (Producer, Consumer) {
     let core = Core::new(mirror, Threads::new());
-    (Producer::new(End::new(&core)), Consumer::new(End::new(&core)))
+    (End::new(&core), End::new(&core))
 }
 
-/// The reason why a wait ended without the bytes that were waited for. Nothing was read, written or
-/// lost.
-///
-/// ```
-/// # #[cfg(feature = "std")] {
-/// use bufmirror::{WaitError, channel};
-///
-/// let (producer, mut consumer) = channel(4096)?;
-/// drop(producer);
-/// assert!(matches!(consumer.wait(1), Err(WaitError::Closed { .. })));
-/// # }
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum WaitError {
-    /// The other end is gone. A consumer can still read the bytes that are left.
-    Closed {
-        /// Bytes waited for.
-        requested: usize,
-        /// Bytes that were available.
-        available: usize,
-    },
-    /// Time was up.
-    TimedOut {
-        /// Bytes waited for.
-        requested: usize,
-        /// Bytes that were available.
-        available: usize,
-    },
-    /// The other end is another process, which wrote nonsense into what both share. No bytes are
-    /// lent or copied by a position that makes no sense. From then on each wait for more than can
-    /// be had at once ends so, also if the header makes sense again.
-    Corrupt,
-    /// Tasks cannot be woken by another process; only ends that threads wait with can be shared
-    /// between processes.
-    NoTasks,
-    /// The ring is smaller: this number of bytes will never be available at once.
-    TooLong {
-        /// Bytes asked for.
-        requested: usize,
-        /// Bytes the ring holds.
-        capacity: usize,
-    },
-}
-
-impl fmt::Display for WaitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Closed { requested, available } => {
-                write!(f, "other end closed: {requested} bytes waited for, {available} bytes available")
-            }
-            Self::TimedOut { requested, available } => {
-                write!(f, "time is up: {requested} bytes waited for, {available} bytes available")
-            }
-            Self::Corrupt => write!(f, "the other process wrote nonsense into the ring's header"),
-            Self::NoTasks => write!(f, "tasks cannot wait for another process"),
-            Self::TooLong { requested, capacity } => {
-                write!(f, "cannot wait for {requested} bytes in a ring of {capacity} bytes")
-            }
-        }
-    }
-}
-
-impl core::error::Error for WaitError {}
-
-/// `BrokenPipe`, `TimedOut` or `InvalidInput`.
-impl From<WaitError> for std::io::Error {
-    fn from(error: WaitError) -> Self {
-        let kind = match error {
-            WaitError::Closed { .. } => std::io::ErrorKind::BrokenPipe,
-            WaitError::TimedOut { .. } => std::io::ErrorKind::TimedOut,
-            WaitError::NoTasks => std::io::ErrorKind::Unsupported,
-            WaitError::Corrupt => std::io::ErrorKind::InvalidData,
-            WaitError::TooLong { .. } => std::io::ErrorKind::InvalidInput,
-        };
-        Self::new(kind, error)
-    }
-}
-
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(all(test, feature = "std", not(any(loom, shuttle))))]
 mod tests {
     use alloc::vec;
     use alloc::vec::Vec;

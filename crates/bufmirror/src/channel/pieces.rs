@@ -4,32 +4,10 @@ use core::time::Duration;
 use std::time::Instant;
 
 use bufcore::strategy::find_byte;
-use bufcore::{ByteSource, Pieces};
 
 use super::{Consumer, WaitError};
 
 impl Consumer {
-    /// Lends the pieces that have come whole, each up to `delimiter`, which for lines is `b'\n'`.
-    ///
-    /// When what this returns is dropped, the pieces that were looked at are consumed, also after a
-    /// `break`; see [`Pieces`].
-    ///
-    /// [`wait_piece`](Self::wait_piece) waits for the next ones.
-    ///
-    /// ```
-    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
-    /// producer.put(b"one\ntwo\nthr")?;
-    /// for line in &mut consumer.pieces(b'\n') {
-    ///     assert!(line == b"one" || line == b"two");
-    /// }
-    /// assert_eq!(consumer.peek(), b"thr");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn pieces(&mut self, delimiter: u8) -> Pieces<'_, Self> {
-        ByteSource::pieces(self, delimiter)
-    }
-
     /// Blocks until a whole piece can be read, with its `delimiter`.
     ///
     /// A loop with [`pieces`](Self::pieces) sees each piece of a stream. Bytes that are left at the
@@ -121,7 +99,7 @@ impl Consumer {
     fn wait_piece_until(&mut self, delimiter: u8, until: Option<Instant>) -> Result<(), WaitError> {
         let mut searched = 0;
         while let Some(wanted) = self.more_for_piece(delimiter, &mut searched) {
-            self.end.wait(wanted, until)?;
+            self.wait_until(wanted, until)?;
         }
         Ok(())
     }

@@ -163,50 +163,54 @@ impl Mirror {
         if self.is_mapped() {
             return;
         }
-        debug_assert!(self.capacity <= from && len <= self.capacity && from + len <= 2 * self.capacity);
-        // SAFETY: `from` is within the memory, as the caller promises.
-        let source = unsafe { self.base.add(from) };
-        // SAFETY: `capacity <= from`, as the caller promises.
-        let target = unsafe { self.base.add(from - self.capacity) };
-        // SAFETY:
-        // - valid: both ends are within the memory (M1), as the caller promises.
-        // - apart: the two are `capacity` apart and `len` is not more.
-        // - exclusive: none of it is lent, as the caller promises.
-        unsafe { source.copy_to_nonoverlapping(target, len) };
+        // SAFETY: as the caller promises, and the memory is this mirror's (M1).
+        unsafe { rebase(self.base, self.capacity, from, len) };
     }
 }
 
-#[cfg(feature = "std")]
-impl Mirror {
-    /// Makes the `len` bytes from `at` on, wherever they are used next, what they are here: those
-    /// in the first half in the second, and the other way round.
-    ///
-    /// Cost: nothing when mapped; else a copy.
-    ///
-    /// # Safety
-    ///
-    /// `at < capacity`, `len <= capacity`, and these bytes, at both addresses, are the caller's
-    /// alone.
-    #[inline]
-    pub(crate) unsafe fn reflect(&self, at: usize, len: usize) {
-        if self.is_mapped() {
-            return;
-        }
-        debug_assert!(at < self.capacity && len <= self.capacity);
-        let front = len.min(self.capacity - at);
-        // SAFETY: `at` is within the first half.
-        let here = unsafe { self.base.add(at) };
-        // SAFETY: and so far into the second one.
-        let there = unsafe { here.add(self.capacity) };
-        // SAFETY: `front` bytes from `at` on are in the first half, so both are within the memory
-        // (M1) and apart, and the caller has them.
-        unsafe { here.copy_to_nonoverlapping(there, front) };
-        // SAFETY: the second half starts here.
-        let border = unsafe { self.base.add(self.capacity) };
-        // SAFETY: what is left of `len` starts at the border, and is less than `at`: both are
-        // within the memory and apart, and the caller has them.
-        unsafe { border.copy_to_nonoverlapping(self.base, len - front) };
-    }
+/// Copies the `len` bytes at `from`, in the second half, to `capacity` further down.
+///
+/// # Safety
+///
+/// Twice `capacity` bytes are valid from `base` on, `capacity <= from`, `len <= capacity`,
+/// `from + len <= 2 * capacity`, and none of these bytes, at either address, is lent.
+#[inline]
+pub(crate) unsafe fn rebase(base: NonNull<u8>, capacity: usize, from: usize, len: usize) {
+    debug_assert!(capacity <= from && len <= capacity && from + len <= 2 * capacity);
+    // SAFETY: `from` is within the memory, as the caller promises.
+    let source = unsafe { base.add(from) };
+    // SAFETY: `capacity <= from`, as the caller promises.
+    let target = unsafe { base.add(from - capacity) };
+    // SAFETY:
+    // - valid: both ends are within the memory, as the caller promises.
+    // - apart: the two are `capacity` apart and `len` is not more.
+    // - exclusive: none of it is lent, as the caller promises.
+    unsafe { source.copy_to_nonoverlapping(target, len) };
+}
+
+/// Makes the `len` bytes from `at` on, wherever they are used next, what they are here: those in
+/// the first half in the second, and the other way round.
+///
+/// # Safety
+///
+/// Twice `capacity` bytes are valid from `base` on, `at < capacity`, `len <= capacity`, and these
+/// bytes, at both addresses, are the caller's alone.
+#[inline]
+pub(crate) unsafe fn reflect(base: NonNull<u8>, capacity: usize, at: usize, len: usize) {
+    debug_assert!(at < capacity && len <= capacity);
+    let front = len.min(capacity - at);
+    // SAFETY: `at` is within the first half.
+    let here = unsafe { base.add(at) };
+    // SAFETY: and so far into the second one.
+    let there = unsafe { here.add(capacity) };
+    // SAFETY: `front` bytes from `at` on are in the first half, so both are within the memory and
+    // apart, and the caller has them.
+    unsafe { here.copy_to_nonoverlapping(there, front) };
+    // SAFETY: the second half starts here.
+    let border = unsafe { base.add(capacity) };
+    // SAFETY: what is left of `len` starts at the border, and is at most `at`: both are within the
+    // memory and apart, and the caller has them.
+    unsafe { border.copy_to_nonoverlapping(base, len - front) };
 }
 
 /// Returns twice `bytes`, which must not be zero.

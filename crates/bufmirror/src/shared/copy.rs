@@ -9,6 +9,7 @@ use core::ptr::NonNull;
 
 use bufcore::strategy::sync::Ordering;
 
+use crate::channel::end::Access;
 use crate::sync::{AtomicU8, AtomicU64};
 
 const WORD_BYTES: usize = size_of::<u64>();
@@ -50,7 +51,7 @@ unsafe fn word<'a>(shared: NonNull<[u8]>, index: usize) -> &'a AtomicU64 {
 /// # Safety
 ///
 /// `shared` is valid memory, which this process accesses by atomics only.
-pub(super) unsafe fn copy_in(shared: NonNull<[u8]>, from: &[u8]) {
+unsafe fn copy_in(shared: NonNull<[u8]>, from: &[u8]) {
     assert_eq!(shared.len(), from.len(), "copies have one length");
     let (front, rest) = from.split_at(bytes_before_words(shared));
     let (words, back) = rest.as_chunks::<WORD_BYTES>();
@@ -80,7 +81,7 @@ pub(super) unsafe fn copy_in(shared: NonNull<[u8]>, from: &[u8]) {
 /// # Safety
 ///
 /// As for [`copy_in`].
-pub(super) unsafe fn copy_out(into: &mut [u8], shared: NonNull<[u8]>) {
+unsafe fn copy_out(into: &mut [u8], shared: NonNull<[u8]>) {
     assert_eq!(shared.len(), into.len(), "copies have one length");
     let len = into.len();
     let (front, rest) = into.split_at_mut(bytes_before_words(shared));
@@ -103,6 +104,25 @@ pub(super) unsafe fn copy_out(into: &mut [u8], shared: NonNull<[u8]>) {
         let byte = unsafe { byte(shared, done + index) };
         // ORDER: Relaxed, as above.
         *place = byte.load(Ordering::Relaxed);
+    }
+}
+
+/// Bytes are copied, and never lent: the other end may be a process that nobody trusts.
+#[derive(Debug)]
+pub struct Copying;
+
+impl Access for Copying {
+    const LENDS: bool = false;
+
+    unsafe fn copy_in(place: NonNull<[u8]>, from: &[u8]) {
+        // SAFETY: within the ring's memory, as the caller promises; ends that copy use nothing else
+        // (S3).
+        unsafe { copy_in(place, from) };
+    }
+
+    unsafe fn copy_out(into: &mut [u8], place: NonNull<[u8]>) {
+        // SAFETY: as in `copy_in`.
+        unsafe { copy_out(into, place) };
     }
 }
 

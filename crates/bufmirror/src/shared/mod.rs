@@ -24,7 +24,6 @@
 //! - S3: the header is only accessed by atomics, and the ring, by safe ends, by `copy`'s.
 
 mod copy;
-mod ends;
 mod file;
 mod link;
 
@@ -33,13 +32,13 @@ use core::mem::size_of;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-pub use ends::{SharedConsumer, SharedProducer};
-
+use self::copy::Copying;
 use self::file::{Seat, SharedFile};
 use self::link::Processes;
-use crate::channel::end::{End, Side};
+use crate::channel::end::{Access, End, Reads, Side, Writes};
 use crate::channel::header::Header;
 use crate::channel::link::Core;
+use crate::channel::waking::Waking;
 use crate::map::Mirror;
 use crate::{Consumer, MapError, Producer};
 
@@ -160,7 +159,7 @@ impl SharedRing {
     /// # Ok::<(), ShareError>(())
     /// ```
     pub fn producer(&self) -> Result<SharedProducer, ShareError> {
-        self.take(Seat::Producer).map(SharedProducer::new)
+        self.take(Seat::Producer)
     }
 
     /// Takes the end that reads. It copies the bytes that it reads.
@@ -181,7 +180,7 @@ impl SharedRing {
     /// # Ok::<(), bufmirror::ShareError>(())
     /// ```
     pub fn consumer(&self) -> Result<SharedConsumer, ShareError> {
-        self.take(Seat::Consumer).map(SharedConsumer::new)
+        self.take(Seat::Consumer)
     }
 
     /// Takes the end that writes, as one that lends its memory.
@@ -209,7 +208,7 @@ impl SharedRing {
     /// # Ok::<(), bufmirror::ShareError>(())
     /// ```
     pub unsafe fn trusted_producer(&self) -> Result<Producer, ShareError> {
-        self.take(Seat::Producer).map(Producer::new)
+        self.take(Seat::Producer)
     }
 
     /// Takes the end that reads, as one that lends its memory; see
@@ -234,10 +233,10 @@ impl SharedRing {
     /// # Ok::<(), bufmirror::ShareError>(())
     /// ```
     pub unsafe fn trusted_consumer(&self) -> Result<Consumer, ShareError> {
-        self.take(Seat::Consumer).map(Consumer::new)
+        self.take(Seat::Consumer)
     }
 
-    fn take<S: Side>(&self, seat: Seat) -> Result<End<S>, ShareError> {
+    fn take<S: Side, A: Access>(&self, seat: Seat) -> Result<End<S, Waking<A>>, ShareError> {
         let file = self.file.reopen()?;
         file.lock(seat)?;
         let ring = Mirror::of_file(file.as_owned(), file::HEADER_BYTES, file.capacity())?;
@@ -247,6 +246,54 @@ impl SharedRing {
 }
 
 /// To hand it to another process.
+/// The end of a [`SharedRing`] that writes. Dropping it tells the other process.
+///
+/// Cost: as of a [`Producer`], and a locked instruction for each call that writes,
+/// since the other process may sleep.
+///
+/// ```
+/// use std::io::Write;
+///
+/// use bufmirror::SharedRing;
+///
+/// let ring = SharedRing::create(64 << 10)?;
+/// let mut producer = ring.producer()?;
+/// // In the process that has the other end:
+/// let mut consumer = ring.consumer()?;
+/// let reader = std::thread::spawn(move || std::io::read_to_string(&mut consumer));
+///
+/// for number in 0..3 {
+///     writeln!(producer, "sample {number}")?; // waits while the ring is full
+/// }
+/// drop(producer); // ends the stream
+/// assert_eq!(reader.join().unwrap()?, "sample 0\nsample 1\nsample 2\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type SharedProducer = End<Writes, Waking<Copying>>;
+
+/// The end of a [`SharedRing`] that reads. Dropping it tells the other process.
+///
+/// Cost: as of a [`Consumer`], and a locked instruction for each call that reads,
+/// since the other process may sleep.
+///
+/// ```
+/// use std::io::{BufRead, BufReader};
+///
+/// use bufmirror::SharedRing;
+///
+/// let ring = SharedRing::create(64 << 10)?;
+/// let consumer = ring.consumer()?;
+/// // In the process that has the other end:
+/// let mut producer = ring.producer()?;
+/// producer.put(b"one\ntwo\n")?;
+/// drop(producer);
+///
+/// let lines: Result<Vec<_>, _> = BufReader::new(consumer).lines().collect(); // to the end
+/// assert_eq!(lines?, ["one", "two"]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub type SharedConsumer = End<Reads, Waking<Copying>>;
+
 impl AsFd for SharedRing {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_owned().as_fd()

@@ -3,4 +3,4 @@
 
 mod channel;
 mod messages;
-mod pipe;
+mod static_channel;

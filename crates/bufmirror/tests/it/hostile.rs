@@ -1,24 +1,19 @@
 //! T25: a system that is hostile to channels, queues and shared rings: calls that it refuses,
-//! signals and forks amid traffic, an address space that is used up.
+//! signals amid traffic, an address space that is used up.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use bufmirror::messages::{Receiver, RecvError, SendError, Sender};
 use bufmirror::{Consumer, MapError, MessageQueue, MirrorRing, Producer, WaitError};
 use buftest::errands::Errands;
 use buftest::process::{self, alone};
-use buftest::sandbox::{self, Ended, forked};
+use buftest::sandbox;
 
 use crate::waits::block_on;
 
 const LIMIT: Duration = Duration::from_secs(60);
 /// Until something times out.
 const SHORT: Duration = Duration::from_millis(12);
-/// What a child ends with when all went well.
-const FINE: u8 = 7;
 /// Through a ring of one page, so that both sides sleep.
 const PIECES: u16 = 60;
 
@@ -199,47 +194,6 @@ fn t25_signals() {
             there.end();
         });
         assert!(signals > 30, "{signals} signals: the trial showed nothing");
-    });
-}
-
-/// Forks while other threads send, receive and wait. The child lets its copies of their ends be, as
-/// it has to, and has channels and queues of its own; the parent's traffic continues.
-#[test]
-fn t25_forks_amid_traffic() {
-    alone(module_path!(), "t25_forks_amid_traffic", LIMIT, || {
-        let over = Arc::new(AtomicBool::new(false));
-        let threads: Vec<_> = (0..2)
-            .map(|_| {
-                let over = Arc::clone(&over);
-                thread::spawn(move || {
-                    let there = Errands::new();
-                    // ORDER: SeqCst, for ease.
-                    while !over.load(SeqCst) {
-                        stream(channel(), &there);
-                        messages(queue(), &there);
-                    }
-                    there.end();
-                })
-            })
-            .collect();
-        let mut wrong = None;
-        for round in 0..30 {
-            let ended = forked(LIMIT / 4, || {
-                let there = Errands::new();
-                stream(channel(), &there);
-                messages(queue(), &there);
-                there.end();
-                FINE
-            });
-            if ended != Ended::With(FINE) {
-                wrong = Some((round, ended));
-                break;
-            }
-        }
-        // ORDER: SeqCst, for ease.
-        over.store(true, SeqCst);
-        threads.into_iter().for_each(|thread| thread.join().expect("the parent's traffic continues"));
-        assert_eq!(wrong, None, "a round, and how its child ended");
     });
 }
 

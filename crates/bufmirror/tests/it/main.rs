@@ -13,11 +13,11 @@ mod hostile;
 mod io;
 mod messages;
 mod model;
-mod pipe;
 mod refusals;
 mod ring;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod shared;
+mod static_channel;
 #[cfg(target_os = "linux")]
 mod system;
 #[cfg(all(feature = "tokio", feature = "bytes"))]

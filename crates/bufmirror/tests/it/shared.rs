@@ -262,7 +262,7 @@ fn nonsense_ends_reads_and_writes() {
         let (mut producer, mut consumer) = (ring.producer().expect("free"), ring.consumer().expect("free"));
         assert_eq!(
             format!("{producer:?} {consumer:?}"),
-            "SharedProducer { capacity: 8192, .. } SharedConsumer { capacity: 8192, .. }"
+            "Producer { capacity: 8192, is_closed: false, .. } Consumer { capacity: 8192, is_closed: false, .. }"
         );
         assert_eq!((producer.capacity(), consumer.capacity(), consumer.is_empty()), (8192, 8192, true));
         producer.write_all(&[7; 8192]).expect("room");

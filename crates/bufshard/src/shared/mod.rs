@@ -18,10 +18,9 @@ mod caches;
 mod waits;
 
 use core::ptr::NonNull;
-use std::process;
 use std::time::Instant;
 
-use bufcore::strategy::sync::ForkLock;
+use bufcore::strategy::sync::Mutex;
 use bufcore::strategy::{self, Bell, Bookkeeping, Handle, PoolSource, RefCounts, Roll, Tracker, threads};
 use bufcore::{ConfigError, RegionError};
 
@@ -40,11 +39,6 @@ pub(crate) type Refs = strategy::Refs<Shared>;
 /// What is behind it starts at a cache line, of those that are fetched in pairs.
 #[repr(align(128))]
 struct NewLines;
-
-/// Returns the number of this process, where processes fork, or 0.
-fn own_process() -> u32 {
-    if cfg!(unix) { process::id() } else { 0 }
-}
 
 /// The pool, as seen from inside. Its first cache lines have what releases read and nobody writes.
 #[repr(C)]
@@ -76,10 +70,8 @@ pub(crate) struct Shared {
     /// Bytes of all blocks (P3).
     reserved: AtomicUsize,
     wait_queue: WaitQueue,
-    /// The process that the pool was made in.
-    process: u32,
-    /// When `trim_idle` last looked. It may be locked at a fork: a keeper looks.
-    pub(crate) idle_since: ForkLock<Option<Instant>>,
+    /// When `trim_idle` last looked.
+    pub(crate) idle_since: Mutex<Option<Instant>>,
     /// Wakes a keeper that sleeps, when the pool has grown.
     pub(crate) bell: Bell,
     /// What is done without a cache.
@@ -108,19 +100,12 @@ impl Shared {
             colours: AtomicUsize::new(0),
             reserved: AtomicUsize::new(0),
             wait_queue: WaitQueue::new(),
-            process: own_process(),
-            idle_since: ForkLock::default(),
+            idle_since: Mutex::default(),
             bell: Bell::default(),
             common: Counts::common(),
             tracker: Tracker::default(),
         };
         Handle::new(shared).ok_or(refused)
-    }
-
-    /// Returns whether this is a forked child of the process that the pool was made in. Such a
-    /// child lacks the threads of its parent, which may have been in the midst of something.
-    pub(crate) fn is_forked(&self) -> bool {
-        self.process != own_process()
     }
 
     /// Returns the bookkeeping of the pool that made a block, which keeps it (`block`, K3). The

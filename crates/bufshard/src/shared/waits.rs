@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 use std::time::Instant;
 
 use bufcore::strategy::Sleeper;
-use bufcore::strategy::sync::ForkGuard;
+use bufcore::strategy::sync::MutexGuard;
 
 use super::{Refs, Shared};
 use crate::cache::ThreadCache;
@@ -16,7 +16,7 @@ use crate::wait_queue::{Batch, Event, Look, Queue};
 
 impl Shared {
     /// Says how many are in the queue, and gives the caches their flags, or takes them back.
-    fn note_waiting(&self, queue: &ForkGuard<'_, Queue>) {
+    fn note_waiting(&self, queue: &MutexGuard<'_, Queue>) {
         let live = queue.live();
         if self.wait_queue.note(live) {
             self.caches().for_each(|cache| cache.set_waited(live > 0));

@@ -48,18 +48,18 @@ pub(crate) use self::batch::Batch;
 pub(crate) use self::queue::{Event, Look, PATIENCE, Queue};
 use crate::sync::{AtomicUsize, Ordering};
 
-use bufcore::strategy::sync::{ForkGuard, ForkLock};
+use bufcore::strategy::sync::{Mutex, MutexGuard, lock};
 
 /// The queue of a pool.
 pub(crate) struct WaitQueue {
-    queue: ForkLock<Queue>,
+    queue: Mutex<Queue>,
     /// Tickets in the queue.
     count: AtomicUsize,
 }
 
 impl WaitQueue {
     pub(crate) fn new() -> Self {
-        Self { queue: ForkLock::default(), count: AtomicUsize::new(0) }
+        Self { queue: Mutex::default(), count: AtomicUsize::new(0) }
     }
 
     /// Returns whether somebody waits.
@@ -70,8 +70,8 @@ impl WaitQueue {
     }
 
     /// Locks the queue (W4).
-    pub(crate) fn lock(&self) -> ForkGuard<'_, Queue> {
-        self.queue.lock()
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Queue> {
+        lock(&self.queue)
     }
 
     /// Says how many tickets are in the queue. Returns whether somebody waits now where nobody did,

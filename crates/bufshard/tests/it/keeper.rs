@@ -1,5 +1,5 @@
-//! The keeper over this pool: idle memory goes, what comes and goes stays, and neither the end of
-//! pools and threads nor a fork disturbs it.
+//! The keeper over this pool: idle memory goes, what comes and goes stays, and the end of
+//! pools and threads does not disturb it.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, mpsc};
@@ -287,38 +287,4 @@ fn traffic_amid_looks() {
     threads.into_iter().for_each(|thread| thread.join().expect("it ends well"));
     wait_until("memory stays", || reserved(&pool) == 0);
     drop(running);
-}
-
-/// A forked child has the pool, and no keeper: it makes its own.
-///
-/// Not with `track`, whose lock a child may find locked.
-#[cfg(all(target_os = "linux", not(feature = "track")))]
-#[test]
-fn t25_forks_amid_looks() {
-    use buftest::sandbox::{Ended, forked};
-
-    alone(module_path!(), "t25_forks_amid_looks", LIMIT, || {
-        let pool = pool();
-        let mut running = Some(keeper().watch(&pool).spawn().expect("a thread starts"));
-        for round in 0..60 {
-            burst(&pool, 20, 100_000);
-            thread::sleep(Duration::from_millis(round % 12));
-            let ended = forked(LIMIT / 4, || {
-                burst(&pool, 40, 200_000);
-                drop(running.take());
-                let own = keeper().watch(&pool).spawn().expect("a thread starts");
-                burst(&pool, 40, 300_000);
-                let started = Instant::now();
-                // Pools that the parent's keeper had in hand are lost to the child.
-                while reserved(&pool) > 10 * MIB && started.elapsed() < LIMIT / 8 {
-                    thread::sleep(AGE);
-                }
-                drop(own);
-                if reserved(&pool) > 10 * MIB { 1 } else { 7 }
-            });
-            assert_eq!(ended, Ended::With(7), "the child of round {round}");
-        }
-        wait_until("the parent's looks no more", || reserved(&pool) == 0);
-        drop(running);
-    });
 }

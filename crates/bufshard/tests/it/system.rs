@@ -1,5 +1,4 @@
-//! T25: a system that is hostile: calls that are refused after the start, and forks amid traffic
-//! and waits.
+//! T25: a system that is hostile: calls that are refused after the start.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
@@ -9,8 +8,6 @@ use std::time::{Duration, Instant};
 use bufshard::ShardPool;
 use buftest::process::alone;
 use buftest::sandbox;
-#[cfg(not(feature = "track"))]
-use buftest::sandbox::Ended;
 use buftest::tasks::{block_on, counting, poll};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -128,68 +125,5 @@ fn t25_no_fence_amid_traffic() {
         }
         pool.trim();
         assert_eq!(pool.stats().reserved_bytes, 0);
-    });
-}
-
-/// Forks while other threads wait for budget, take and give: the child gets buffers, or errors, in
-/// time.
-///
-/// Not with `track`, whose lock a child may find locked.
-#[cfg(not(feature = "track"))]
-#[test]
-fn t25_forks_amid_waits() {
-    alone(module_path!(), "t25_forks_amid_waits", LIMIT, || {
-        let pool = pool();
-        let over = Arc::new(AtomicBool::new(false));
-        let threads: Vec<_> = (0..4_u64)
-            .map(|seed| {
-                let (pool, over) = (pool.clone(), Arc::clone(&over));
-                thread::spawn(move || {
-                    let mut rng = fastrand::Rng::with_seed(seed);
-                    // ORDER: SeqCst, for ease.
-                    while !over.load(SeqCst) {
-                        let bytes = rng.usize(1..500_000);
-                        if rng.bool() {
-                            drop(pool.acquire_timeout(bytes, LIMIT).expect("room in time"));
-                        } else {
-                            drop(block_on(pool.acquire_async(bytes), LIMIT).expect("served").expect("room"));
-                        }
-                    }
-                })
-            })
-            .collect();
-        // The queue is under way most of the time.
-        let pollers: Vec<_> = (0..2)
-            .map(|_| {
-                let (pool, over) = (pool.clone(), Arc::clone(&over));
-                thread::spawn(move || {
-                    let (_, waker) = counting();
-                    // ORDER: SeqCst, for ease.
-                    while !over.load(SeqCst) {
-                        let _ = poll(Box::pin(pool.acquire_async(700_000)).as_mut(), &waker);
-                    }
-                })
-            })
-            .collect();
-        let forks = buftest::trials::scaled(20_000).clamp(100, 1000);
-        for round in 0..forks {
-            let ended = sandbox::forked(LIMIT / 4, || {
-                for bytes in [1, 1000, 100_000, 400_000] {
-                    let _ = pool.acquire(bytes);
-                    let _ = pool.acquire_timeout(bytes, Duration::from_millis(2));
-                    let (_, waker) = counting();
-                    let mut waiting = Box::pin(pool.acquire_async(bytes));
-                    let _ = poll(waiting.as_mut(), &waker);
-                    let _ = poll(waiting.as_mut(), &waker);
-                }
-                pool.trim();
-                7
-            });
-            assert_eq!(ended, Ended::With(7), "the child of round {round}");
-        }
-        // ORDER: SeqCst, for ease.
-        over.store(true, SeqCst);
-        let threads = threads.into_iter().chain(pollers);
-        threads.for_each(|thread| thread.join().expect("all are served"));
     });
 }

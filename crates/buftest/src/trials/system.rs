@@ -1,10 +1,10 @@
-//! T25: a hostile system, for each strategy: calls that it refuses after the start, signals and
-//! forks amid traffic, and an address space that is used up. Each trial is for a process of its
+//! T25: a hostile system, for each strategy: calls that it refuses after the start, signals amid
+//! traffic, and an address space that is used up. Each trial is for a process of its
 //! own.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ use super::traffic;
 use crate::Kit;
 use crate::append::Append;
 use crate::errands::Errands;
-use crate::sandbox::{self, Ended, forked};
+use crate::sandbox;
 use crate::{pattern, process};
 
 /// Longer than anything takes on a machine that is busy.
@@ -24,14 +24,10 @@ const LIMIT: Duration = Duration::from_secs(10);
 const SIZES: [usize; 7] = [1, 60, 1500, 5000, 20_000, 70_000, 300_000];
 /// Buffers that are held at once.
 const HELD: usize = 6;
-/// What a child ends with when all went well.
-const FINE: u8 = 7;
 /// How long the traffic beside signals lasts, and the signals that reach a thread in this time at
 /// least.
 const SIGNALLED: Duration = Duration::from_millis(120);
 const LEAST_SIGNALS: usize = 20;
-/// Forks amid traffic.
-const FORKS: usize = 50;
 /// Address space that is left, and buffers that are more than that.
 const LEFT_BYTES: usize = 8 << 20;
 const LARGE_BYTES: usize = 300_000;
@@ -227,86 +223,6 @@ pub fn t25_signals<P: Sent>(kit: &Kit<P>, handle: Handle<P>) {
         there.end();
     });
     assert!(signals >= LEAST_SIGNALS, "{signals} signals: the trial showed nothing");
-}
-
-/// What is thrown away for other threads to release.
-type Basket<P> = Arc<Mutex<Vec<Filled<P>>>>;
-
-/// Uses pools of its own until it is `over`, most of which end with buffers out; releases what is
-/// in the `basket`; uses `handle`.
-fn beside<P: Sent>(kit: Kit<P>, mut handle: Option<P>, basket: &Basket<P>, over: &AtomicBool) {
-    // ORDER: SeqCst, for ease; here and below.
-    while !over.load(SeqCst) {
-        if let Some(pool) = &mut handle {
-            work(&kit, pool, 1, Memory::Enough);
-            kit.trim_all(pool);
-        }
-        for _ in 0..8 {
-            let mut pool = (kit.make)();
-            let late: Vec<_> = (0..3).filter_map(|_| filled(&kit, &mut pool, 60, Memory::Enough)).collect();
-            drop(pool);
-            late.into_iter().for_each(|buf| release(buf, 1));
-            orphans::sweep();
-        }
-        let found = std::mem::take(&mut *basket.lock().unwrap_or_else(PoisonError::into_inner));
-        found.into_iter().for_each(|buf| release(buf, 0));
-    }
-}
-
-/// Forks while other threads use the pool, release its buffers, and end pools with buffers out: the
-/// child continues with the pool, with buffers from before, and with pools of its own, and ends.
-///
-/// A pool that lists what is out (`is_tracked`) has a lock for that, which may be another thread's
-/// at the fork. Then no other thread has anything of the pool that is used in the child.
-pub fn t25_forks_amid_traffic<P: Sent>(kit: &Kit<P>, handle: Handle<P>, is_tracked: bool) {
-    let mut pool = Some((kit.make)());
-    let (over, basket) = (Arc::new(AtomicBool::new(false)), Basket::<P>::default());
-    let threads: Vec<_> = (0..3)
-        .map(|_| {
-            let pool = pool.as_ref().filter(|_| !is_tracked);
-            let (kit, handle) = (*kit, pool.and_then(handle));
-            let (basket, over) = (Arc::clone(&basket), Arc::clone(&over));
-            thread::spawn(move || beside(kit, handle, &basket, &over))
-        })
-        .collect();
-    let mut wrong = None;
-    for round in 0..FORKS {
-        let (kit, here) = (*kit, pool.as_mut().expect("it is there"));
-        let mut few = || filled(&kit, here, 1500.min(limit_of(&kit, here)), Memory::Enough);
-        let mut before: Vec<_> = (0..3).filter_map(|_| few()).collect();
-        let theirs: Vec<_> = (0..if is_tracked { 0 } else { 3 }).filter_map(|_| few()).collect();
-        basket.lock().unwrap_or_else(PoisonError::into_inner).extend(theirs);
-        let ended = forked(LIMIT, || {
-            let mut pool = pool.take().expect("it is there");
-            work(&kit, &mut pool, 1, Memory::Enough);
-            before.drain(..).for_each(|buf| release(buf, round));
-            kit.trim_all(&mut pool);
-            work(&kit, &mut pool, 1, Memory::Enough);
-            let late = filled(&kit, &mut pool, 60, Memory::Enough);
-            let mut own = (kit.make)();
-            let there = Errands::new();
-            let later = filled(&kit, &mut own, 60, Memory::Enough).into_iter().collect();
-            whole_life(kit, handle, own, later, &there, Memory::Enough);
-            there.run(move || drop(pool));
-            late.into_iter().for_each(|buf| release(buf, round));
-            orphans::sweep();
-            there.end();
-            FINE
-        });
-        before.into_iter().for_each(|buf| release(buf, round));
-        if ended != Ended::With(FINE) {
-            wrong = Some((round, ended));
-            break;
-        }
-    }
-    // ORDER: SeqCst, as above.
-    over.store(true, SeqCst);
-    threads.into_iter().for_each(|thread| thread.join().expect("all is served in the parent"));
-    assert_eq!(wrong, None, "a round, and how its child ended");
-    let mut pool = pool.expect("it is the parent's");
-    basket.lock().expect("nobody panicked").drain(..).for_each(|buf| release(buf, 1));
-    nothing_is_out(&pool);
-    assert!(work(kit, &mut pool, 1, Memory::Enough) > 0);
 }
 
 /// Uses up the address space amid the traffic of two threads. Requests end in an error, what is out

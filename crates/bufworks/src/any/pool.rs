@@ -2,7 +2,6 @@
 
 use core::cell::Cell;
 use core::marker::PhantomData;
-use core::panic::{RefUnwindSafe, UnwindSafe};
 #[cfg(feature = "std")]
 use core::task::Waker;
 use core::time::Duration;
@@ -180,8 +179,7 @@ impl AnyPool {
 }
 
 // As the pool of each strategy; what a feature turns on elsewhere takes nothing away.
-impl UnwindSafe for AnyPool {}
-impl RefUnwindSafe for AnyPool {}
+bufcore::unwind_safe!(AnyPool);
 
 #[cfg(feature = "std")]
 impl bufcore::Trim for AnyPool {

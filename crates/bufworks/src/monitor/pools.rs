@@ -23,9 +23,6 @@ use super::reading::{Reading, add, add_counters, risen};
 /// Threads: any thread may use it at any time. Where two threads read at once, one of them may get
 /// numbers that the other one read, a moment old.
 ///
-/// A program that forks makes a new one in the child. A thread that the child lacks may have locked
-/// the copy, for ever.
-///
 /// ```
 /// use std::sync::{Arc, Mutex};
 /// use bufworks::any::AnyBuilder;

@@ -153,7 +153,7 @@ fn refusals_name_the_setting_that_is_wrong() {
         #[cfg(feature = "ring")]
         ("ring:buffers=4294967296", "buffers of 4294967296 is over the limit of"),
         #[cfg(feature = "ring")]
-        ("ring:buffers=4294967296,alignment=4K", "buffers of 4294967296 is over the limit of 16777215"),
+        ("ring:buffers=4294967296,alignment=4K", "buffers of 4294967296 is over the limit of 16713959"),
         #[cfg(feature = "ring")]
         ("ring:capacity=64G,buffers=9", "capacity of 68719476736 is over the limit of"),
         #[cfg(feature = "bump")]

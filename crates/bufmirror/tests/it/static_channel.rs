@@ -1,21 +1,21 @@
-//! A pipe beside a queue of the standard library, and between threads.
+//! A channel beside a queue of the standard library, and between threads.
 
 use std::collections::VecDeque;
 use std::{mem, thread};
 
-use bufmirror::bufcore::{ByteSink, ByteSource, ReserveError};
-use bufmirror::{GetError, Pipe};
+use bufmirror::bufcore::{ByteSink, ReserveError};
+use bufmirror::{GetError, StaticChannel};
 use buftest::pattern;
 use buftest::trials::scaled;
 
 /// Random calls, compared after each one.
 fn like_a_queue<const BYTES: usize>() {
     let mut random = fastrand::Rng::with_seed(BYTES as u64);
-    let mut pipe = Pipe::<BYTES>::new();
-    let capacity = pipe.capacity();
+    let mut channel = StaticChannel::<BYTES>::new();
+    let capacity = channel.capacity();
     assert_eq!(capacity, BYTES / 2);
     for _ in 0..4 {
-        let (mut producer, mut consumer) = pipe.ends();
+        let (mut producer, mut consumer) = channel.ends();
         let mut oracle = VecDeque::new();
         let mut next = 0_u8;
         for _ in 0..scaled(20_000) {
@@ -65,13 +65,13 @@ fn like_a_queue<const BYTES: usize>() {
             next = next.wrapping_add(written as u8);
             assert_eq!((consumer.len(), producer.spare_capacity()), (oracle.len(), capacity - oracle.len()));
             assert_eq!(consumer.is_empty(), oracle.is_empty());
-            assert!(consumer.peek().iter().eq(&oracle), "the pipe holds other bytes");
+            assert!(consumer.peek().iter().eq(&oracle), "the channel holds other bytes");
         }
     }
 }
 
 #[test]
-fn a_pipe_is_a_queue() {
+fn a_channel_is_a_queue() {
     like_a_queue::<2>();
     like_a_queue::<3>();
     like_a_queue::<14>();
@@ -82,8 +82,8 @@ fn a_pipe_is_a_queue() {
 #[test]
 fn bytes_between_threads() {
     const BYTES: usize = 1 << 20;
-    let mut pipe = Pipe::<250>::new();
-    let (mut producer, mut consumer) = pipe.ends();
+    let mut channel = StaticChannel::<250>::new();
+    let (mut producer, mut consumer) = channel.ends();
     thread::scope(|scope| {
         scope.spawn(move || {
             let mut sent = 0;
@@ -115,19 +115,19 @@ fn bytes_between_threads() {
 
 #[test]
 fn ends_that_go() {
-    let mut pipe = Pipe::<16>::new();
-    let (producer, consumer) = pipe.ends();
+    let mut channel = StaticChannel::<16>::new();
+    let (producer, consumer) = channel.ends();
     assert!(!producer.is_closed() && !consumer.is_closed());
     drop(consumer);
     assert!(producer.is_closed());
     drop(producer);
     // An end that was forgotten is not there any more, and says nothing.
-    let (producer, consumer) = pipe.ends();
+    let (producer, consumer) = channel.ends();
     #[allow(clippy::mem_forget, reason = "it is what this is about")]
     mem::forget(producer);
     assert!(!consumer.is_closed());
     drop(consumer);
-    let (mut producer, mut consumer) = pipe.ends();
+    let (mut producer, mut consumer) = channel.ends();
     assert!(!producer.is_closed() && !consumer.is_closed() && consumer.is_empty());
     producer.put(b"12345678").unwrap();
     assert_eq!(consumer.peek(), b"12345678");
@@ -136,31 +136,28 @@ fn ends_that_go() {
 #[test]
 #[should_panic(expected = "commit(3) of 2 bytes of room")]
 fn commits_past_the_room() {
-    let mut pipe = Pipe::<4>::new();
-    pipe.ends().0.commit(3);
+    let mut channel = StaticChannel::<4>::new();
+    channel.ends().0.commit(3);
 }
 
 #[test]
-#[should_panic(expected = "consume(1) of 0 bytes filled")]
+#[should_panic(expected = "consume(1) of 0 bytes to read")]
 fn consumes_past_the_end() {
-    let mut pipe = Pipe::<4>::new();
-    pipe.ends().1.consume(1);
+    let mut channel = StaticChannel::<4>::new();
+    channel.ends().1.consume(1);
 }
 
 #[test]
 fn in_the_traits_of_streams() {
-    let mut pipe = Pipe::<64>::default();
-    let (mut producer, mut consumer) = pipe.ends();
+    let mut channel = StaticChannel::<64>::default();
+    let (mut producer, mut consumer) = channel.ends();
     let sink: &mut dyn ByteSink = &mut producer;
     sink.reserve(8).unwrap().copy_from_slice(b"one\ntwo\n");
     sink.commit(8);
     let lines: Vec<_> = consumer.pieces(b'\n').into_iter().map(<[u8]>::to_vec).collect();
     assert_eq!(lines, [b"one", b"two"]);
-    assert_eq!(
-        format!("{producer:?}"),
-        "PipeProducer { spare_capacity: 32, capacity: 32, is_closed: false, .. }"
-    );
-    assert_eq!(format!("{consumer:?}"), "PipeConsumer { len: 0, capacity: 32, is_closed: false, .. }");
+    assert_eq!(format!("{producer:?}"), "Producer { capacity: 32, is_closed: false, .. }");
+    assert_eq!(format!("{consumer:?}"), "Consumer { capacity: 32, is_closed: false, .. }");
     drop((producer, consumer));
-    assert_eq!(format!("{pipe:?}"), "Pipe { capacity: 32, .. }");
+    assert_eq!(format!("{channel:?}"), "StaticChannel { capacity: 32, .. }");
 }

@@ -1,4 +1,4 @@
-//! Bytes from an exception handler to the main program, through a pipe.
+//! Bytes from an exception handler to the main program, through a channel.
 //!
 //! A timer interrupts the main program every few hundred instructions, and the handler writes. The main program compares what it
 //! reads, in place, while more comes.
@@ -6,9 +6,9 @@
 use core::cell::RefCell;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use bufbare::pipe::{Reader, Writer};
+use bufbare::channel::{Reader, Writer};
 use bufbare::{Checked, check, some};
-use bufmirror::Pipe;
+use bufmirror::StaticChannel;
 use cortex_m::peripheral::SYST;
 use cortex_m_semihosting::hprintln;
 use critical_section::Mutex;
@@ -21,7 +21,7 @@ static WRITER: Mutex<RefCell<Option<Writer<'static>>>> = Mutex::new(RefCell::new
 static WRITES: AtomicU32 = AtomicU32::new(0);
 static FULL: AtomicU32 = AtomicU32::new(0);
 
-/// The handler's part. Returns whether it was the pipe's turn.
+/// The handler's part. Returns whether it was the channel's turn.
 pub(crate) fn tick() -> bool {
     let written = critical_section::with(|section| WRITER.borrow_ref_mut(section).as_mut().map(Writer::step));
     let Some(had_room) = written else { return false };
@@ -33,8 +33,8 @@ pub(crate) fn tick() -> bool {
 
 /// Runs it with the timer that calls the handler, which was set up.
 pub(crate) fn run(timer: &mut SYST) -> Checked {
-    let pipe = cortex_m::singleton!(: Pipe<512> = Pipe::new());
-    let (producer, consumer) = some!(pipe).ends();
+    let channel = cortex_m::singleton!(: StaticChannel<512> = StaticChannel::new());
+    let (producer, consumer) = some!(channel).ends();
     critical_section::with(|section| WRITER.borrow_ref_mut(section).replace(Writer::new(producer)));
     let mut reader = Reader::new(consumer);
     timer.enable_interrupt();

@@ -1,17 +1,17 @@
-//! A pipe: its ends in one place, and what both ends of one in two places do.
+//! A channel: its ends in one place, and what both ends of one in two places do.
 
-use bufmirror::{Pipe, PipeConsumer, PipeProducer};
+use bufmirror::{StaticChannel, StaticConsumer, StaticProducer};
 
 use crate::Checked;
 use crate::pattern::{self, Numbers};
 
-/// Tells the bytes of a pipe from those of buffers.
+/// Tells the bytes of a channel from those of buffers.
 const SEED: u32 = 9;
 
-/// Writes into a pipe, a random number of bytes at a time.
+/// Writes into a channel, a random number of bytes at a time.
 #[derive(Debug)]
 pub struct Writer<'a> {
-    producer: PipeProducer<'a>,
+    producer: StaticProducer<'a>,
     numbers: Numbers,
     written: usize,
 }
@@ -19,7 +19,7 @@ pub struct Writer<'a> {
 impl<'a> Writer<'a> {
     /// Writes into `producer`.
     #[must_use]
-    pub fn new(producer: PipeProducer<'a>) -> Self {
+    pub fn new(producer: StaticProducer<'a>) -> Self {
         Self { producer, numbers: Numbers::new(3), written: 0 }
     }
 
@@ -36,10 +36,10 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Reads from a pipe, and compares with what a [`Writer`] writes.
+/// Reads from a channel, and compares with what a [`Writer`] writes.
 #[derive(Debug)]
 pub struct Reader<'a> {
-    consumer: PipeConsumer<'a>,
+    consumer: StaticConsumer<'a>,
     numbers: Numbers,
     /// The bytes that were read and right.
     pub read: usize,
@@ -48,7 +48,7 @@ pub struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Reads from `consumer`.
     #[must_use]
-    pub fn new(consumer: PipeConsumer<'a>) -> Self {
+    pub fn new(consumer: StaticConsumer<'a>) -> Self {
         Self { consumer, numbers: Numbers::new(4), read: 0 }
     }
 
@@ -67,8 +67,8 @@ impl<'a> Reader<'a> {
 /// Both ends in one place, many times around.
 pub(crate) fn around() -> Checked {
     const BYTES: usize = 61;
-    let mut pipe = Pipe::<BYTES>::new();
-    let (producer, consumer) = pipe.ends();
+    let mut channel = StaticChannel::<BYTES>::new();
+    let (producer, consumer) = channel.ends();
     let (mut writer, mut reader) = (Writer::new(producer), Reader::new(consumer));
     let (mut full, mut empty) = (0, 0);
     while reader.read < 100 * BYTES {

@@ -1,4 +1,4 @@
-//! The ends of a pipe: bytes that are handed over and back, ends that go.
+//! The ends of a channel: bytes that are handed over and back, ends that go.
 //!
 //! A `Shadow` cell stands for each byte, and is written and read where a user would write and read
 //! the byte. A missing order shows as a race on it.
@@ -9,27 +9,27 @@ use buftest::models::Shadow;
 use loom::sync::Arc;
 use loom::thread;
 
-use crate::{Pipe, PipeConsumer, PipeProducer};
+use crate::{StaticChannel, StaticConsumer, StaticProducer};
 
 /// Bytes that it holds: two, so that it is full, empty, and at its border all the time.
 const CAPACITY: usize = 2;
 
 type Shadows = Arc<[Shadow; CAPACITY]>;
 
-/// The ends of a pipe that stays, as a static does, until the model's run is over.
-fn model(f: impl Fn(PipeProducer<'static>, PipeConsumer<'static>, Shadows) + Sync + Send + 'static) {
+/// The ends of a channel that stays, as a static does, until the model's run is over.
+fn model(f: impl Fn(StaticProducer<'static>, StaticConsumer<'static>, Shadows) + Sync + Send + 'static) {
     loom::model(move || {
-        let pipe: *mut Pipe<{ 2 * CAPACITY }> = Box::into_raw(Box::new(Pipe::new()));
+        let channel: *mut StaticChannel<{ 2 * CAPACITY }> = Box::into_raw(Box::new(StaticChannel::new()));
         // SAFETY: it is freed below, when the threads that have the ends have been joined.
-        let (producer, consumer) = unsafe { &mut *pipe }.ends();
+        let (producer, consumer) = unsafe { &mut *channel }.ends();
         f(producer, consumer, Arc::default());
         // SAFETY: the box from above; both ends were dropped.
-        drop(unsafe { Box::from_raw(pipe) });
+        drop(unsafe { Box::from_raw(channel) });
     });
 }
 
 /// Writes `bytes` bytes, one at a time.
-fn write(producer: &mut PipeProducer<'_>, shadows: &Shadows, bytes: usize) {
+fn write(producer: &mut StaticProducer<'_>, shadows: &Shadows, bytes: usize) {
     for at in 0..bytes {
         while producer.spare_capacity() == 0 {
             thread::yield_now();
@@ -41,7 +41,7 @@ fn write(producer: &mut PipeProducer<'_>, shadows: &Shadows, bytes: usize) {
 }
 
 /// Looks at all bytes that there are; `at` is the number of those before.
-fn read(consumer: &mut PipeConsumer<'_>, shadows: &Shadows, at: usize) -> usize {
+fn read(consumer: &mut StaticConsumer<'_>, shadows: &Shadows, at: usize) -> usize {
     let filled = consumer.peek();
     let len = filled.len();
     for (index, &byte) in (at..).zip(filled) {
@@ -55,7 +55,7 @@ fn read(consumer: &mut PipeConsumer<'_>, shadows: &Shadows, at: usize) -> usize 
 
 /// Bytes go round; room comes back.
 #[test]
-fn loom_pipe_bytes() {
+fn loom_static_channel_bytes() {
     const BYTES: usize = 3;
     model(|mut producer, mut consumer, shadows| {
         let writer = {
@@ -73,7 +73,7 @@ fn loom_pipe_bytes() {
 
 /// A consumer that sees the producer gone sees all that it wrote.
 #[test]
-fn loom_pipe_producer_goes() {
+fn loom_static_channel_producer_goes() {
     model(|mut producer, mut consumer, shadows| {
         let writer = {
             let shadows = Arc::clone(&shadows);
@@ -88,7 +88,7 @@ fn loom_pipe_producer_goes() {
 
 /// A producer that sees the consumer gone may use what that one read.
 #[test]
-fn loom_pipe_consumer_goes() {
+fn loom_static_channel_consumer_goes() {
     model(|mut producer, mut consumer, shadows| {
         write(&mut producer, &shadows, 1);
         let reader = {

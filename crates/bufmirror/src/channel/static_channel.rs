@@ -1,0 +1,236 @@
+//! A channel in memory of the program's own, whose ends do not wait.
+//!
+//! ```text
+//!  memory         | a b c d e f g h | a b c d e f g h |   each byte twice, `capacity` apart
+//! ```
+
+use core::cell::UnsafeCell;
+use core::fmt;
+use core::ptr::NonNull;
+
+use bufcore::strategy::sync::{AtomicBool, AtomicUsize, Ordering};
+
+use super::end::{End, Lending, Reads, Transport, Writes};
+
+/// What both ends see: of the consumer, and of the producer.
+#[derive(Debug)]
+struct Positions {
+    /// C1.
+    positions: [AtomicUsize; 2],
+    /// Whether the end was dropped.
+    closed: [AtomicBool; 2],
+}
+
+/// What lies between two ends that do not wake each other, as one of them has it.
+#[derive(Debug)]
+pub struct Polled<'a>(&'a Positions);
+
+impl Transport for Polled<'_> {
+    type Access = Lending;
+    const CAN_BE_MAPPED: bool = false;
+    const IS_OURS: bool = true;
+
+    #[inline(always)]
+    fn position(&self, producer: bool) -> &AtomicUsize {
+        &self.0.positions[usize::from(producer)]
+    }
+
+    #[inline(always)]
+    fn is_mapped(&self) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn moved(&self, _producer: bool) {}
+
+    #[inline]
+    fn close(&self, producer: bool) {
+        // ORDER: Release pairs with the Acquire in `is_closed`.
+        self.0.closed[usize::from(producer)].store(true, Ordering::Release);
+    }
+
+    #[inline]
+    fn is_closed(&self, producer: bool, _asks: bool) -> bool {
+        // ORDER: Acquire pairs with the Release in `close`: an end that sees the other gone sees
+        // its last position.
+        self.0.closed[usize::from(!producer)].load(Ordering::Acquire)
+    }
+}
+
+/// Carries bytes from one end to the other, without an allocator or an operating system: from an
+/// interrupt handler to the main program, or between threads.
+///
+/// A static channel is `BYTES` bytes of memory and four words. It holds half as many bytes, its
+/// [`capacity`](Self::capacity). Each byte is there twice, so that all room and all filled bytes
+/// are one slice each, wherever in the ring they lie.
+///
+/// Threads: each end belongs to one place at a time, and can be sent to another. Neither end waits
+/// for the other, masks interrupts, or executes a locked instruction. Nothing wakes a consumer: it
+/// looks again. `channel` has ends that sleep, and needs `std`.
+///
+/// Cost: each byte is copied once more than through a mapped ring. The ends share cache lines,
+/// which matters on several processors and not on one.
+///
+/// ```
+/// use bufmirror::StaticChannel;
+///
+/// // On a microcontroller: `cortex_m::singleton!(: StaticChannel<128> = StaticChannel::new())`, or `static_cell`.
+/// let channel: &'static mut StaticChannel<128> = Box::leak(Box::new(StaticChannel::new()));
+/// let (mut producer, mut consumer) = channel.ends();
+///
+/// // In the interrupt handler of a serial port, which has the producer:
+/// let received = std::thread::spawn(move || producer.put_some(b"$GPGGA,"));
+/// assert_eq!(received.join().unwrap(), 7);
+///
+/// // In the main program:
+/// assert_eq!(consumer.peek(), b"$GPGGA,");
+/// consumer.consume(7);
+/// assert!(consumer.is_closed() && consumer.is_empty()); // the producer was dropped
+/// ```
+///
+/// It can be a field, or on the stack, and used again:
+///
+/// ```
+/// let mut channel = bufmirror::StaticChannel::<64>::new();
+/// for round in 0..3 {
+///     let (mut producer, mut consumer) = channel.ends();
+///     std::thread::scope(|scope| {
+///         scope.spawn(move || producer.put(&[round; 32]));
+///     });
+///     assert_eq!(consumer.peek(), [round; 32]);
+/// }
+/// ```
+///
+/// Memory of less than two bytes is refused by the compiler:
+///
+/// ```compile_fail
+/// let channel = bufmirror::StaticChannel::<1>::new();
+/// ```
+pub struct StaticChannel<const BYTES: usize> {
+    positions: Positions,
+    /// Twice `CAPACITY` bytes are used.
+    memory: UnsafeCell<[u8; BYTES]>,
+}
+
+impl<const BYTES: usize> StaticChannel<BYTES> {
+    const CAPACITY: usize = {
+        assert!(BYTES >= 2, "a channel holds each byte twice");
+        BYTES / 2
+    };
+
+    /// Makes an empty channel.
+    ///
+    /// Cost: nothing, as the value of a static; `BYTES` bytes are zeroed otherwise.
+    #[cfg(not(any(loom, shuttle)))]
+    #[must_use]
+    pub const fn new() -> Self {
+        _ = Self::CAPACITY;
+        Self {
+            positions: Positions {
+                positions: [AtomicUsize::new(0), AtomicUsize::new(0)],
+                closed: [AtomicBool::new(false), AtomicBool::new(false)],
+            },
+            memory: UnsafeCell::new([0; BYTES]),
+        }
+    }
+
+    /// As above; atomics of a checker are not made at compile time.
+    #[cfg(any(loom, shuttle))]
+    #[allow(clippy::new_without_default, reason = "for models")]
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            positions: Positions {
+                positions: [AtomicUsize::new(0), AtomicUsize::new(0)],
+                closed: [AtomicBool::new(false), AtomicBool::new(false)],
+            },
+            memory: UnsafeCell::new([0; BYTES]),
+        }
+    }
+
+    /// Returns the two ends of the channel, which is emptied.
+    ///
+    /// The channel is borrowed as long as an end exists: for ever, if it is borrowed so. An end
+    /// that is dropped tells the other one.
+    ///
+    /// Contents: what a reservation lends is zeros or recycled bytes.
+    ///
+    /// ```
+    /// let mut channel = bufmirror::StaticChannel::<64>::new();
+    /// let (mut producer, consumer) = channel.ends();
+    /// producer.put(b"lost")?;
+    /// drop((producer, consumer));
+    /// let (_, consumer) = channel.ends();
+    /// assert!(consumer.is_empty());
+    /// # Ok::<(), bufmirror::ReserveError>(())
+    /// ```
+    #[must_use]
+    pub fn ends(&mut self) -> (StaticProducer<'_>, StaticConsumer<'_>) {
+        let this: &Self = self;
+        for (position, closed) in this.positions.positions.iter().zip(&this.positions.closed) {
+            // ORDER: Relaxed, here and below: no other end exists, and whatever hands a new one to
+            // another thread orders it.
+            position.store(0, Ordering::Relaxed);
+            closed.store(false, Ordering::Relaxed);
+        }
+        let base = NonNull::from(&this.memory).cast::<u8>();
+        // SAFETY:
+        // - valid, initialised: `BYTES` bytes from `base` are, in a cell, and twice the capacity is
+        //   no more.
+        // - exclusive: the channel is borrowed mutably for as long as both ends, which are the only
+        //   ones over it: earlier ends borrowed it, too. One is the producer, one the consumer.
+        let producer = unsafe { End::over(Polled(&this.positions), base, Self::CAPACITY, 0) };
+        // SAFETY: as above.
+        let consumer = unsafe { End::over(Polled(&this.positions), base, Self::CAPACITY, 0) };
+        (producer, consumer)
+    }
+
+    /// Returns the bytes that the channel holds when it is full: half of its memory.
+    #[must_use]
+    pub const fn capacity(&self) -> usize {
+        Self::CAPACITY
+    }
+}
+
+#[cfg(not(any(loom, shuttle)))]
+impl<const BYTES: usize> Default for StaticChannel<BYTES> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const BYTES: usize> fmt::Debug for StaticChannel<BYTES> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StaticChannel").field("capacity", &self.capacity()).finish_non_exhaustive()
+    }
+}
+
+/// The end of a [`StaticChannel`] that writes. Dropping it tells the consumer.
+///
+/// No method waits, and none may be interrupted by another use of the same end.
+///
+/// Contents: what a reservation lends is zeros or recycled bytes.
+///
+/// ```
+/// let mut channel = bufmirror::StaticChannel::<64>::new();
+/// let (mut producer, mut consumer) = channel.ends();
+/// producer.reserve(5)?.copy_from_slice(b"hello"); // in place
+/// producer.commit(5);
+/// assert_eq!(consumer.peek(), b"hello");
+/// # Ok::<(), bufmirror::ReserveError>(())
+/// ```
+pub type StaticProducer<'a> = End<Writes, Polled<'a>>;
+
+/// The end of a [`StaticChannel`] that reads. Dropping it tells the producer.
+///
+/// No method waits, and none may be interrupted by another use of the same end.
+///
+/// ```
+/// let mut channel = bufmirror::StaticChannel::<64>::new();
+/// let (mut producer, mut consumer) = channel.ends();
+/// producer.put(b"one\ntwo\nthr")?;
+/// let lines = consumer.pieces(b'\n').into_iter().count();
+/// assert_eq!((lines, consumer.peek()), (2, &b"thr"[..]));
+/// # Ok::<(), bufmirror::ReserveError>(())
+/// ```
+pub type StaticConsumer<'a> = End<Reads, Polled<'a>>;

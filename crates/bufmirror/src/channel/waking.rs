@@ -1,0 +1,163 @@
+//! Ends that sleep and are woken: threads and tasks of one process, or two processes.
+
+use alloc::sync::Arc;
+use core::fmt;
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+
+use bufcore::strategy::sync::{AtomicBool, AtomicUsize, Ordering};
+use bufcore::strategy::{Coop, fences};
+
+use super::end::{Access, End, Side, Transport};
+use super::header::{CLOSED, Half, Header, SLEEPS};
+use super::link::Core;
+
+/// What lies between two ends that wake each other, as one of them has it.
+pub struct Waking<A: Access> {
+    pub(super) core: Arc<Core>,
+    /// As in `core`.
+    header: NonNull<Header>,
+    /// Whether the other end's position made no sense when this one read it, which happens between
+    /// processes only. Set, it stays so. Atomic for looks by shared borrows.
+    pub(super) is_corrupt: AtomicBool,
+    /// Whether the other end was found to be gone without a word.
+    pub(super) is_dead: bool,
+    /// Whether this end has said that it is done.
+    is_over: bool,
+    /// For tasks.
+    pub(super) coop: Coop,
+    access: PhantomData<A>,
+}
+
+impl<A: Access> Waking<A> {
+    #[inline(always)]
+    pub(super) fn half(&self, producer: bool) -> &Half {
+        // SAFETY: the link, which `core` keeps, has it there. It is atomics only, so whoever writes
+        // to it, it is valid.
+        let header = unsafe { self.header.as_ref() };
+        if producer { &header.producer } else { &header.consumer }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake(&self, producer: bool) {
+        let half = self.half(producer);
+        // ORDER: Acquire pairs with the Release in `arm`; the lock would do, too.
+        if half.state.0.fetch_and(!SLEEPS, Ordering::Acquire) & SLEEPS == 0 {
+            return;
+        }
+        self.core.link.wake(producer, &half.state.0);
+    }
+
+    /// Says that this end, the producer, is done.
+    pub(super) fn end(&mut self) {
+        self.is_over = true;
+        self.close(true);
+    }
+}
+
+impl<A: Access> fmt::Debug for Waking<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Waking").finish_non_exhaustive()
+    }
+}
+
+impl<A: Access> Transport for Waking<A> {
+    type Access = A;
+    const CAN_BE_MAPPED: bool = true;
+    const IS_OURS: bool = false;
+
+    #[inline(always)]
+    fn position(&self, producer: bool) -> &AtomicUsize {
+        &self.half(producer).position.0
+    }
+
+    #[inline(always)]
+    fn is_mapped(&self) -> bool {
+        self.core.mirror.is_mapped()
+    }
+
+    #[inline(always)]
+    fn note_corrupt(&self) {
+        // ORDER: Relaxed: it is this end's own, for the next call.
+        self.is_corrupt.store(true, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    #[inline(always)]
+    fn moved(&self, producer: bool) {
+        // ORDER: Relaxed: an end that sets it waits until it is seen here.
+        if self.core.is_plain.load(Ordering::Relaxed) {
+            fences::full();
+        } else {
+            fences::light();
+        }
+        // ORDER: Relaxed: the fences order it (C5).
+        if self.half(!producer).state.0.load(Ordering::Relaxed) & SLEEPS != 0 {
+            self.wake(!producer);
+        }
+    }
+
+    fn close(&self, producer: bool) {
+        // In a forked child it is the parent that has the end.
+        if !self.core.link.is_ours() {
+            return;
+        }
+        // ORDER: Release pairs with the Acquire in `is_closed`.
+        self.half(producer).state.0.fetch_or(CLOSED, Ordering::Release);
+        self.moved(producer);
+    }
+
+    #[inline]
+    fn is_closed(&self, producer: bool, asks: bool) -> bool {
+        let state = &self.half(!producer).state.0;
+        let is_dead = if asks && !A::LENDS { self.core.link.is_dead(state) } else { self.is_dead };
+        // ORDER: Acquire pairs with the Release in `close`: who sees that the end is gone sees its
+        // last position.
+        self.is_over || is_dead || state.load(Ordering::Acquire) & CLOSED != 0
+    }
+}
+
+impl<S: Side, A: Access> End<S, Waking<A>> {
+    /// Makes an end that continues where the header says that it was.
+    pub(crate) fn new(core: &Arc<Core>) -> Self {
+        let (base, capacity) = (core.mirror.base(), core.mirror.capacity());
+        let transport = Waking {
+            core: Arc::clone(core),
+            header: core.link.header(),
+            is_corrupt: AtomicBool::new(false),
+            is_dead: false,
+            is_over: false,
+            coop: Coop::default(),
+            access: PhantomData,
+        };
+        // ORDER: Relaxed: it was stored by this thread, or by an end that was there before, whose
+        // process has ended.
+        let position = transport.position(S::IS_PRODUCER).load(Ordering::Relaxed);
+        // SAFETY:
+        // - valid: the mirror's (M1), which the transport keeps.
+        // - exclusive: each core is made for one end, or for one of each side; between processes
+        //   there is a lock for each side (S2), and the unsafe calls have their callers' promise.
+        unsafe { Self::over(transport, base, capacity, position) }
+    }
+
+    /// Returns whether the memory is mapped twice. Otherwise each byte is copied once more, when it
+    /// is written.
+    ///
+    /// ```
+    /// let (producer, consumer) = bufmirror::channel(4096)?;
+    /// assert_eq!(producer.is_mapped(), consumer.is_mapped()); // one ring
+    /// if !producer.is_mapped() {
+    ///     eprintln!("this system does not map memory twice: the channel copies more");
+    /// }
+    /// # Ok::<(), bufmirror::MapError>(())
+    /// ```
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        self.transport.is_mapped()
+    }
+}

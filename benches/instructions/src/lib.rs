@@ -197,16 +197,19 @@ fn whole<P: BufferPool + 'static>(strategy: &'static str, build: fn(usize) -> P)
 }
 
 /// A frame that grows.
-struct Growing<P: BufferPool<Lease: SplitLease>> {
-    writer: Writer<P>,
+struct Growing<P> {
+    pool: P,
     count: usize,
 }
 
 impl<P: BufferPool<Lease: SplitLease>> Work for Growing<P> {
     fn work(&mut self) {
+        let mut writer = Writer::new(&mut self.pool);
+        let step = black_box([1; BYTES]);
         for _ in 0..self.count {
-            self.writer.extend_from_slice(black_box(&[1; BYTES])).expect("room for the frame");
+            writer.extend_from_slice(&step).expect("room for the frame");
         }
+        black_box(writer.finish());
     }
 }
 
@@ -216,7 +219,7 @@ where
     P: BufferPool<Lease: SplitLease> + 'static,
 {
     let prepare =
-        move |count| -> Box<dyn Work> { Box::new(Growing { writer: Writer::new(build(count)), count }) };
+        move |count| -> Box<dyn Work> { Box::new(Growing { pool: build(count), count }) };
     Measure { strategy, operation: "grow", prepare: Box::new(prepare) }
 }
 

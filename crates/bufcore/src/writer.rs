@@ -220,11 +220,12 @@ impl<P: BufferPool<Lease: SplitLease>> Writer<P> {
         if bytes.len() > self.parts.room {
             self.grow(bytes.len())?;
         }
-        // SAFETY: there is room for them (W1), which is nobody else's and so not that of `bytes`.
-        unsafe { self.parts.next.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
-        // SAFETY: as above.
-        self.parts.next = unsafe { self.parts.next.add(bytes.len()) };
+        let to = self.parts.next;
+        // SAFETY: there is room for them (W1).
+        self.parts.next = unsafe { to.add(bytes.len()) };
         self.parts.room -= bytes.len();
+        // SAFETY: as above, and the room is nobody else's, so not that of `bytes`.
+        unsafe { to.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
         Ok(())
     }
 

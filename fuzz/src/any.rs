@@ -3,7 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
-use bufcore::{BufferPool, Trim};
+use bufcore::BufferPool;
+use bufkeeper::Trim;
 use buftest::bytes::Bytes;
 use buftest::identities;
 use buftest::lockstep::Lockstep;

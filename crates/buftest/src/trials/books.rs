@@ -9,7 +9,8 @@ use std::hint;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::{self, JoinHandle};
 
-use bufcore::{Buf, BufferPool, Lease, SplitLease, Writer, strategy::orphans};
+use bufcore::{Buf, BufferPool, Lease, SplitLease, Writer};
+use bufkit::orphan;
 
 use crate::Kit;
 use crate::alloc::Ledger;
@@ -55,7 +56,7 @@ impl<P: BufferPool<Lease: SplitLease> + 'static> Books<P> {
 
     #[track_caller]
     fn balanced(&self, what: &str, body: impl Fn()) {
-        self.ledger.balanced(what, orphans::sweep, body);
+        self.ledger.balanced(what, orphan::sweep, body);
     }
 
     #[track_caller]

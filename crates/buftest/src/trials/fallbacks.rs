@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bufcore::strategy::orphans;
 use bufcore::{AcquireError, Buf, BufferPool, Lease, PoolStats, SplitLease, Writer};
+use bufkit::orphan;
 
 use crate::append::Append;
 use crate::hostile::{Answer, Scripted};
@@ -374,7 +374,7 @@ pub fn t23_reentered<P: BufferPool<Lease: SplitLease> + Send + 'static>(
                     dropped.fetch_add(1, SeqCst);
                 }
             }
-            orphans::sweep();
+            orphan::sweep();
             Answer::Honest
         }
     };

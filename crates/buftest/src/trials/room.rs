@@ -133,8 +133,8 @@ pub fn t32_grown_and_compacted<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     assert_eq!(pool.stats().in_use, 0);
 }
 
-/// Checks that buffers which grow and shrink in any order keep their bytes, whatever their neighbours
-/// do, and that one that shares its memory, or is of another pool, moves.
+/// Checks that buffers which grow and shrink in any order keep their bytes, whatever their
+/// neighbours do, and that one that shares its memory, or is of another pool, moves.
 fn grown_beside_others<P: BufferPool<Lease: SplitLease>>(pool: &mut P) {
     let mut rng = fastrand::Rng::with_seed(32);
     let mut held: Vec<Buf<P::Lease>> = Vec::new();
@@ -256,8 +256,8 @@ pub fn a_large_region_is_used_little<P: BufferPool>(mut pool: P, capacity: usize
     assert!(all <= last && first < all + capacity, "it is of the same region");
 }
 
-/// Checks the same for frames: a frame that comes to the end of what is used goes to the front, where
-/// others were, and does not take more of the region. Frames that need it do take more.
+/// Checks the same for frames: a frame that comes to the end of what is used goes to the front,
+/// where others were, and does not take more of the region. Frames that need it do take more.
 pub fn frames_use_a_large_region_little<P: BufferPool<Lease: SplitLease>>(pool: P, capacity: usize) {
     let mut pool = Writer::new(pool);
     const OUT: usize = 8;

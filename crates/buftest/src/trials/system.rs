@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bufcore::strategy::orphans;
 use bufcore::{AcquireError, Buf, BufferPool, Lease, SplitLease, Writer};
+use bufkit::orphan;
 
 use super::traffic;
 use crate::Kit;
@@ -179,7 +179,7 @@ fn whole_life<P: Sent>(
     let late: Vec<_> = (0..4).filter_map(|_| filled(&kit, &mut pool, few, memory)).collect();
     there.run(move || drop(pool));
     late.into_iter().for_each(|buf| release(buf, 0));
-    orphans::sweep();
+    orphan::sweep();
 }
 
 /// Refuses one call after another once a pool was used. Requests, releases, trims and the pool's

@@ -58,7 +58,8 @@ enum Ways {
     Every,
 }
 
-/// Sends whole buffers of random size, a quarter of them at a threshold, to one to four threads that hold up to 64 each (T1).
+/// Sends whole buffers of random size, a quarter of them at a threshold, to one to four threads
+/// that hold up to 64 each (T1).
 pub fn whole_buffers<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     for consumers in 1..=4 {
         run(kit, Ways::Whole, consumers, kit.scaled(250_000));

@@ -1,7 +1,7 @@
 //! Pools of handles, as keepers watch them.
 
+use alloc::boxed::Box;
 use core::any::TypeId;
-use std::boxed::Box;
 
 use crate::{Trim, WeakPool};
 use bufkit::{Handle, PoolCore, WeakHandle};

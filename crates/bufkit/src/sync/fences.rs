@@ -4,8 +4,8 @@
 //! two steps each needs a fence, so that not both can miss the other (Dekker 1965). Where one side
 //! does so all the time, its fence should cost nothing.
 //!
-//! On Linux, [`light`](light) only keeps the compiler from moving the two steps.
-//! [`heavy`](heavy), on the other side, makes every running thread of the process execute a
+//! On Linux, [`light`] only keeps the compiler from moving the two steps.
+//! [`heavy`], on the other side, makes every running thread of the process execute a
 //! full fence, wherever it is, by `membarrier(2)`. The hazard pointers of folly and the proposal
 //! P1202 for C++ do the same. Elsewhere, under Miri and in models both sides execute a full fence.
 //!

@@ -1,10 +1,10 @@
 //! How a thread finds what it has in a pool, for strategies with caches for each thread.
 //!
-//! A cache is the strategy's own type, with a [`Cache`](Cache) as its head. A thread has
+//! A cache is the strategy's own type, with a [`Cache`] as its head. A thread has
 //! one for each pool that it uses, on a list that this module keeps. For the fast paths there is a
 //! table without a destructor: a look into it takes a few instructions. When the thread ends, or
 //! the pool is found to have ended, the list calls one of the cache's
-//! [`Methods`](Methods).
+//! [`Methods`].
 //!
 //! A thread looks at some of its caches whenever it looks for one, and at more when it has none
 //! yet. So a thread that continues to use new pools keeps few caches of pools that ended on other

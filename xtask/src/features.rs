@@ -11,13 +11,13 @@ use anyhow::{Result, ensure};
 use crate::packages::{self, Package};
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
+use crate::strategies::{self, Strategy};
 use crate::test::{default_env, skip_long};
 use crate::tools;
 
 /// The version of cargo-hack that is built where none is installed.
 const HACK: &str = "0.6.45";
-/// Features with which a package's own code behaves differently; others add items. A feature that brings another of our packages is one
-/// too.
+/// Features with which a package's own code behaves differently; others add items. A feature that brings a strategy is one too.
 const CHANGING: [&str; 6] = ["alloc", "fences", "std", "stats", "track", "wipe"];
 /// The tests whose outcome, or whose being there, depends on features: the suite, and refused allocations, which the bookkeeping of some
 /// features does not survive, so that with all features there is no such test.
@@ -54,6 +54,7 @@ impl Args {
 
 /// Builds and tests `packages`.
 pub(crate) fn check(packages: &[Package]) -> Result<()> {
+    let strategies = strategies::all(&packages::all()?)?;
     let mut steps = Steps::new("features", 1 + packages.len());
     steps.step("none, each and all", || {
         let mut command = hack()?;
@@ -64,7 +65,7 @@ pub(crate) fn check(packages: &[Package]) -> Result<()> {
         Ok(Outcome::Passed)
     });
     for package in packages {
-        let sets = tested(package);
+        let sets = tested(package, &strategies);
         steps.step(&format!("test {}, {} sets", package.name, sets.len()), || {
             sets.iter().try_for_each(|set| test_one(package, set))?;
             Ok(Outcome::Passed)
@@ -109,9 +110,10 @@ fn test_one(package: &Package, set: &Set) -> Result<()> {
 }
 
 /// The sets that are tested here: no feature, and each that changes something. `cargo xtask test` tests all of them together.
-fn tested(package: &Package) -> BTreeSet<Set> {
+fn tested(package: &Package, strategies: &[Strategy]) -> BTreeSet<Set> {
     let changes = |name: &&String| {
-        let brings = |one: &String| one.strip_prefix("dep:").is_some_and(|name| name.starts_with("buf"));
+        let is_strategy = |name: &str| strategies.iter().any(|strategy| strategy.package == name);
+        let brings = |one: &String| one.strip_prefix("dep:").is_some_and(is_strategy);
         CHANGING.contains(&name.as_str()) || package.features[*name].iter().any(brings)
     };
     let alone = package.features.keys().filter(changes).map(|name| closure(package, name));
@@ -147,8 +149,11 @@ mod tests {
         let features = list
             .map(|(name, turns_on)| (name.to_owned(), turns_on.iter().map(|&on| on.to_owned()).collect()));
         let package = Package { features: features.into(), ..Package::default() };
-        let sets: Vec<_> =
-            tested(&package).iter().map(|set| set.iter().cloned().collect::<Vec<_>>().join(",")).collect();
+        let ring = Strategy { name: "ring".to_owned(), package: "bufring".to_owned() };
+        let sets: Vec<_> = tested(&package, &[ring])
+            .iter()
+            .map(|set| set.iter().cloned().collect::<Vec<_>>().join(","))
+            .collect();
         assert_eq!(sets, ["", "alloc", "alloc,std", "ring"]);
     }
 }

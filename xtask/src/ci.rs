@@ -16,7 +16,8 @@ use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
 use crate::test_binaries;
 use crate::{
-    api, clean_room, features, fuzz, instructions, models, nostd, outside, package, platforms, sanitize, tidy,
+    api, clean_room, features, firmware, fuzz, instructions, models, nostd, outside, package, platforms,
+    sanitize, tidy,
 };
 
 /// What `rust-version` promises; checked by `msrv`.
@@ -211,7 +212,10 @@ impl Job {
             Self::All => unreachable!("`all` was replaced by the jobs"),
             Self::Fmt => {
                 shell::run(cargo().args(["fmt", "--all", "--check"]))?;
-                shell::run(cargo().args(["fmt", "--check", "--manifest-path", fuzz::MANIFEST]))?;
+                // Workspaces of their own.
+                for manifest in [fuzz::MANIFEST, nostd::MANIFEST, firmware::MANIFEST] {
+                    shell::run(cargo().args(["fmt", "--check", "--manifest-path", manifest]))?;
+                }
             }
             Self::Clippy => {
                 clippy(&["--workspace", "--all-targets", "--all-features"])?;

@@ -15,7 +15,7 @@ use crate::steps::{Outcome, Steps};
 use crate::test_binaries;
 
 /// The firmware, a workspace of its own.
-const MANIFEST: &str = "examples/firmware/Cargo.toml";
+pub(crate) const MANIFEST: &str = "examples/firmware/Cargo.toml";
 /// Its processor: 32 bits, no operating system, atomics with compare-exchange.
 pub(crate) const PLATFORM: &str = "thumbv7m-none-eabi";
 const EMULATOR: &str = "qemu-system-arm";

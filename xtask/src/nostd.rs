@@ -16,7 +16,7 @@ use crate::steps::{Outcome, Steps};
 use crate::strategies;
 
 /// The program, a workspace of its own.
-const MANIFEST: &str = "xtask/nostd-check/Cargo.toml";
+pub(crate) const MANIFEST: &str = "xtask/nostd-check/Cargo.toml";
 /// Named, so that the flags reach no build script.
 const HOST: &str = "x86_64-unknown-linux-gnu";
 const PROGRAM: &str = "target/nostd/x86_64-unknown-linux-gnu/release/nostd-check";

@@ -11,9 +11,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use bufbench::harness::measure::{Effort, Scale};
+use bufbench::harness::measure::Scale;
 use bufbench::harness::parent::{self, Plan};
-use bufbench::harness::record::Results;
 use bufbench::harness::{Kind, child};
 use bufbench::report;
 use bufbench::select::{self, Child};
@@ -31,12 +30,6 @@ struct Command {
 enum Task {
     /// Run the matrix, and write a report.
     Run(Run),
-    /// Write the report again from `results.json`.
-    Report {
-        /// The report's folder.
-        #[arg(long, default_value = "target/bench-report")]
-        out: PathBuf,
-    },
     /// Measure one row, in a process of its own.
     #[command(hide = true)]
     Group {
@@ -64,8 +57,7 @@ enum Task {
 
 #[derive(Debug, clap::Args)]
 struct Run {
-    /// Run fewer rounds and smaller files, in a few minutes. Strategies without settings are then
-    /// only in the rows where settings matter most, unless rows or contestants are named.
+    /// Run fewer rounds and smaller files, in a few minutes.
     #[arg(long)]
     quick: bool,
     /// Run each cell once, to check it.
@@ -77,15 +69,9 @@ struct Run {
     /// Run only these contestants, each also with other settings and without any, and `vec`.
     #[arg(long, short, value_delimiter = ',', value_name = "C")]
     contestant: Vec<String>,
-    /// Leave out the strategies without settings, except those that are named.
-    #[arg(long)]
-    no_defaults: bool,
     /// List the rows and columns, and run nothing.
     #[arg(long)]
     list: bool,
-    /// List the rows, the columns and the effort, and run nothing.
-    #[arg(long)]
-    dry_run: bool,
     /// The folder that the report is written to.
     #[arg(long, default_value = "target/bench-report", value_name = "DIR")]
     out: PathBuf,
@@ -104,10 +90,6 @@ fn main() -> ExitCode {
 fn perform(task: Task) -> Result<()> {
     match task {
         Task::Run(run) => run.run(),
-        Task::Report { out } => {
-            let results = Results::read(&out)?;
-            report::of(&results).write(&out)
-        }
         Task::Group { child, alone, times_only } => {
             let (case, contestants) = child.find()?;
             let mut effort = child.effort();
@@ -136,18 +118,11 @@ impl Run {
             _ => Scale::Full,
         };
         let cases = select::cases(scale, &self.workload)?;
-        let contestants = select::contestants(&self.contestant, !self.no_defaults)?;
-        if self.list || self.dry_run {
-            select::list(&mut io::stdout().lock(), &cases, &contestants)?;
-            if self.dry_run {
-                let effort = Effort::of(scale);
-                select::announce(&cases, &contestants, &effort, &self.out);
-            }
-            return Ok(());
+        let contestants = select::contestants(&self.contestant)?;
+        if self.list {
+            return Ok(select::list(&mut io::stdout().lock(), &cases, &contestants)?);
         }
-        // A user who names rows or contestants wants to see them.
-        let everywhere = !(self.workload.is_empty() && self.contestant.is_empty());
-        let plan = Plan { scale, cases, contestants, everywhere, count: self.count, memory: !self.no_memory };
+        let plan = Plan { scale, cases, contestants, count: self.count, memory: !self.no_memory };
         let results = parent::run(&plan)?;
         if scale == Scale::Test {
             report::print_test(&results);
@@ -158,7 +133,7 @@ impl Run {
         for failure in results.failures(&[Kind::Peer]) {
             eprintln!("peer failed: {failure}");
         }
-        let ours = results.failures(&[Kind::Strategy, Kind::Setting, Kind::Control]);
+        let ours = results.failures(&[Kind::Strategy, Kind::Control]);
         if !ours.is_empty() {
             bail!("{} cells failed:\n  {}", ours.len(), ours.join("\n  "));
         }

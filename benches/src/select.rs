@@ -1,7 +1,6 @@
 //! Which rows and columns a command line means.
 
 use std::io::{self, Write};
-use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
@@ -85,13 +84,13 @@ pub fn cases(scale: Scale, wanted: &[String]) -> Result<Vec<Case>> {
     Ok(cases.into_iter().filter(is_wanted).collect())
 }
 
-/// The contestants with these names, and the baseline; all when none is named. Those without
-/// settings are left out unless `defaults` says otherwise, or they are named.
+/// The contestants with these names, each with its other settings, and the baseline; all when none is
+/// named.
 ///
 /// # Errors
 ///
 /// When one is named that this build does not have.
-pub fn contestants(wanted: &[String], defaults: bool) -> Result<Vec<Contestant>> {
+pub fn contestants(wanted: &[String]) -> Result<Vec<Contestant>> {
     let all = adapters::all();
     for name in wanted {
         if !all.iter().any(|contestant| contestant.name == name) {
@@ -102,25 +101,11 @@ pub fn contestants(wanted: &[String], defaults: bool) -> Result<Vec<Contestant>>
             );
         }
     }
-    let compared: Vec<&str> = all
-        .iter()
-        .filter(|one| one.kind == Kind::Default && wanted.iter().any(|name| name == one.name))
-        .filter_map(|one| one.setting_of)
-        .collect();
-    let is_wanted = |one: &Contestant| {
-        let is_named = wanted.iter().any(|name| name == one.name);
-        let is_left_out = one.kind == Kind::Default && !defaults && !is_named;
-        let is_meant = wanted.is_empty() || is_meant(one, wanted) || compared.contains(&one.name);
-        is_meant && !is_left_out
+    let is_meant = |one: &Contestant| {
+        let named = |name: &String| name == one.name || Some(name.as_str()) == one.setting_of;
+        one.name == BASELINE || wanted.is_empty() || wanted.iter().any(named)
     };
-    Ok(all.into_iter().filter(is_wanted).collect())
-}
-
-/// Whether the names mean this contestant. The baseline is always meant. A contestant's name means
-/// its settings too, and itself without settings.
-fn is_meant(contestant: &Contestant, wanted: &[String]) -> bool {
-    let named = |name: &String| name == contestant.name || Some(name.as_str()) == contestant.setting_of;
-    contestant.name == BASELINE || wanted.iter().any(named)
+    Ok(all.into_iter().filter(is_meant).collect())
 }
 
 /// Prints rows and columns. A reader that has seen enough, such as `head`, is no error.
@@ -141,7 +126,6 @@ fn write_list(out: &mut impl Write, cases: &[Case], contestants: &[Contestant]) 
         let kind = match contestant.kind {
             Kind::Strategy => "strategy",
             Kind::Setting => "setting",
-            Kind::Default => "default",
             Kind::Control => "control",
             Kind::Peer => "peer",
         };
@@ -152,19 +136,6 @@ fn write_list(out: &mut impl Write, cases: &[Case], contestants: &[Contestant]) 
         writeln!(out, "  {:<22} {}", case.id(), case)?;
     }
     Ok(())
-}
-
-/// Says what a run would do.
-pub fn announce(cases: &[Case], contestants: &[Contestant], effort: &Effort, out: &Path) {
-    println!(
-        "would run {} rows × {} contestants, in {} processes of up to {} rounds of {:?} each, and write {}",
-        cases.len(),
-        contestants.len(),
-        effort.layouts,
-        effort.rounds,
-        effort.run,
-        out.display()
-    );
 }
 
 #[cfg(test)]
@@ -196,33 +167,12 @@ mod tests {
         assert_eq!(cases(Scale::Quick, &["reuse".into()]).unwrap().len(), 9);
         assert!(cases(Scale::Quick, &["nonsense".into()]).is_err());
         let names = |wanted: &[String]| -> Vec<_> {
-            contestants(wanted, true).unwrap().iter().map(|contestant| contestant.name).collect()
+            contestants(wanted).unwrap().iter().map(|contestant| contestant.name).collect()
         };
         assert_eq!(names(&["heap".into()]), ["heap", "vec"]);
-        assert_eq!(names(&["any-slot".into()]), ["any-slot", "vec"]);
+        assert_eq!(names(&["any-slot".into()]), ["vec", "any-slot"]);
+        assert_eq!(names(&["slot".into()]), ["slot", "slot-default", "vec", "any-slot"]);
         assert!(names(&[]).len() >= 4);
-        assert!(contestants(&["nonsense".into()], true).is_err());
-    }
-
-    #[test]
-    fn defaults_are_beside_what_they_are_compared_with() {
-        let names = |wanted: &[&str], defaults| -> Vec<&str> {
-            let wanted: Vec<String> = wanted.iter().map(|name| String::from(*name)).collect();
-            contestants(&wanted, defaults).unwrap().iter().map(|contestant| contestant.name).collect()
-        };
-        assert_eq!(names(&["slot-default"], true), ["slot", "slot-default", "vec"]);
-        assert_eq!(names(&["slot"], true), ["slot", "slot-default", "any-slot", "vec"]);
-        assert_eq!(names(&["slot"], false), ["slot", "any-slot", "vec"]);
-        assert_eq!(names(&["slot-default"], false), ["slot", "slot-default", "vec"], "it is named");
-        assert!(names(&[], true).contains(&"ring-default"));
-        assert!(!names(&[], false).iter().any(|name| name.ends_with("-default")));
-    }
-
-    #[test]
-    fn a_contestant_brings_its_settings() {
-        let setting = Contestant::setting("ring-half", "ring", &["chaos"], "half the bytes");
-        assert!(is_meant(&setting, &["ring".into()]));
-        assert!(is_meant(&setting, &["ring-half".into()]));
-        assert!(!is_meant(&setting, &["slot".into()]));
+        assert!(contestants(&["nonsense".into()]).is_err());
     }
 }

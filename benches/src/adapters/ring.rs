@@ -1,11 +1,8 @@
 //! The ring allocator.
 
-use std::io;
-
 use bufcore::Buf;
 use bufring::{Builder, Extendable, RingLease, RingPool};
 
-use super::lines::{BatchPool, Pooled};
 use crate::harness::case::size;
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Settings, Unsupported};
@@ -21,7 +18,6 @@ pub(super) fn contestant() -> Contestant {
     )
     .whole::<RingBuffers>()
     .sends::<RingBuffers>()
-    .lines::<Pooled<RingPool>>()
     .threads_each::<RingBuffers>()
     .frames::<RingFrames>()
 }
@@ -30,16 +26,10 @@ pub(super) fn contestant() -> Contestant {
 pub(super) fn without_settings() -> Contestant {
     let idiom =
         "`RingPool::builder().build()`; where it is exhausted a ring of its own for each whole buffer";
-    super::defaults::of(contestant(), "ring-default", idiom)
+    contestant().without_settings("ring-default", idiom)
 }
 
-impl BatchPool for RingPool {
-    fn for_batches(plan: &Plan) -> io::Result<Self> {
-        builder(plan).build().map_err(io::Error::other)
-    }
-}
-
-pub(super) fn builder(plan: &Plan) -> Builder {
+fn builder(plan: &Plan) -> Builder {
     if plan.settings == Settings::Unset {
         return RingPool::builder();
     }

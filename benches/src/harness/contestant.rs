@@ -13,19 +13,18 @@ pub const BASELINE: &str = "vec";
 /// The contestant that does nothing.
 pub const FLOOR: &str = "floor";
 
+/// The workloads that contestants without settings are in: those in which settings matter most.
+const UNSET: &[&str] = &["reuse", "burst", "queue", "frame", "handoff"];
+
 /// What kind of contestant one is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// A strategy of this workspace.
     Strategy,
-    /// A strategy with other settings than those that the plan asks for, where the settings are
-    /// what is to be seen. It is in no verdict.
+    /// A strategy or a peer with other settings than those that the plan asks for, or without any, where
+    /// the settings are what is to be seen. It is in no verdict.
     Setting,
-    /// A strategy or a peer as a program makes it that sets nothing. It is compared with the one
-    /// that has settings for the row, in a part of the report of its own. It is in no verdict and
-    /// in no chart.
-    Default,
     /// What every strategy is compared with.
     Control,
     /// A published crate that does a similar job.
@@ -47,14 +46,14 @@ pub(crate) enum Offer {
 pub struct Contestant {
     /// As in reports and on the command line.
     pub name: &'static str,
-    /// Strategy, setting, default, control or peer.
+    /// Strategy, setting, control or peer.
     pub kind: Kind,
     /// The contestant that it is a setting of, or that it is without settings.
     pub setting_of: Option<&'static str>,
     /// The workloads that it is in; all if there are none.
     only: &'static [&'static str],
-    /// The workloads that it is in when a quick run is of all rows; all if there are none.
-    quick: &'static [&'static str],
+    /// What its pools are made with.
+    settings: Settings,
     /// The idiom in which it is used, for the report.
     pub idiom: &'static str,
     /// Whether its memory comes from Rust's global allocator, so that calls to it can be counted.
@@ -70,8 +69,6 @@ pub struct Contestant {
     pub(crate) pipes: Option<Maker>,
     /// And rows with messages.
     pub(crate) messages: Option<Maker>,
-    /// And rows with lines.
-    pub(crate) lines: Option<Maker>,
 }
 
 impl Contestant {
@@ -84,7 +81,7 @@ impl Contestant {
             kind,
             setting_of: None,
             only: &[],
-            quick: &[],
+            settings: Settings::Planned,
             idiom,
             counted: true,
             whole: nothing,
@@ -95,7 +92,6 @@ impl Contestant {
             parses: None,
             pipes: None,
             messages: None,
-            lines: None,
         }
     }
 
@@ -127,31 +123,12 @@ impl Contestant {
         setting
     }
 
-    /// The contestant as a program makes it that sets nothing, in the same workloads. A quick run
-    /// of all rows has it in `quick` only. The same code serves both, so where the compiler put a
-    /// loop makes no difference between them.
+    /// The contestant as a program makes it that sets nothing. The same code serves both, so where the
+    /// compiler put a loop makes no difference between them.
     #[must_use]
-    pub const fn without_settings(
-        self,
-        name: &'static str,
-        quick: &'static [&'static str],
-        idiom: &'static str,
-    ) -> Self {
-        Self { name, kind: Kind::Default, setting_of: Some(self.name), quick, idiom, ..self }
-    }
-
-    /// What its pools are made with.
-    fn settings(&self) -> Settings {
-        match self.kind {
-            Kind::Default => Settings::Unset,
-            _ => Settings::Planned,
-        }
-    }
-
-    /// Whether a quick run of all rows has it in this one.
-    #[must_use]
-    pub fn is_in_quick(&self, case: &Case) -> bool {
-        self.quick.is_empty() || self.quick.contains(&case.workload())
+    pub const fn without_settings(self, name: &'static str, idiom: &'static str) -> Self {
+        let (setting_of, settings) = (Some(self.name), Settings::Unset);
+        Self { name, kind: Kind::Setting, setting_of, only: UNSET, settings, idiom, ..self }
     }
 
     /// Whether it takes part in a row at all, be it with a reason why it does not serve it.
@@ -162,7 +139,6 @@ impl Contestant {
             Case::Parse { .. } => self.parses.is_some(),
             Case::Spsc { .. } => self.pipes.is_some(),
             Case::Messages { .. } => self.messages.is_some(),
-            Case::Log { .. } => self.lines.is_some(),
             _ => self.only.is_empty() || self.only.contains(&case.workload()),
         }
     }
@@ -212,7 +188,7 @@ impl Contestant {
     /// When the contestant does not serve that case.
     pub fn cell(&self, case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
         match self.offer(case) {
-            Offer::Cell(make) => make(case, self.settings()),
+            Offer::Cell(make) => make(case, self.settings),
             Offer::None(reason) => Err(reason.into()),
         }
     }
@@ -243,7 +219,6 @@ impl Contestant {
             Case::Messages { .. } => {
                 self.messages.map_or(Offer::None("buffers, and no queue of messages"), Offer::Cell)
             }
-            Case::Log { .. } => self.lines.map_or(Offer::None("no lines between threads"), Offer::Cell),
         }
     }
 }

@@ -24,8 +24,6 @@ pub struct Effort {
     /// and code differs from process to process, and can cost a fast cell several nanoseconds; the
     /// median over some of them is about the contestant.
     pub layouts: usize,
-    /// Further processes for a row in which a strategy without settings seems slow.
-    pub more_if_slow: usize,
     /// Rounds at most, in each process.
     pub rounds: usize,
     /// What one run should take.
@@ -57,7 +55,6 @@ impl Effort {
     pub fn quick() -> Self {
         Self {
             layouts: 3,
-            more_if_slow: 6,
             rounds: 5,
             run: Duration::from_millis(2),
             budget: Duration::from_millis(60),
@@ -72,7 +69,6 @@ impl Effort {
     pub fn full() -> Self {
         Self {
             layouts: 9,
-            more_if_slow: 0,
             rounds: 7,
             run: Duration::from_millis(5),
             budget: Duration::from_millis(170),

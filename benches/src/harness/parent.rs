@@ -14,7 +14,6 @@ use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::harness::measure::{Effort, Scale};
-use crate::harness::ratios;
 use crate::harness::record::{Column, Message, Outcome, Record, Results, Row, SCHEMA, Settings};
 use crate::harness::{Case, Contestant};
 
@@ -27,9 +26,6 @@ pub struct Plan {
     pub cases: Vec<Case>,
     /// The columns.
     pub contestants: Vec<Contestant>,
-    /// Whether each is in all rows that it can be in. If not, a quick run spares some
-    /// ([`Contestant::is_in_quick`]).
-    pub everywhere: bool,
     /// The counting binary, if heap calls are to be counted.
     pub count: Option<PathBuf>,
     /// Whether to measure memory.
@@ -41,12 +37,6 @@ impl Plan {
     #[must_use]
     pub fn effort(&self) -> Effort {
         Effort::of(self.scale)
-    }
-
-    /// Whether a contestant is in a row, be it with a reason why it does not serve it.
-    fn has(&self, case: &Case, contestant: &Contestant) -> bool {
-        let is_spared = self.scale == Scale::Quick && !self.everywhere && !contestant.is_in_quick(case);
-        contestant.takes_part(case) && !is_spared
     }
 
     /// How long a silent child is waited for.
@@ -140,7 +130,7 @@ fn row(plan: &Plan, case: &Case, bar: &ProgressBar, base: u64) -> Result<Vec<Rec
     let mut names: Vec<&str> = plan
         .contestants
         .iter()
-        .filter(|contestant| plan.has(case, contestant))
+        .filter(|contestant| contestant.takes_part(case))
         .map(|contestant| contestant.name)
         .collect();
     while !names.is_empty() {
@@ -178,9 +168,6 @@ fn row(plan: &Plan, case: &Case, bar: &ProgressBar, base: u64) -> Result<Vec<Rec
         let together: Vec<&str> = together.iter().map(String::as_str).collect();
         let effort = plan.effort();
         more_layouts(plan, case, &this, &together, &mut records, effort.layouts - 1)?;
-        if ratios::has_slow_default(&records, &plan.contestants) {
-            more_layouts(plan, case, &this, &together, &mut records, effort.more_if_slow)?;
-        }
         records.iter_mut().for_each(Record::forget_rounds);
         let extra = counts_and_memory(plan, case, &this, &timed)?;
         for found in extra {
@@ -332,33 +319,5 @@ impl Child<'_> {
             None => End::Well,
             Some(outcome) => End::Broken { culprit, outcome },
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_quick_run_of_all_rows_spares_some_contestants() {
-        const QUICK: &[&str] = &["reuse"];
-        let tuned = Contestant::new("slot", crate::harness::Kind::Strategy, "all is set");
-        let untuned = tuned.without_settings("slot-default", QUICK, "nothing is set");
-        let (reuse, mixed) =
-            (Case::Reuse { bytes: 64, held: 0 }, Case::Mixed { sizes: crate::harness::case::Sizes::Zipf });
-        let plan = |scale, everywhere| Plan {
-            scale,
-            cases: Vec::new(),
-            contestants: Vec::new(),
-            everywhere,
-            count: None,
-            memory: false,
-        };
-        let quick = plan(Scale::Quick, false);
-        assert!(quick.has(&reuse, &untuned) && !quick.has(&mixed, &untuned));
-        assert!(quick.has(&mixed, &tuned), "all others are in all rows");
-        for all in [plan(Scale::Quick, true), plan(Scale::Full, false), plan(Scale::Test, false)] {
-            assert!(all.has(&reuse, &untuned) && all.has(&mixed, &untuned), "{:?}", all.scale);
-        }
     }
 }

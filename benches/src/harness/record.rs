@@ -88,10 +88,6 @@ pub struct Record {
     /// Median divided by the median of `vec` in the same rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_vec: Option<f64>,
-    /// For a contestant without settings: median divided by that of the one with settings for the
-    /// row, in the same rounds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to_tuned: Option<f64>,
     /// For each strategy that was measured in the same rounds, its median divided by this one:
     /// below 1, the strategy is faster.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -209,7 +205,6 @@ impl Record {
             contestant: contestant.into(),
             outcome,
             to_vec: None,
-            to_tuned: None,
             strategies_to_this: BTreeMap::new(),
             heap_calls: None,
             fallbacks: None,
@@ -268,14 +263,15 @@ impl Results {
         Some(self.cell(case, contestant)?.timing()?.median)
     }
 
-    /// The failures of contestants of these kinds, a line each. One without settings is of the kind
-    /// of the one that has some.
+    /// The failures of contestants of these kinds, a line each. One with other settings is of the kind
+    /// of the one that it is a setting of.
     #[must_use]
     pub fn failures(&self, kinds: &[Kind]) -> Vec<String> {
+        let column = |name: &str| self.contestants.iter().find(|column| column.name == name);
         let is_meant = |name: &str| {
-            self.contestants.iter().any(|column| {
-                column.name == name && kinds.contains(&self.tuned(column).unwrap_or(column).kind)
-            })
+            let kind = |name| column(name).map(|column| column.kind);
+            let of = column(name).and_then(|column| kind(column.of.as_deref()?));
+            of.or_else(|| kind(name)).is_some_and(|kind| kinds.contains(&kind))
         };
         self.cells
             .iter()
@@ -312,11 +308,6 @@ pub(crate) mod fixture {
 
     pub(crate) fn column(name: &str, kind: Kind) -> Column {
         Column { name: name.into(), kind, of: None, idiom: String::new(), counted: true }
-    }
-
-    /// A contestant without settings.
-    pub(crate) fn untuned(name: &str, of: &str) -> Column {
-        Column { of: Some(of.into()), ..column(name, Kind::Default) }
     }
 
     pub(crate) fn timed(case: &str, contestant: &str, median: f64, alone: bool) -> Record {

@@ -1,21 +1,19 @@
 //! The report on the matrix: its sections, and its pictures.
 
-pub mod chart;
-pub mod defaults;
+mod chart;
 mod dots;
-pub mod front;
-mod lines;
+mod front;
 mod measures;
-pub mod sections;
+mod sections;
 mod texts;
-pub mod view;
+mod view;
 
 use buftrials::report::{Report, facts};
 use buftrials::table::Table;
 
-use crate::drawing::number;
 use crate::harness::Kind;
 use crate::harness::record::{Outcome, Results};
+use bufadvise::drawing::number;
 
 /// The whole report.
 #[must_use]
@@ -66,7 +64,6 @@ fn kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Strategy => "strategy",
         Kind::Setting => "setting",
-        Kind::Default => "default",
         Kind::Control => "control",
         Kind::Peer => "peer",
     }

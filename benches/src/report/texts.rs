@@ -7,15 +7,8 @@ median over the rounds of several processes; ratios are formed of medians of the
 themselves. Building pools is not timed. Heap calls, fallbacks and memory come from separate processes that time nothing. \
 `floor` keeps no books at all: it shows what the workload costs by itself. The rest is in `docs/benchmarking.md`.";
 
-/// What the part on defaults shows.
-pub(super) const DEFAULTS: &str = "A contestant whose name ends in `-default` is made with no settings at all, as in \
-`BumpPool::new()` or `SlotPool::builder().build()`. It takes turns with the one that has settings for the row, in the same \
-rounds. The ratio is its time in times of the other's: 1.00 means that nothing has to be set. `mirror` has no settings beside \
-its capacity, which has to be said. Fallbacks are the requests that went elsewhere because the pool had nothing, where they were \
-counted; the control or peer is the fastest of that row.";
-
 /// What the workloads do.
-const ABOUT: [(&str, &str); 19] = [
+const ABOUT: [(&str, &str); 18] = [
     ("reuse", "Acquire a buffer, write its first byte, drop it. One operation is all of that."),
     (
         "live",
@@ -93,16 +86,8 @@ const ABOUT: [(&str, &str); 19] = [
     (
         "messages",
         "Messages through one queue of 64 KiB, from some threads to others, each copied in and \
-         copied out; lengths fixed or random up to 4 KiB. `toy-queue` is the queue of the \"black \
-         magic\" article's kind, a ring behind one lock; `vec` a `VecDeque` of vectors behind one \
+         copied out; lengths fixed or random up to 4 KiB. `vec` a `VecDeque` of vectors behind one \
          lock. One operation is one message.",
-    ),
-    (
-        "log",
-        "One thread reads a log of 16 MiB, another one looks at each line and adds numbers up. `vec` has \
-         a `BufReader` and a channel with a vector for each line, `batches` a vector for 64 KiB, \
-         cut at the last line. The pools have batches too, as views. `mirror` reads into the ring \
-         and looks at lines where they are. One operation is one line.",
     ),
     ("file", "Read a large file in chunks and sum the bytes. One operation is one chunk."),
     (

@@ -5,7 +5,6 @@ pub mod chaos;
 pub mod file;
 pub mod frame;
 pub mod handoff;
-pub mod log;
 pub mod messages;
 pub mod mixed;
 mod offers;
@@ -14,6 +13,7 @@ pub mod queue;
 pub mod replay;
 pub mod reuse;
 pub mod ring;
+mod script;
 pub mod spsc;
 pub mod stream;
 pub mod threads;
@@ -26,7 +26,7 @@ use crate::harness::plan::{Settings, Unsupported};
 use crate::harness::serve::{Frames, Pool};
 
 /// The names of all workloads, in the order of the report.
-pub const WORKLOADS: [&str; 19] = [
+pub const WORKLOADS: [&str; 18] = [
     "reuse",
     "live",
     "two-pools",
@@ -43,7 +43,6 @@ pub const WORKLOADS: [&str; 19] = [
     "parse",
     "spsc",
     "messages",
-    "log",
     "file",
     "replay",
 ];
@@ -65,7 +64,6 @@ pub fn cases(scale: Scale) -> Vec<Case> {
     cases.extend(parse::cases());
     cases.extend(spsc::cases());
     cases.extend(messages::cases());
-    cases.extend(log::cases());
     cases.extend(file::cases(scale));
     cases.extend(replay::cases());
     cases
@@ -90,8 +88,7 @@ pub(crate) fn whole<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn 
         | Case::Stream { .. }
         | Case::Parse { .. }
         | Case::Spsc { .. }
-        | Case::Messages { .. }
-        | Case::Log { .. } => Err(not_mine(case)),
+        | Case::Messages { .. } => Err(not_mine(case)),
     }
 }
 
@@ -190,11 +187,9 @@ mod tests {
         let each = bare.threads_each::<Asking>().frames::<Asking>();
         let mut cases = cases(Scale::Test);
         cases.retain(|case| bare.takes_part(case));
-        // The traces are made by hand.
-        cases.retain(|case| case.workload() != "replay");
         assert!(cases.len() > 50);
         for planned in [each, bare.threads_share::<Asking>().frames::<Asking>()] {
-            let unset = planned.without_settings("asking-default", &[], "");
+            let unset = planned.without_settings("asking-default", "");
             for case in &cases {
                 let reason = |contestant: &Contestant| contestant.cell(case).err().map(|reason| reason.0);
                 assert_eq!(reason(&planned).as_deref(), Some("Planned"), "{case}");

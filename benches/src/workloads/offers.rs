@@ -1,7 +1,7 @@
 //! Which workloads a contestant is put to: what it implements, as the cells that it serves.
 
 use crate::harness::contestant::{Contestant, Offer};
-use crate::harness::serve::{Frames, Lines, Messages, Pipe, Pool, Stream};
+use crate::harness::serve::{Frames, Messages, Pipe, Pool, Stream};
 
 impl Contestant {
     /// Serves the workloads in which one thread acquires and releases.
@@ -61,13 +61,6 @@ impl Contestant {
     #[must_use]
     pub fn messages<M: Messages>(mut self) -> Self {
         self.messages = Some(|case, _| super::messages::cell::<M>(case));
-        self
-    }
-
-    /// Serves the workloads with lines between two threads.
-    #[must_use]
-    pub fn lines<L: Lines>(mut self) -> Self {
-        self.lines = Some(super::log::cell::<L>);
         self
     }
 }

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`table`] | tables, in Markdown and for a terminal |
 //! | [`report`] | a report of tables and pictures: on a terminal, in Markdown, as a page |
+//! | [`bars`] | a picture of bars |
 //! | [`results`] | results, as JSON |
 //! | [`mark`] | what has to hold of the results |
 #![allow(
@@ -14,6 +15,7 @@
 
 use std::process::ExitCode;
 
+pub mod bars;
 pub mod mark;
 pub mod report;
 pub mod results;

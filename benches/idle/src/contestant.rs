@@ -36,68 +36,37 @@ pub enum Contestant {
 
 impl Contestant {
     /// All of them, in the order of the report.
-    pub const ALL: [Self; 11] = [
-        Self::BytesMut,
-        Self::Codec,
-        Self::Slot,
-        Self::SlotKeeper,
-        Self::Ring,
-        Self::RingKeeper,
-        Self::Mirror,
-        Self::Bump,
-        Self::BumpKeeper,
-        Self::Shard,
-        Self::ShardKeeper,
-    ];
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::value_variants().iter().copied()
+    }
 
-    /// The name on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
+    /// The name that readers know it by, and the class of its colour, as in the charts of the matrix.
+    fn look(self) -> (&'static str, &'static str) {
         match self {
-            Self::BytesMut => "bytes-mut",
-            Self::Codec => "codec",
-            Self::Slot => "slot",
-            Self::SlotKeeper => "slot-keeper",
-            Self::Ring => "ring",
-            Self::RingKeeper => "ring-keeper",
-            Self::Mirror => "mirror",
-            Self::Bump => "bump",
-            Self::BumpKeeper => "bump-keeper",
-            Self::Shard => "shard",
-            Self::ShardKeeper => "shard-keeper",
+            Self::BytesMut => ("BytesMut per connection", "c1"),
+            Self::Codec => ("tokio-util codec", "p1"),
+            Self::Slot => ("SlotPool", "s0"),
+            Self::SlotKeeper => ("SlotPool, keeper", "s0"),
+            Self::Ring => ("RingPool", "s1"),
+            Self::RingKeeper => ("RingPool, keeper", "s1"),
+            Self::Mirror => ("MirrorRing per connection", "s4"),
+            Self::Bump => ("BumpPool", "s2"),
+            Self::BumpKeeper => ("BumpPool, keeper", "s2"),
+            Self::Shard => ("ShardPool", "s3"),
+            Self::ShardKeeper => ("ShardPool, keeper", "s3"),
         }
     }
 
     /// The name that readers know it by.
     #[must_use]
     pub fn title(self) -> &'static str {
-        match self {
-            Self::BytesMut => "BytesMut per connection",
-            Self::Codec => "tokio-util codec",
-            Self::Slot => "SlotPool",
-            Self::SlotKeeper => "SlotPool, keeper",
-            Self::Ring => "RingPool",
-            Self::RingKeeper => "RingPool, keeper",
-            Self::Mirror => "MirrorRing per connection",
-            Self::Bump => "BumpPool",
-            Self::BumpKeeper => "BumpPool, keeper",
-            Self::Shard => "ShardPool",
-            Self::ShardKeeper => "ShardPool, keeper",
-        }
+        self.look().0
     }
 
     /// The class that gives it its colour, as in the charts of the matrix.
     #[must_use]
     pub fn class(self) -> &'static str {
-        match self {
-            Self::BytesMut => "c1",
-            Self::Codec => "p1",
-            Self::Slot | Self::SlotKeeper => "s0",
-            Self::Ring | Self::RingKeeper => "s1",
-            Self::Bump | Self::BumpKeeper => "s2",
-            Self::Shard | Self::ShardKeeper => "s3",
-            Self::Mirror => "s4",
-        }
+        self.look().1
     }
 
     /// The same without a keeper, for one that has a keeper.
@@ -121,7 +90,7 @@ impl Contestant {
     /// Whether another contestant is the same with a keeper.
     #[must_use]
     pub fn lacks_keeper(self) -> bool {
-        Self::ALL.into_iter().any(|other| other.untrimmed() == Some(self))
+        Self::all().any(|other| other.untrimmed() == Some(self))
     }
 
     /// Whether it has marks: it has a keeper, and threads share its pool without a lock. The others
@@ -146,27 +115,21 @@ pub enum Allocator {
 
 impl Allocator {
     /// All of them, in the order of the report.
-    pub const ALL: [Self; 3] = [Self::Glibc, Self::Jemalloc, Self::Mimalloc];
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::value_variants().iter().copied()
+    }
 
     /// The name on the command line.
     #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Glibc => "glibc",
-            Self::Jemalloc => "jemalloc",
-            Self::Mimalloc => "mimalloc",
-        }
+    pub fn name(self) -> String {
+        buftrials::run::name_of(&self)
     }
 
     /// The program over it, in `folder`.
     #[must_use]
     pub fn program(self, folder: &Path) -> PathBuf {
-        let name = match self {
-            Self::Glibc => "bufidle",
-            Self::Jemalloc => "bufidle-jemalloc",
-            Self::Mimalloc => "bufidle-mimalloc",
-        };
-        folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+        let behind = if self == Self::Glibc { String::new() } else { format!("-{}", self.name()) };
+        folder.join(format!("bufidle{behind}{}", std::env::consts::EXE_SUFFIX))
     }
 }
 
@@ -174,18 +137,8 @@ impl Allocator {
 mod tests {
     use super::*;
 
-    /// The command line, the results and the lists agree on names.
     #[test]
-    fn every_contestant_has_one_name() {
-        assert_eq!(Contestant::value_variants(), Contestant::ALL);
-        assert_eq!(Allocator::value_variants(), Allocator::ALL);
-        for one in Contestant::ALL {
-            assert_eq!(Contestant::from_str(one.name(), false), Ok(one));
-            assert_eq!(serde_json::to_string(&one).unwrap(), format!("\"{}\"", one.name()));
-            assert!(bufadvise::drawing::colours::has_colour(one.class()), "{}", one.name());
-        }
-        for one in Allocator::ALL {
-            assert_eq!(Allocator::from_str(one.name(), false), Ok(one));
-        }
+    fn every_contestant_has_a_colour() {
+        assert!(Contestant::all().all(|one| bufadvise::drawing::colours::has_colour(one.class())));
     }
 }

@@ -42,9 +42,8 @@ struct Compared {
 
 /// All marks of servers after a burst.
 fn idle(results: &Results) -> impl Iterator<Item = Compared> {
-    let with_marks = || Contestant::ALL.into_iter().filter(|contestant| contestant.has_marks());
-    let each = Allocator::ALL
-        .into_iter()
+    let with_marks = || Contestant::all().filter(|contestant| contestant.has_marks());
+    let each = Allocator::all()
         .flat_map(move |allocator| with_marks().map(move |contestant| (contestant, allocator)));
     each.flat_map(|(contestant, allocator)| idle_of(results, contestant, allocator))
 }
@@ -132,35 +131,7 @@ fn budget(run: &BudgetRun) -> Option<Vec<Mark>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::idle::Course;
-    use crate::record::Load;
-
-    fn run(contestant: Contestant, before: u64, peak: u64, idle: u64, requests: u64) -> IdleRun {
-        let load = Load { requests, seconds: 1.0, processor_seconds: 1.0 };
-        IdleRun {
-            contestant,
-            allocator: Allocator::Glibc,
-            before,
-            peak,
-            idle,
-            idle_lazily_freed: 0,
-            busy: load,
-            after: load,
-            phases: Vec::new(),
-            samples: Vec::new(),
-        }
-    }
-
-    fn results(idle: Vec<IdleRun>) -> Results {
-        let (budget, profile) = (Vec::new(), Vec::new());
-        Results {
-            host: bufadvise::measure::host::Host::default(),
-            course: Course::TEST,
-            idle,
-            budget,
-            profile,
-        }
-    }
+    use crate::record::fixture::{results, run};
 
     fn judged(runs: Vec<IdleRun>) -> Vec<bool> {
         all(&results(runs)).iter().map(|mark| mark.holds).collect()

@@ -4,24 +4,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use bufadvise::measure::host;
+use buftrials::run::Scale;
 
 use crate::budget::Crowd;
 use crate::contestant::{Allocator, Contestant};
 use crate::idle::Course;
 use crate::marks;
-use crate::profile::{Job, Source};
-use crate::record::{BudgetRun, IdleRun, ProfileRun, Results};
-
-/// How much there is to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scale {
-    /// All of it.
-    Full,
-    /// What the marks need, in two minutes.
-    Quick,
-    /// A few clients, to see that all of it works.
-    Test,
-}
+use crate::record::{BudgetRun, IdleRun, Results};
 
 /// What runs.
 #[derive(Debug, Clone)]
@@ -60,15 +49,13 @@ impl Plan {
             Scale::Test => Course::TEST,
         };
         let idle = self.idle(&course, &self.turns(), self.rounds)?;
-        let (budget, profile) = (Vec::new(), Vec::new());
-        let mut results = Results { host, course, idle, budget, profile };
+        let mut results = Results { host, course, idle, budget: Vec::new() };
         let missed = marks::missed(&results);
         if self.more_rounds > 0 && !missed.is_empty() {
             eprintln!("idle: a mark was missed, by chance or not: {} rounds more tell", self.more_rounds);
             results.idle.extend(self.idle(&course, &missed, self.more_rounds)?);
         }
         results.budget = self.budget()?;
-        results.profile = self.profile()?;
         Ok(results)
     }
 
@@ -91,8 +78,7 @@ impl Plan {
             }
         };
         let of = |allocator: Allocator| {
-            let all = Contestant::ALL.into_iter();
-            all.filter(move |&one| takes_part(one, allocator)).map(move |one| (one, allocator))
+            Contestant::all().filter(move |&one| takes_part(one, allocator)).map(move |one| (one, allocator))
         };
         self.allocators.iter().flat_map(|&allocator| of(allocator).collect::<Vec<_>>()).collect()
     }
@@ -131,26 +117,6 @@ impl Plan {
                 let run = run.with_context(|| format!("{} under a budget", contestant.title()))?;
                 eprintln!("idle: under a budget: {}: {}", contestant.title(), run.told());
                 runs.push(run);
-            }
-        }
-        Ok(runs)
-    }
-
-    fn profile(&self) -> Result<Vec<ProfileRun>> {
-        let (live, replaced): (&[usize], usize) = match self.scale {
-            Scale::Full => (&[128, 256, 512, 1024], 2_000_000),
-            Scale::Quick => (&[128, 1024], 300_000),
-            Scale::Test => (&[128], 1000),
-        };
-        eprintln!("idle: a websocket proxy's sizes");
-        let mut runs = Vec::new();
-        for &allocator in &self.allocators {
-            for source in Source::ALL {
-                for &live in live {
-                    let job = Job { source, live, replaced };
-                    let run = job.run_apart(&self.folder, allocator);
-                    runs.push(run.with_context(|| format!("{} of {live} buffers", source.title()))?);
-                }
             }
         }
         Ok(runs)
@@ -197,7 +163,7 @@ mod tests {
     use super::*;
 
     fn plan(scale: Scale, contestants: Vec<Contestant>) -> Plan {
-        let (allocators, folder) = (Allocator::ALL.to_vec(), PathBuf::new());
+        let (allocators, folder) = (Allocator::all().collect(), PathBuf::new());
         Plan { scale, rounds: 1, more_rounds: 0, contestants, allocators, folder }
     }
 
@@ -205,18 +171,14 @@ mod tests {
     fn the_quick_form_has_what_the_marks_need() {
         let turns = plan(Scale::Quick, Vec::new()).turns();
         assert_eq!(turns.len(), 12);
-        for allocator in Allocator::ALL {
+        for allocator in Allocator::all() {
             for needed in [Contestant::Codec, Contestant::BumpKeeper, Contestant::ShardKeeper] {
-                assert!(turns.contains(&(needed, allocator)), "{} over {}", needed.name(), allocator.name());
+                assert!(turns.contains(&(needed, allocator)), "{needed:?} over {allocator:?}");
             }
         }
         assert_eq!(plan(Scale::Full, Vec::new()).turns().len(), 33);
-    }
-
-    #[test]
-    fn contestants_can_be_chosen() {
-        let turns = plan(Scale::Quick, vec![Contestant::Slot]).turns();
-        assert_eq!(turns, Allocator::ALL.map(|allocator| (Contestant::Slot, allocator)));
+        let chosen = plan(Scale::Quick, vec![Contestant::Slot]).turns();
+        assert!(chosen.into_iter().eq(Allocator::all().map(|allocator| (Contestant::Slot, allocator))));
     }
 
     #[test]

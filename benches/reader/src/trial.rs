@@ -9,26 +9,24 @@ use anyhow::{Context, Result};
 use bufcore::{BufferPool, HugePages, MapOptions, Reject};
 use bufmirror::MirrorRing;
 use bufuring::{Arena, Driver, Mode};
+use serde::{Deserialize, Serialize};
 
 use crate::cell::{Cell, Measured};
 use crate::contestant::{Contestant, Memory};
 use crate::file::Tensors;
-use crate::foreign::{Aligned, Fresh, Zeroed};
+use crate::foreign;
 use crate::work::{self, Did, Job};
 
 const PAGE: usize = 4096;
 
 /// Options of a cell's own process.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Options {
     /// The cell.
-    #[command(flatten)]
     pub cell: Cell,
     /// The file.
-    #[arg(long)]
     pub file: std::path::PathBuf,
     /// How long it reads, in milliseconds.
-    #[arg(long)]
     pub millis: u64,
 }
 
@@ -104,12 +102,12 @@ fn one(cell: Cell, job: &Job<'_>) -> Result<(Did, bool)> {
         Ok((pool.read(job, &driver)?, as_wanted))
     };
     match cell.contestant {
-        Contestant::Vec => over(plain(), &mut Fresh),
-        Contestant::Zeroed => over(plain(), &mut Zeroed { is_aligned: direct }),
-        Contestant::Aligned => over(plain(), &mut Aligned),
+        Contestant::Vec => over(plain(), &mut foreign::fresh()),
+        Contestant::Zeroed => over(plain(), &mut foreign::zeroed(direct)),
+        Contestant::Aligned => over(plain(), &mut foreign::aligned()),
         Contestant::Map => Ok((work::by_map(job)?, true)),
         #[cfg(feature = "peers")]
-        Contestant::Zeropool => over(plain(), &mut crate::foreign::zero::Zero::new(direct)),
+        Contestant::Zeropool => over(plain(), &mut foreign::zeropool(direct)),
         #[cfg(not(feature = "peers"))]
         Contestant::Zeropool => anyhow::bail!("zeropool is not built in"),
         Contestant::Mirror => {

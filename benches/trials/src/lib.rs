@@ -7,6 +7,7 @@
 //! | [`bars`] | a picture of bars |
 //! | [`results`] | results, as JSON |
 //! | [`mark`] | what has to hold of the results |
+//! | [`run`] | options of command lines; what parents and children say to each other |
 #![allow(
     clippy::std_instead_of_alloc,
     clippy::std_instead_of_core,
@@ -19,6 +20,7 @@ pub mod bars;
 pub mod mark;
 pub mod report;
 pub mod results;
+pub mod run;
 pub mod table;
 
 /// Turns what a program did into its exit code, and prints an error.

@@ -26,16 +26,13 @@ const BACKLOG: u32 = 4096;
 const READ_BYTES: usize = 4096;
 
 /// What a server is told.
-#[derive(Debug, Clone, Copy, clap::Args)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Options {
     /// Where it has its buffers from.
-    #[arg(long, value_enum)]
     pub contestant: Contestant,
     /// The most bytes of its pool. Frames that do not fit wait in the system.
-    #[arg(long, value_name = "BYTES")]
     pub budget: Option<usize>,
     /// Bytes that the system keeps for a client that does not read.
-    #[arg(long, value_name = "BYTES")]
     pub send_buffer: Option<u32>,
 }
 
@@ -76,7 +73,7 @@ impl Options {
     async fn serve(self, listener: TcpListener) -> Result<()> {
         let reading = if self.budget.is_some() { Reading::Header } else { Reading::Ahead(READ_BYTES) };
         if self.budget.is_some() && !matches!(self.contestant, Contestant::Shard | Contestant::ShardKeeper) {
-            bail!("{} has no budget", self.contestant.name());
+            bail!("{:?} has no budget", self.contestant);
         }
         match self.contestant {
             Contestant::BytesMut => {

@@ -1,67 +1,15 @@
 //! Which rows and columns a command line means.
 
-use std::io::{self, Write};
+use std::fmt::Write;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+use buftrials::run::name_of;
 
 use crate::adapters;
 use crate::harness::contestant::BASELINE;
-use crate::harness::measure::{Effort, Scale};
-use crate::harness::{Case, Contestant, Kind};
+use crate::harness::measure::Scale;
+use crate::harness::{Case, Contestant};
 use crate::workloads::{self, WORKLOADS};
-
-/// [`Scale`] on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Scales {
-    /// [`Scale::Test`]
-    Test,
-    /// [`Scale::Quick`]
-    Quick,
-    /// [`Scale::Full`]
-    Full,
-}
-
-/// What a child process is told.
-#[derive(Debug, clap::Args)]
-pub struct Child {
-    /// The row.
-    #[arg(long)]
-    pub case: String,
-    /// The columns.
-    #[arg(long = "contestant", required = true)]
-    pub contestants: Vec<String>,
-    /// How much.
-    #[arg(long)]
-    pub scale: Scales,
-}
-
-impl Child {
-    /// The row and the columns that are meant; columns that this build does not have are left out.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such row.
-    pub fn find(&self) -> Result<(Case, Vec<Contestant>)> {
-        let case = workloads::cases(self.scale()).into_iter().find(|case| case.id() == self.case);
-        let contestants =
-            adapters::all().into_iter().filter(|one| self.contestants.iter().any(|name| name == one.name));
-        Ok((case.with_context(|| format!("no row {}", self.case))?, contestants.collect()))
-    }
-
-    /// How hard to measure.
-    #[must_use]
-    pub fn effort(&self) -> Effort {
-        Effort::of(self.scale())
-    }
-
-    fn scale(&self) -> Scale {
-        match self.scale {
-            Scales::Test => Scale::Test,
-            Scales::Quick => Scale::Quick,
-            Scales::Full => Scale::Full,
-        }
-    }
-}
 
 /// The rows of these workloads, or with these ids; all when none is named.
 ///
@@ -108,58 +56,30 @@ pub fn contestants(wanted: &[String]) -> Result<Vec<Contestant>> {
     Ok(all.into_iter().filter(is_meant).collect())
 }
 
-/// Prints rows and columns. A reader that has seen enough, such as `head`, is no error.
-///
-/// # Errors
-///
-/// The output's.
-pub fn list(out: &mut impl Write, cases: &[Case], contestants: &[Contestant]) -> io::Result<()> {
-    match write_list(out, cases, contestants) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written,
-    }
+/// Those of this build that have these names.
+#[must_use]
+pub fn named(names: &[String]) -> Vec<Contestant> {
+    adapters::all().into_iter().filter(|one| names.iter().any(|name| name == one.name)).collect()
 }
 
-fn write_list(out: &mut impl Write, cases: &[Case], contestants: &[Contestant]) -> io::Result<()> {
-    writeln!(out, "contestants")?;
-    for contestant in contestants {
-        let kind = match contestant.kind {
-            Kind::Strategy => "strategy",
-            Kind::Setting => "setting",
-            Kind::Control => "control",
-            Kind::Peer => "peer",
-        };
-        writeln!(out, "  {:<16} {kind:<9} {}", contestant.name, contestant.idiom)?;
+/// Rows and columns, a line each.
+#[must_use]
+pub fn list(cases: &[Case], contestants: &[Contestant]) -> String {
+    let mut list = String::from("contestants\n");
+    // Writing to a string does not fail.
+    for Contestant { name, kind, idiom, .. } in contestants {
+        let _ = writeln!(list, "  {name:<16} {:<9} {idiom}", name_of(kind));
     }
-    writeln!(out, "rows")?;
+    list += "rows\n";
     for case in cases {
-        writeln!(out, "  {:<22} {}", case.id(), case)?;
+        let _ = writeln!(list, "  {:<22} {case}", case.id());
     }
-    Ok(())
+    list
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A reader that has gone, or a disk that is full.
-    struct Refusing(io::ErrorKind);
-
-    impl Write for Refusing {
-        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
-            Err(self.0.into())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn a_reader_may_have_seen_enough() {
-        assert!(list(&mut Refusing(io::ErrorKind::BrokenPipe), &[], &[]).is_ok());
-        assert!(list(&mut Refusing(io::ErrorKind::StorageFull), &[], &[]).is_err());
-    }
 
     #[test]
     fn rows_and_columns_are_found_or_refused() {
@@ -174,5 +94,6 @@ mod tests {
         assert_eq!(names(&["slot".into()]), ["slot", "slot-default", "vec", "any-slot"]);
         assert!(names(&[]).len() >= 4);
         assert!(contestants(&["nonsense".into()]).is_err());
+        assert!(list(&[], &named(&["heap".into()])).contains("heap             control"));
     }
 }

@@ -9,9 +9,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anyhow::Result;
-use bufbench::harness::child;
-use bufbench::select::Child;
+use bufbench::harness::child::{self, Job};
+use bufbench::select;
+use buftrials::run::told;
 use clap::{Parser, Subcommand};
 
 static CALLS: AtomicU64 = AtomicU64::new(0);
@@ -63,15 +63,14 @@ struct Command {
 #[derive(Debug, Subcommand)]
 enum Task {
     /// Count heap calls and fallbacks of one row.
-    Count {
-        #[command(flatten)]
-        child: Child,
+    Job {
+        #[arg(value_parser = told::<Job>)]
+        job: Job,
     },
 }
 
-fn main() -> Result<()> {
-    let Task::Count { child } = Command::parse().task;
-    let (case, contestants) = child.find()?;
+fn main() {
+    let Task::Job { job } = Command::parse().task;
     // ORDER: Relaxed, as in `counted`.
-    child::count(&case, &contestants, child.effort().counted, || CALLS.load(Ordering::Relaxed))
+    child::perform(&job, &select::named(&job.contestants), || CALLS.load(Ordering::Relaxed))
 }

@@ -17,7 +17,7 @@ pub const FLOOR: &str = "floor";
 const UNSET: &[&str] = &["reuse", "burst", "queue", "frame", "handoff"];
 
 /// What kind of contestant one is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// A strategy of this workspace.

@@ -1,9 +1,7 @@
 //! What is measured, as it is passed from child to parent and kept in `results.json`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use anyhow::{Result, ensure};
 pub use bufadvise::measure::host::Host;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +10,7 @@ use crate::harness::statistics::quantile;
 pub use crate::harness::tail::Tail;
 
 /// Version of the file's layout.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// All results of one run of the matrix.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -155,7 +153,7 @@ impl Outcome {
 }
 
 /// Times of one cell, in nanoseconds per operation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
     /// Half of the rounds took less.
     pub median: f64,
@@ -221,36 +219,15 @@ impl Record {
         }
     }
 
-    /// Keeps what the rounds come to, and not each of them.
-    pub fn forget_rounds(&mut self) {
+    /// Says that it was measured in a process of its own.
+    pub fn set_alone(&mut self) {
         if let Outcome::Timed(timing) = &mut self.outcome {
-            timing.nanos = Vec::new();
+            timing.alone = true;
         }
     }
 }
 
 impl Results {
-    /// Reads `results.json` from a report's folder.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be read, or is of another layout.
-    pub fn read(folder: &Path) -> Result<Self> {
-        let results: Self = buftrials::results::read(folder)?;
-        let (found, folder) = (results.schema, folder.display());
-        ensure!(found == SCHEMA, "the results in {folder} have layout {found}, not {SCHEMA}");
-        Ok(results)
-    }
-
-    /// Writes `results.json` into a report's folder.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be written.
-    pub fn write(&self, folder: &Path) -> Result<()> {
-        buftrials::results::write(self, folder)
-    }
-
     /// The cell of a row and a column.
     #[must_use]
     pub fn cell(&self, case: &str, contestant: &str) -> Option<&Record> {
@@ -311,18 +288,8 @@ pub(crate) mod fixture {
     }
 
     pub(crate) fn timed(case: &str, contestant: &str, median: f64, alone: bool) -> Record {
-        let timing = Timing {
-            median,
-            p10: median,
-            p90: median,
-            rounds: 1,
-            operations: 1,
-            bytes: None,
-            tail: None,
-            note: None,
-            alone,
-            nanos: vec![median],
-        };
+        let mut timing = Timing { operations: 1, alone, ..Timing::default() };
+        timing.merge(&[median]);
         Record::new(case, contestant, Outcome::Timed(timing))
     }
 

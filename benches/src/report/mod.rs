@@ -11,7 +11,6 @@ mod view;
 use buftrials::report::{Report, facts};
 use buftrials::table::Table;
 
-use crate::harness::Kind;
 use crate::harness::record::{Outcome, Results};
 use bufadvise::drawing::number;
 
@@ -58,13 +57,4 @@ pub fn print_test(results: &Results) {
         ]);
     }
     println!("{}", table.plain(usize::MAX));
-}
-
-fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Strategy => "strategy",
-        Kind::Setting => "setting",
-        Kind::Control => "control",
-        Kind::Peer => "peer",
-    }
 }

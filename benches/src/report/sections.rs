@@ -1,6 +1,7 @@
 //! The sections: where strategies win and lose, and one for each workload.
 
 use buftrials::report::Section;
+use buftrials::run::name_of;
 use buftrials::table::Table;
 
 use super::{chart, front, measures, texts, view};
@@ -135,7 +136,7 @@ fn missing(results: &Results) -> Option<Section> {
 
 fn contestants(results: &Results) -> Section {
     let line = |column: &crate::harness::record::Column| {
-        format!("- **{}** ({}): {}\n", column.name, super::kind(column.kind), column.idiom)
+        format!("- **{}** ({}): {}\n", column.name, name_of(&column.kind), column.idiom)
     };
     let text = results.contestants.iter().map(line).collect();
     Section { title: "Contestants".into(), text, ..Section::default() }

@@ -99,7 +99,7 @@ impl Plan {
                 let name = format!("{}, {}", contestant.title(), allocator.name());
                 let run = course.run(&self.folder, contestant, allocator);
                 let run = run.with_context(|| format!("with {name}"))?;
-                eprintln!("idle: {} of {total}: {name}: {}", runs.len() + 1, run.told());
+                eprintln!("idle: {} of {total}: {name}: {} MiB", runs.len() + 1, run.idle >> 20);
                 runs.push(run);
             }
         }
@@ -115,7 +115,7 @@ impl Plan {
             for contestant in [Contestant::Codec, Contestant::Shard] {
                 let run = crowd.run(&self.folder, contestant, allocator);
                 let run = run.with_context(|| format!("{} under a budget", contestant.title()))?;
-                eprintln!("idle: under a budget: {}: {}", contestant.title(), run.told());
+                eprintln!("idle: under a budget: {}: {} answers", contestant.title(), run.answered);
                 runs.push(run);
             }
         }
@@ -131,31 +131,6 @@ impl Plan {
 pub fn own_folder() -> Result<PathBuf> {
     let program = std::env::current_exe().context("a program has a path")?;
     program.parent().map(Path::to_owned).context("a program is in a folder")
-}
-
-impl IdleRun {
-    /// In a line.
-    fn told(&self) -> String {
-        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-        format!(
-            "{:.1} MiB before, {:.0} at the peak, {:.1} idle; {:.0} requests/s after it, {:.2} µs each",
-            mib(self.before),
-            mib(self.peak),
-            mib(self.idle),
-            self.after.rate(),
-            self.after.micros()
-        )
-    }
-}
-
-impl BudgetRun {
-    /// In a line.
-    fn told(&self) -> String {
-        let growth = self.growth as f64 / f64::from(1 << 20);
-        let waits = format!("waits of {:.0} ms, at most {:.0}", self.mean_wait, self.longest_wait);
-        let failed = self.failure.as_deref().unwrap_or("no failure");
-        format!("{} of {} answered, {growth:.0} MiB, {waits}; {failed}", self.answered, self.clients)
-    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
-//! The file of tensors: words that tell their place, so that whoever reads them knows what they have
-//! to be.
+//! The file of tensors.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use buftrials::words;
 
 /// The number of tensors, all of the same size.
 pub const TENSORS: usize = 16;
@@ -20,50 +19,15 @@ pub struct Tensors {
     pub bytes: u64,
 }
 
-/// What the file has at an offset, a multiple of 8.
-#[must_use]
-pub fn word(offset: u64) -> u64 {
-    (offset / 8).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-}
-
-/// The sum of the words in `bytes`, a multiple of 8.
-#[must_use]
-pub fn sum(bytes: &[u8]) -> u64 {
-    let words = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-    words.fold(0, u64::wrapping_add)
-}
-
 impl Tensors {
-    /// The file at `path` of about `mib` MiB, which is written if it is not there.
+    /// The file at `path` of so many bytes, which is written if it is not there.
     ///
     /// # Errors
     ///
     /// When it cannot be written.
-    pub fn at(path: &Path, mib: u64) -> Result<Self> {
-        let bytes = mib << 20;
-        if !path.metadata().is_ok_and(|file| file.len() == bytes) {
-            Self::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
-        }
-        Self::open(path)
-    }
-
-    /// The file as it is.
-    ///
-    /// # Errors
-    ///
-    /// When it is not there.
-    pub fn open(path: &Path) -> Result<Self> {
-        let file = path.metadata().with_context(|| format!("cannot read {}", path.display()))?;
-        Ok(Self { path: path.to_owned(), bytes: file.len() })
-    }
-
-    fn write(path: &Path, bytes: u64) -> Result<()> {
-        let mut file = BufWriter::with_capacity(1 << 20, File::create(path)?);
-        for offset in (0..bytes).step_by(8) {
-            file.write_all(&word(offset).to_le_bytes())?;
-        }
-        file.into_inner()?.sync_all()?;
-        Ok(())
+    pub fn at(path: &Path, bytes: u64) -> Result<Self> {
+        words::prepare(path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(Self { path: path.to_owned(), bytes })
     }
 
     /// Where a tensor begins, and the one before ends.
@@ -75,8 +39,7 @@ impl Tensors {
     /// What the words of a tensor sum up to.
     #[must_use]
     pub fn sum(&self, tensor: usize) -> u64 {
-        let offsets = (self.start(tensor)..self.start(tensor + 1)).step_by(8);
-        offsets.map(word).fold(0, u64::wrapping_add)
+        words::sum_of(self.start(tensor)..self.start(tensor + 1))
     }
 
     /// Opens it for reading.

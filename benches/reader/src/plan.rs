@@ -1,7 +1,6 @@
 //! Which cells run, and how often.
 
 use std::env;
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -125,13 +124,12 @@ impl Plan {
     ///
     /// When the file cannot be written, or a cell fails.
     pub fn run(&self, folder: &Path) -> Result<Results> {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         let (mib, millis) = match self.scale {
             Scale::Full => (500, 250),
             Scale::Quick => (500, 200),
             Scale::Test => (8, 5),
         };
-        let file = Tensors::at(&folder.join(format!("tensors-{mib}.bin")), mib)?;
+        let file = Tensors::at(&folder.join(format!("tensors-{mib}.bin")), mib << 20)?;
         file.warm()?;
         let cells = self.cells();
         let bar = ProgressBar::new((cells.len() * self.rounds) as u64);
@@ -160,7 +158,7 @@ impl Plan {
 
 /// Runs a cell in a process of its own.
 fn apart(cell: Cell, file: &Tensors, millis: u64) -> Result<Measured> {
-    let options = Options { cell, file: file.path.clone(), millis };
+    let options = Options { cell, file: file.path.clone(), file_bytes: file.bytes, millis };
     answer(Command::new(env::current_exe()?).arg("cell").arg(serde_json::to_string(&options)?))
 }
 

@@ -1,6 +1,5 @@
 //! How a cell is run: its pools, its threads, and what the system says of them.
 
-use std::path::Path;
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,6 +25,8 @@ pub struct Options {
     pub cell: Cell,
     /// The file.
     pub file: std::path::PathBuf,
+    /// Its bytes.
+    pub file_bytes: u64,
     /// How long it reads, in milliseconds.
     pub millis: u64,
 }
@@ -35,21 +36,18 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// As [`run`].
+    /// When something cannot be read, or has wrong bytes.
     pub fn print(&self) -> Result<()> {
-        let measured = run(self.cell, &self.file, Duration::from_millis(self.millis))?;
+        let measured = run(self)?;
         println!("{}", serde_json::to_string(&measured)?);
         Ok(())
     }
 }
 
 /// Runs a cell in this process.
-///
-/// # Errors
-///
-/// When something cannot be read, or has wrong bytes.
-pub fn run(cell: Cell, file: &Path, time: Duration) -> Result<Measured> {
-    let tensors = Tensors::open(file)?;
+fn run(options: &Options) -> Result<Measured> {
+    let (cell, time) = (options.cell, Duration::from_millis(options.millis));
+    let tensors = Tensors { path: options.file.clone(), bytes: options.file_bytes };
     let start = Barrier::new(cell.row.threads + 1);
     thread::scope(|scope| {
         let jobs: Vec<_> = (0..cell.row.threads)

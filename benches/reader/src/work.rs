@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use bufcore::BufferPool;
 use bufmirror::MirrorRing;
+use buftrials::words::{sum, word};
 use bufuring::{Descriptor, Driver, Operation};
 
 use crate::cell::{Row, Work};
-use crate::file::{TENSORS, Tensors, sum, word};
+use crate::file::{TENSORS, Tensors};
 
 /// The bytes between two words that are looked at in what came from the page cache, so that each page
 /// of a memory map is read.

@@ -14,7 +14,6 @@ pub(crate) mod shard;
 pub(crate) mod slot;
 pub(crate) mod vec;
 pub(crate) mod whole;
-pub(crate) mod wrapping;
 
 use crate::harness::contestant::Contestant;
 
@@ -36,7 +35,6 @@ pub fn all() -> Vec<Contestant> {
         heap::contestant(),
         vec::contestant(),
         floor::contestant(),
-        wrapping::contestant(),
         pipe::contestant(),
     ]);
     all.extend(any::contestants(&all));

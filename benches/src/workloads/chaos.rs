@@ -17,7 +17,7 @@ use super::not_mine;
 use super::script::{self, Script, Step};
 use crate::harness::case::Case;
 use crate::harness::cell::Cell;
-use crate::harness::crew::{Crew, Handle, Private, Seed};
+use crate::harness::crew::Crew;
 use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::Pool;
 
@@ -78,8 +78,8 @@ pub(super) fn alone<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn 
 }
 
 /// Several threads, a share of the tasks each.
-struct Together<T> {
-    crew: Crew<T>,
+struct Together<P> {
+    crew: Crew<P>,
     /// What one thread holds.
     share: Plan,
     scripts: Vec<Script>,
@@ -103,20 +103,20 @@ pub(super) fn shared<P: Pool + Clone + Send>(
     settings: Settings,
 ) -> Result<Box<dyn Cell>, Unsupported> {
     let (scripts, whole, share) = parts(case)?;
-    let crew = Crew::<Handle<P>>::shared(scripts.len(), &whole.with(settings))?;
+    let crew = Crew::<P>::shared(scripts.len(), &whole.with(settings))?;
     Ok(Box::new(Together { crew, share, scripts }))
 }
 
 pub(super) fn private<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
     let (scripts, _, share) = parts(case)?;
-    let crew = Crew::<Private<P>>::private(scripts.len(), &share.with(settings))?;
+    let crew = Crew::<P>::private(scripts.len(), &share.with(settings))?;
     Ok(Box::new(Together { crew, share, scripts }))
 }
 
-impl<T: Seed> Cell for Together<T> {
+impl<P: Pool> Cell for Together<P> {
     fn check(&mut self) -> Result<(), String> {
         let (share, scripts) = (&self.share, &self.scripts);
-        let work = |pool: &mut T::Pool, thread: usize, (): &mut ()| {
+        let work = |pool: &mut P, thread: usize, (): &mut ()| {
             scripts[thread].check(pool, share, (thread as u64) << 32)
         };
         self.crew.each(|_, _| (), work).map(drop)
@@ -125,14 +125,14 @@ impl<T: Seed> Cell for Together<T> {
     fn run(&mut self, iterations: u64) -> Duration {
         let scripts = &self.scripts;
         // Every task has a buffer then.
-        let prepare = |pool: &mut T::Pool, thread: usize| {
+        let prepare = |pool: &mut P, thread: usize| {
             let script = &scripts[thread];
             let mut live = script.places();
             let tasks = script.live.min(script.steps.len());
             script::play_all(pool, &mut live, &script.steps[..tasks]);
             live
         };
-        let work = |pool: &mut T::Pool, thread: usize, live: &mut Vec<_>| {
+        let work = |pool: &mut P, thread: usize, live: &mut Vec<_>| {
             for _ in 0..iterations {
                 script::play_all(pool, live, &scripts[thread].steps);
             }

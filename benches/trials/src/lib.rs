@@ -7,6 +7,7 @@
 //! | [`bars`] | a picture of bars |
 //! | [`results`] | results, as JSON |
 //! | [`mark`] | what has to hold of the results |
+//! | [`words`] | files whose bytes are known |
 //! | [`run`] | options of command lines; what parents and children say to each other |
 #![allow(
     clippy::std_instead_of_alloc,
@@ -22,6 +23,7 @@ pub mod report;
 pub mod results;
 pub mod run;
 pub mod table;
+pub mod words;
 
 /// Turns what a program did into its exit code, and prints an error.
 ///

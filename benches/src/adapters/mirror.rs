@@ -8,7 +8,7 @@ use crate::harness::serve::{Messages, Pipe, Stream};
 
 pub(super) fn contestant() -> Contestant {
     let idiom = "`MirrorRing`: `put` and `get`; `channel`: `wait`, and `put` or `get`; `MessageQueue`: `send` and `recv_into`";
-    Contestant::only("mirror", Kind::Strategy, &["stream", "parse", "spsc", "messages"], idiom)
+    Contestant::new("mirror", Kind::Strategy, idiom)
         .streams::<MirrorRing>()
         .pipes::<Channel>()
         .messages::<MessageQueue>()

@@ -58,17 +58,8 @@ pub struct Contestant {
     pub idiom: &'static str,
     /// Whether its memory comes from Rust's global allocator, so that calls to it can be counted.
     pub counted: bool,
-    pub(crate) whole: Offer,
-    pub(crate) sends: Offer,
-    pub(crate) threads: Offer,
-    pub(crate) frames: Offer,
-    /// Rows with streams are those of who offers some; the others are not asked.
-    pub(crate) streams: Option<Maker>,
-    pub(crate) parses: Option<Maker>,
-    /// And so are rows with pipes.
-    pub(crate) pipes: Option<Maker>,
-    /// And rows with messages.
-    pub(crate) messages: Option<Maker>,
+    /// How it serves each [`Group`] of workloads.
+    offers: [Offer; 8],
 }
 
 impl Contestant {
@@ -84,33 +75,12 @@ impl Contestant {
             settings: Settings::Planned,
             idiom,
             counted: true,
-            whole: nothing,
-            sends: nothing,
-            threads: nothing,
-            frames: nothing,
-            streams: None,
-            parses: None,
-            pipes: None,
-            messages: None,
+            offers: [nothing; 8],
         }
     }
 
-    /// A contestant that is in these workloads and no others.
-    #[must_use]
-    pub const fn only(
-        name: &'static str,
-        kind: Kind,
-        only: &'static [&'static str],
-        idiom: &'static str,
-    ) -> Self {
-        let mut contestant = Self::new(name, kind, idiom);
-        contestant.only = only;
-        contestant
-    }
-
     /// The strategy `of` with other settings, for the workloads that are about them. It is a column
-    /// of its own there, after the strategy's, and is not in the rest of the matrix. The difference
-    /// is in the type that serves: `Bump<4>`, say.
+    /// of its own there, and is not in the rest of the matrix.
     #[must_use]
     pub const fn setting(
         name: &'static str,
@@ -118,9 +88,7 @@ impl Contestant {
         only: &'static [&'static str],
         idiom: &'static str,
     ) -> Self {
-        let mut setting = Self::only(name, Kind::Setting, only, idiom);
-        setting.setting_of = Some(of);
-        setting
+        Self { only, setting_of: Some(of), ..Self::new(name, Kind::Setting, idiom) }
     }
 
     /// The contestant as a program makes it that sets nothing. The same code serves both, so where the
@@ -131,37 +99,26 @@ impl Contestant {
         Self { name, kind: Kind::Setting, setting_of, only: UNSET, settings, idiom, ..self }
     }
 
+    /// The contestant, with what it has for a group of workloads.
+    #[must_use]
+    pub(crate) fn offers(mut self, group: Group, offer: Offer) -> Self {
+        self.offers[group as usize] = offer;
+        self
+    }
+
     /// Whether it takes part in a row at all, be it with a reason why it does not serve it.
     #[must_use]
     pub fn takes_part(&self, case: &Case) -> bool {
-        match case {
-            Case::Stream { .. } => self.streams.is_some(),
-            Case::Parse { .. } => self.parses.is_some(),
-            Case::Spsc { .. } => self.pipes.is_some(),
-            Case::Messages { .. } => self.messages.is_some(),
-            _ => self.only.is_empty() || self.only.contains(&case.workload()),
-        }
+        // Pools are asked for buffers of every kind, and whoever carries bytes only for what it carries.
+        let asked = if Group::of(case) <= Group::Frames { Group::Whole } else { Group::of(case) };
+        matches!(self.offers[asked as usize], Offer::Cell(_))
+            && (self.only.is_empty() || self.only.contains(&case.workload()))
     }
 
     /// Why it cannot serve frames.
     #[must_use]
-    pub fn no_frames(mut self, reason: &'static str) -> Self {
-        self.frames = Offer::None(reason);
-        self
-    }
-
-    /// Why its buffers cannot be dropped on another thread.
-    #[must_use]
-    pub fn no_sends(mut self, reason: &'static str) -> Self {
-        self.sends = Offer::None(reason);
-        self
-    }
-
-    /// Why it cannot serve several threads.
-    #[must_use]
-    pub fn no_threads(mut self, reason: &'static str) -> Self {
-        self.threads = Offer::None(reason);
-        self
+    pub fn no_frames(self, reason: &'static str) -> Self {
+        self.offers(Group::Frames, Offer::None(reason))
     }
 
     /// Its memory does not come from Rust's global allocator.
@@ -194,6 +151,33 @@ impl Contestant {
     }
 
     fn offer(&self, case: &Case) -> Offer {
+        self.offers[Group::of(case) as usize]
+    }
+}
+
+/// Workloads that ask the same of a contestant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Group {
+    /// One thread acquires and releases whole buffers.
+    Whole,
+    /// A buffer is dropped on another thread.
+    Sends,
+    /// Several threads acquire.
+    Threads,
+    /// Buffers grow.
+    Frames,
+    /// Bytes go through a ring.
+    Streams,
+    /// Bytes are looked at in a ring.
+    Parses,
+    /// Bytes go from one thread to another.
+    Pipes,
+    /// Messages go from threads to threads.
+    Messages,
+}
+
+impl Group {
+    fn of(case: &Case) -> Self {
         match case {
             Case::Reuse { .. }
             | Case::Burst { .. }
@@ -203,22 +187,14 @@ impl Contestant {
             | Case::RingFixed { .. }
             | Case::Chaos { threads: 1, .. }
             | Case::File { .. }
-            | Case::Replay { .. } => self.whole,
-            Case::Handoff { .. } => self.sends,
-            Case::Threads { .. } | Case::Chaos { .. } => self.threads,
-            Case::Frame { .. } | Case::RingExtend { .. } => self.frames,
-            Case::Stream { .. } => {
-                self.streams.map_or(Offer::None("buffers, and no ring of bytes"), Offer::Cell)
-            }
-            Case::Parse { .. } => {
-                self.parses.map_or(Offer::None("no ring of bytes that keeps them"), Offer::Cell)
-            }
-            Case::Spsc { .. } => {
-                self.pipes.map_or(Offer::None("buffers, and no bytes between threads"), Offer::Cell)
-            }
-            Case::Messages { .. } => {
-                self.messages.map_or(Offer::None("buffers, and no queue of messages"), Offer::Cell)
-            }
+            | Case::Replay { .. } => Self::Whole,
+            Case::Handoff { .. } => Self::Sends,
+            Case::Threads { .. } | Case::Chaos { .. } => Self::Threads,
+            Case::Frame { .. } | Case::RingExtend { .. } => Self::Frames,
+            Case::Stream { .. } => Self::Streams,
+            Case::Parse { .. } => Self::Parses,
+            Case::Spsc { .. } => Self::Pipes,
+            Case::Messages { .. } => Self::Messages,
         }
     }
 }

@@ -70,9 +70,6 @@ pub trait OpenFrame {
     fn detach(self) -> Self::Frame;
 }
 
-/// The workloads with streams.
-pub const STREAMS: &[&str] = &["stream", "parse"];
-
 /// Takes bytes in and gives them out in order. Owned by one thread.
 pub trait Stream: Sized + 'static {
     /// Builds one that holds `bytes` bytes. Not timed.
@@ -101,9 +98,6 @@ pub trait Stream: Sized + 'static {
     /// more.
     const KEEPS_BOOKS: bool = true;
 }
-
-/// The workloads with bytes between two threads.
-pub const PIPES: &[&str] = &["spsc"];
 
 /// Takes bytes from one thread to another.
 pub trait Pipe: 'static {

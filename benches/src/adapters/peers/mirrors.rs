@@ -4,13 +4,12 @@ use slice_ring_buffer::SliceRingBuffer;
 
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::Unsupported;
-use crate::harness::serve::{STREAMS, Stream};
+use crate::harness::serve::Stream;
 
 pub(super) fn slice_ring_buffer() -> Contestant {
-    Contestant::only(
+    Contestant::new(
         "slice-ring-buffer",
         Kind::Peer,
-        STREAMS,
         "`SliceRingBuffer<u8>`: `extend_from_slice`, a copy out, `move_head`",
     )
     .streams::<Slices>()

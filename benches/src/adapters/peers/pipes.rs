@@ -10,22 +10,22 @@ use rtrb::RingBuffer;
 
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::Unsupported;
-use crate::harness::serve::{PIPES, Pipe};
+use crate::harness::serve::Pipe;
 use crate::workloads::spsc::CAPACITY;
 
 pub(super) fn rtrb() -> Contestant {
     let idiom = "`RingBuffer<u8>`: chunks, filled and read by `copy_from_slice`, looked for by spinning";
-    Contestant::only("rtrb", Kind::Peer, PIPES, idiom).pipes::<Rtrb>()
+    Contestant::new("rtrb", Kind::Peer, idiom).pipes::<Rtrb>()
 }
 
 pub(super) fn ringbuf() -> Contestant {
     let idiom = "`HeapRb<u8>`: `push_slice` and `pop_slice`, looked for by spinning";
-    Contestant::only("ringbuf", Kind::Peer, PIPES, idiom).pipes::<Ringbuf>()
+    Contestant::new("ringbuf", Kind::Peer, idiom).pipes::<Ringbuf>()
 }
 
 pub(super) fn bbqueue() -> Contestant {
     let idiom = "`BBBuffer`: `grant_exact` and `read`, looked for by spinning";
-    Contestant::only("bbqueue", Kind::Peer, PIPES, idiom).pipes::<BbQueue>()
+    Contestant::new("bbqueue", Kind::Peer, idiom).pipes::<BbQueue>()
 }
 
 /// A ring of elements.

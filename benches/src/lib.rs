@@ -14,7 +14,7 @@
 //! | [`harness`] | rows, columns, cells; measuring, child processes, records | |
 //! | [`workloads`] | what contestants are put to | `harness` |
 //! | [`adapters`] | the contestants: strategies, controls, peers | `harness`, `workloads` |
-//! | [`report`] | the sections of the report, and its charts | `harness` |
+//! | [`report`] | the sections of the report, and its charts | `harness`, `workloads` |
 //! | [`select`] | which rows and columns a command line means | `harness`, `workloads`, `adapters` |
 //!
 //! The method is described in `docs/benchmarking.md`. `cargo xtask bench` runs it.

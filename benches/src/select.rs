@@ -19,10 +19,12 @@ use crate::workloads::{self, WORKLOADS};
 pub fn cases(scale: Scale, wanted: &[String]) -> Result<Vec<Case>> {
     let cases = workloads::cases(scale);
     for name in wanted {
-        if !WORKLOADS.contains(&name.as_str()) && !cases.iter().any(|case| case.id() == *name) {
+        if !WORKLOADS.iter().any(|(workload, _)| workload == name)
+            && !cases.iter().any(|case| case.id() == *name)
+        {
             bail!(
                 "no workload or row is called `{name}`: expected a row of `--list`, or one of {}",
-                WORKLOADS.join(", ")
+                WORKLOADS.map(|(name, _)| name).join(", ")
             );
         }
     }

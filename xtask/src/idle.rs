@@ -21,7 +21,7 @@ pub(crate) struct Args {
     /// Run with a few clients, to see that all of it works.
     #[arg(long, conflicts_with = "quick")]
     test: bool,
-    /// The number of turns of each contestant [default: 3, quick: 1, and 4 more of those that miss a mark].
+    /// The number of turns of each contestant [default: 3, quick: 1].
     #[arg(long, value_name = "N")]
     rounds: Option<usize>,
     /// Run only these contestants in the first trial, such as `codec,shard-keeper`.

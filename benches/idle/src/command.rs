@@ -11,9 +11,6 @@ use crate::plan::{Plan, own_folder};
 use crate::server::Options;
 use crate::{marks, report, system};
 
-/// A quick run has one round, which may miss a mark by chance. Those that the mark compares then have this number of rounds more.
-const MORE_ROUNDS: usize = 4;
-
 /// What a server keeps resident once a burst is over.
 #[derive(Debug, Parser)]
 #[command(name = "bufidle")]
@@ -52,11 +49,9 @@ pub fn main() -> ExitCode {
 fn perform(run: &RunOptions<Contestant>, allocators: Vec<Allocator>) -> Result<()> {
     system::raise_open_files();
     let scale = run.scale();
-    let is_short = scale == Scale::Quick && run.rounds.is_none();
     let plan = Plan {
         scale,
         rounds: run.rounds.unwrap_or(if scale == Scale::Full { 3 } else { 1 }),
-        more_rounds: if is_short { MORE_ROUNDS } else { 0 },
         contestants: run.contestant.clone(),
         allocators: if allocators.is_empty() { Allocator::all().collect() } else { allocators },
         folder: own_folder()?,

@@ -15,52 +15,26 @@ const MOST_OF_MEAN: f64 = 2.0;
 /// All that can be judged by these results.
 #[must_use]
 pub fn all(results: &Results) -> Vec<Mark> {
-    let mut marks: Vec<Mark> = idle(results).map(|compared| compared.mark).collect();
+    let mut marks = Vec::new();
+    for allocator in Allocator::all() {
+        let contestants = Contestant::all().filter(|contestant| contestant.has_marks());
+        marks.extend(contestants.flat_map(|contestant| idle(results, contestant, allocator)));
+    }
     marks.extend(results.budget.iter().filter_map(budget).flatten());
     marks
-}
-
-/// The servers that a missed mark compares, each once.
-#[must_use]
-pub fn missed(results: &Results) -> Vec<(Contestant, Allocator)> {
-    let mut missed: Vec<_> = idle(results)
-        .filter(|compared| !compared.mark.holds)
-        .flat_map(|Compared { one, other, allocator, .. }| [(one, allocator), (other, allocator)])
-        .collect();
-    missed.sort_unstable();
-    missed.dedup();
-    missed
-}
-
-/// A mark about a contestant, and whom it is compared with.
-struct Compared {
-    mark: Mark,
-    one: Contestant,
-    other: Contestant,
-    allocator: Allocator,
-}
-
-/// All marks of servers after a burst.
-fn idle(results: &Results) -> impl Iterator<Item = Compared> {
-    let with_marks = || Contestant::all().filter(|contestant| contestant.has_marks());
-    let each = Allocator::all()
-        .flat_map(move |allocator| with_marks().map(move |contestant| (contestant, allocator)));
-    each.flat_map(|(contestant, allocator)| idle_of(results, contestant, allocator))
 }
 
 /// A figure of a run.
 type Figure = fn(&IdleRun) -> f64;
 
 /// A server with the keeper against itself before the burst, the codec, and itself without.
-fn idle_of(results: &Results, one: Contestant, allocator: Allocator) -> Vec<Compared> {
+fn idle(results: &Results, one: Contestant, allocator: Allocator) -> Vec<Mark> {
     let compared =
         |what: String, figure: Figure, other: Option<Contestant>, to: Figure, holds: fn(f64) -> bool| {
-            let other = other?;
             let of = |contestant, figure| results.median(contestant, allocator, figure);
-            let ratio = of(one, figure)? / of(other, to)?;
+            let ratio = of(one, figure)? / of(other?, to)?;
             let what = format!("{} over {}: {what}", one.title(), allocator.name());
-            let mark = Mark { what, found: format!("{ratio:.2}"), holds: holds(ratio) };
-            Some(Compared { mark, one, other, allocator })
+            Some(Mark { what, found: format!("{ratio:.2}"), holds: holds(ratio) })
         };
     let [before, peak, idle]: [Figure; 3] =
         [|run| run.before as f64, |run| run.peak as f64, |run| run.idle as f64];
@@ -149,21 +123,6 @@ mod tests {
         assert_eq!(keeper(60, 100, 61, 100), [true, false, true, true, true]);
         assert_eq!(keeper(50, 101, 55, 100), [true, true, false, true, true]);
         assert_eq!(keeper(50, 100, 55, 90), [true, true, true, false, false]);
-    }
-
-    #[test]
-    fn who_missed_a_mark_is_named_with_its_rival() {
-        use Contestant::{Codec, Shard, ShardKeeper};
-        let missed = |before, peak, requests| {
-            let others = [Codec, Shard].map(|one| run(one, 50, 100, 50, 100));
-            let keeper = run(ShardKeeper, before, peak, 50, requests);
-            let missed = missed(&results(others.into_iter().chain([keeper]).collect()));
-            missed.into_iter().map(|(contestant, _)| contestant).collect::<Vec<_>>()
-        };
-        assert_eq!(missed(50, 100, 100), []);
-        assert_eq!(missed(40, 100, 100), [ShardKeeper]);
-        assert_eq!(missed(50, 101, 100), [Codec, ShardKeeper]);
-        assert_eq!(missed(50, 101, 90), [Codec, Shard, ShardKeeper]);
     }
 
     #[test]

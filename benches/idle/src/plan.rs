@@ -9,7 +9,6 @@ use buftrials::run::Scale;
 use crate::budget::Crowd;
 use crate::contestant::{Allocator, Contestant};
 use crate::idle::Course;
-use crate::marks;
 use crate::record::{BudgetRun, IdleRun, Results};
 
 /// What runs.
@@ -19,8 +18,6 @@ pub struct Plan {
     pub scale: Scale,
     /// The number of turns of each contestant.
     pub rounds: usize,
-    /// The number of further turns of those that a missed mark compares.
-    pub more_rounds: usize,
     /// These contestants; without any, those that the scale has.
     pub contestants: Vec<Contestant>,
     /// Over these allocators.
@@ -48,15 +45,7 @@ impl Plan {
             Scale::Quick => Course::QUICK,
             Scale::Test => Course::TEST,
         };
-        let idle = self.idle(&course, &self.turns(), self.rounds)?;
-        let mut results = Results { host, course, idle, budget: Vec::new() };
-        let missed = marks::missed(&results);
-        if self.more_rounds > 0 && !missed.is_empty() {
-            eprintln!("idle: a mark was missed, by chance or not: {} rounds more tell", self.more_rounds);
-            results.idle.extend(self.idle(&course, &missed, self.more_rounds)?);
-        }
-        results.budget = self.budget()?;
-        Ok(results)
+        Ok(Results { host, course, idle: self.idle(&course)?, budget: self.budget()? })
     }
 
     /// The runs of the first trial, in the order of one round.
@@ -65,17 +54,14 @@ impl Plan {
             if !self.contestants.is_empty() {
                 return self.contestants.contains(&contestant);
             }
-            match contestant {
-                Contestant::Codec | Contestant::BumpKeeper | Contestant::ShardKeeper => true,
-                Contestant::BytesMut | Contestant::Bump | Contestant::Shard => {
-                    self.scale != Scale::Quick || allocator == Allocator::Glibc
+            self.scale != Scale::Quick
+                || match contestant {
+                    Contestant::Codec | Contestant::BumpKeeper | Contestant::ShardKeeper => true,
+                    Contestant::BytesMut | Contestant::Bump | Contestant::Shard => {
+                        allocator == Allocator::Glibc
+                    }
+                    _ => false,
                 }
-                Contestant::Slot
-                | Contestant::SlotKeeper
-                | Contestant::Ring
-                | Contestant::RingKeeper
-                | Contestant::Mirror => self.scale != Scale::Quick,
-            }
         };
         let of = |allocator: Allocator| {
             Contestant::all().filter(move |&one| takes_part(one, allocator)).map(move |one| (one, allocator))
@@ -83,16 +69,12 @@ impl Plan {
         self.allocators.iter().flat_map(|&allocator| of(allocator).collect::<Vec<_>>()).collect()
     }
 
-    /// Runs the first trial: so many rounds of these.
-    fn idle(
-        &self,
-        course: &Course,
-        turns: &[(Contestant, Allocator)],
-        rounds: usize,
-    ) -> Result<Vec<IdleRun>> {
-        let total = turns.len() * rounds;
+    /// Runs the first trial.
+    fn idle(&self, course: &Course) -> Result<Vec<IdleRun>> {
+        let turns = self.turns();
+        let total = turns.len() * self.rounds;
         let mut runs = Vec::new();
-        for round in 0..rounds {
+        for round in 0..self.rounds {
             for at in 0..turns.len() {
                 // So that nobody is first each time.
                 let (contestant, allocator) = turns[(at + round) % turns.len()];
@@ -139,7 +121,7 @@ mod tests {
 
     fn plan(scale: Scale, contestants: Vec<Contestant>) -> Plan {
         let (allocators, folder) = (Allocator::all().collect(), PathBuf::new());
-        Plan { scale, rounds: 1, more_rounds: 0, contestants, allocators, folder }
+        Plan { scale, rounds: 1, contestants, allocators, folder }
     }
 
     #[test]

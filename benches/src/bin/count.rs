@@ -9,10 +9,10 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use anyhow::{Context, Result};
 use bufbench::harness::child::{self, Job};
 use bufbench::select;
 use buftrials::run::told;
-use clap::{Parser, Subcommand};
 
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
@@ -53,24 +53,9 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-#[derive(Debug, Parser)]
-#[command(name = "bufbench-count")]
-struct Command {
-    #[command(subcommand)]
-    task: Task,
-}
-
-#[derive(Debug, Subcommand)]
-enum Task {
-    /// Count heap calls and fallbacks of one row.
-    Job {
-        #[arg(value_parser = told::<Job>)]
-        job: Job,
-    },
-}
-
-fn main() {
-    let Task::Job { job } = Command::parse().task;
+fn main() -> Result<()> {
+    let word = std::env::args().nth(2).context("a job is told")?;
+    let job: Job = told(&word)?;
     // ORDER: Relaxed, as in `counted`.
     child::perform(&job, &select::named(&job.contestants), || CALLS.load(Ordering::Relaxed))
 }

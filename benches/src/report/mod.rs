@@ -5,7 +5,6 @@ mod dots;
 mod front;
 mod measures;
 mod sections;
-mod texts;
 mod view;
 
 use buftrials::report::{Report, facts};
@@ -13,6 +12,13 @@ use buftrials::table::Table;
 
 use crate::harness::record::{Outcome, Results};
 use bufadvise::drawing::number;
+
+/// How it was measured, in short.
+const METHOD: &str = "Each row runs in processes of its own. Every contestant first proves that it keeps the bytes of several \
+live buffers apart. Then all take turns, a few milliseconds each, in an order that rotates from round to round. Times are the \
+median over the rounds of several processes; ratios are formed of medians of the same rounds, since times on a shared machine mean little by \
+themselves. Building pools is not timed. Heap calls, fallbacks and memory come from separate processes that time nothing. \
+`floor` keeps no books at all: it shows what the workload costs by itself. The rest is in `docs/benchmarking.md`.";
 
 /// The whole report.
 #[must_use]
@@ -36,7 +42,7 @@ pub fn of(results: &Results) -> Report {
     ];
     Report {
         title: "Benchmark matrix".into(),
-        head: format!("{}\n{}", facts(host, &more), texts::METHOD),
+        head: format!("{}\n{}", facts(host, &more), METHOD),
         sections: sections::all(results),
     }
 }

@@ -4,9 +4,10 @@ use buftrials::report::Section;
 use buftrials::run::name_of;
 use buftrials::table::Table;
 
-use super::{chart, front, measures, texts, view};
+use super::{chart, front, measures, view};
 use crate::harness::Kind;
 use crate::harness::record::{Outcome, Record, Results, Row};
+use crate::workloads::WORKLOADS;
 use bufadvise::drawing::number;
 
 /// All sections.
@@ -16,9 +17,10 @@ pub(super) fn all(results: &Results) -> Vec<Section> {
     verdict.pictures.extend(front::draw(results));
     let mut sections = vec![verdict];
     for (workload, rows) in view::workloads(results) {
+        let about = WORKLOADS.iter().find(|(name, _)| *name == workload);
         sections.push(Section {
             title: workload.into(),
-            text: texts::about(workload).into(),
+            text: about.map_or("", |(_, about)| about).into(),
             pictures: chart::times(results, workload, &rows).into_iter().collect(),
             tables: tables(results, &rows),
         });

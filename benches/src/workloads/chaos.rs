@@ -13,8 +13,8 @@ use std::collections::BinaryHeap;
 use std::thread;
 use std::time::Duration;
 
-use super::not_mine;
 use super::script::{self, Script, Step};
+use super::{MakeCrew, not_mine};
 use crate::harness::case::Case;
 use crate::harness::cell::Cell;
 use crate::harness::crew::Crew;
@@ -98,18 +98,14 @@ fn parts(case: &Case) -> Result<(Vec<Script>, Plan, Plan), Unsupported> {
     Ok((scripts, whole, share))
 }
 
-pub(super) fn shared<P: Pool + Clone + Send>(
+/// The cell in which several threads serve a share of the tasks each.
+pub(super) fn cell<P: Pool>(
     case: &Case,
-    settings: Settings,
+    is_shared: bool,
+    crew: MakeCrew<'_, P>,
 ) -> Result<Box<dyn Cell>, Unsupported> {
     let (scripts, whole, share) = parts(case)?;
-    let crew = Crew::<P>::shared(scripts.len(), &whole.with(settings))?;
-    Ok(Box::new(Together { crew, share, scripts }))
-}
-
-pub(super) fn private<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
-    let (scripts, _, share) = parts(case)?;
-    let crew = Crew::<P>::private(scripts.len(), &share.with(settings))?;
+    let crew = crew(scripts.len(), if is_shared { whole } else { share })?;
     Ok(Box::new(Together { crew, share, scripts }))
 }
 
@@ -160,6 +156,7 @@ mod tests {
     use super::*;
     use crate::adapters::slot::SlotBuffers;
     use crate::adapters::vec::VecPool;
+    use crate::workloads::{private, shared};
 
     #[test]
     fn scripts_are_the_same_each_time_and_as_described() {

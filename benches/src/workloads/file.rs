@@ -6,9 +6,10 @@
 //! generator says.
 
 use core::hint::black_box;
+use core::mem::MaybeUninit;
+use core::slice;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -60,24 +61,17 @@ fn open(bytes: usize, file_bytes: u64) -> Result<(File, Vec<u64>), Unsupported> 
     Ok((file, sums.collect()))
 }
 
-/// Fills a buffer from the file. The system call writes through the raw pointer, so that no
-/// contestant has to zero first.
-fn read_at<B: Block>(file: &File, block: &mut B, bytes: usize, mut offset: u64) -> io::Result<()> {
+/// Fills a buffer from the file. The system call writes to memory that need not be initialised, so that
+/// no contestant has to zero first.
+fn read_at<B: Block>(file: &File, block: &mut B, bytes: usize, offset: u64) -> io::Result<()> {
+    let start: *mut MaybeUninit<u8> = block.start().cast();
+    // SAFETY: the buffer has as many bytes, which are its holder's alone (`Block`).
+    let room = unsafe { slice::from_raw_parts_mut(start, bytes) };
     let mut done = 0;
     while done < bytes {
-        // SAFETY: `done < bytes`, which the buffer has.
-        let target = unsafe { block.start().add(done) };
-        // SAFETY: the descriptor is open, and `bytes - done` bytes from `target` are the buffer's
-        // own.
-        let count =
-            unsafe { libc::pread(file.as_raw_fd(), target.cast(), bytes - done, offset as libc::off_t) };
-        match count {
+        match rustix::io::pread(file, &mut room[done..], offset + done as u64)?.0.len() {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            1.. => {
-                done += count as usize;
-                offset += count as u64;
-            }
-            _ => return Err(io::Error::last_os_error()),
+            count => done += count,
         }
     }
     Ok(())

@@ -6,13 +6,13 @@ use core::hint::black_box;
 use std::thread;
 use std::time::Duration;
 
-use super::not_mine;
+use super::{MakeCrew, not_mine};
 use crate::harness::block::touch_pages;
 use crate::harness::case::Case;
 use crate::harness::cell::Cell;
 use crate::harness::check;
 use crate::harness::crew::Crew;
-use crate::harness::plan::{Plan, Settings, Unsupported};
+use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::Pool;
 
 const SIZES: [usize; 2] = [4 << 10, 64 << 10];
@@ -38,21 +38,14 @@ struct Threads<P> {
     bytes: usize,
 }
 
-/// The cell of a contestant that has one pool for all threads.
-pub(super) fn shared<P: Pool + Clone + Send>(
+pub(super) fn cell<P: Pool>(
     case: &Case,
-    settings: Settings,
+    is_shared: bool,
+    crew: MakeCrew<'_, P>,
 ) -> Result<Box<dyn Cell>, Unsupported> {
     let &Case::Threads { threads, bytes } = case else { return Err(not_mine(case)) };
-    let plan = Plan::equal(2 * threads, bytes).with(settings);
-    Ok(Box::new(Threads { crew: Crew::<P>::shared(threads, &plan)?, plan, bytes }))
-}
-
-/// The cell of a contestant that has one pool per thread.
-pub(super) fn private<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
-    let &Case::Threads { threads, bytes } = case else { return Err(not_mine(case)) };
-    let plan = Plan::equal(1, bytes).with(settings);
-    Ok(Box::new(Threads { crew: Crew::<P>::private(threads, &plan)?, plan, bytes }))
+    let plan = Plan::equal(if is_shared { 2 * threads } else { 1 }, bytes);
+    Ok(Box::new(Threads { crew: crew(threads, plan)?, plan, bytes }))
 }
 
 impl<P: Pool> Cell for Threads<P> {

@@ -14,13 +14,9 @@ pub enum Contestant {
     BytesMut,
     /// tokio-util's `LengthDelimitedCodec`.
     Codec,
-    /// One slot pool behind a lock, and the heap for what does not fit.
-    Slot,
-    /// The same with the keeper.
+    /// One slot pool behind a lock with the keeper, and the heap for what does not fit.
     SlotKeeper,
-    /// One ring behind a lock, and the heap for what does not fit.
-    Ring,
-    /// The same with the keeper.
+    /// One ring behind a lock with the keeper, and the heap for what does not fit.
     RingKeeper,
     /// A mirrored ring for each connection.
     Mirror,
@@ -45,9 +41,7 @@ impl Contestant {
         match self {
             Self::BytesMut => ("BytesMut per connection", "c1"),
             Self::Codec => ("tokio-util codec", "p1"),
-            Self::Slot => ("SlotPool", "s0"),
             Self::SlotKeeper => ("SlotPool, keeper", "s0"),
-            Self::Ring => ("RingPool", "s1"),
             Self::RingKeeper => ("RingPool, keeper", "s1"),
             Self::Mirror => ("MirrorRing per connection", "s4"),
             Self::Bump => ("BumpPool", "s2"),
@@ -69,35 +63,27 @@ impl Contestant {
         self.look().1
     }
 
-    /// The same without a keeper, for one that has a keeper.
+    /// Whether it has a keeper.
+    #[must_use]
+    pub fn has_keeper(self) -> bool {
+        matches!(self, Self::SlotKeeper | Self::RingKeeper | Self::BumpKeeper | Self::ShardKeeper)
+    }
+
+    /// The same without a keeper, for one that has a keeper and whose pool threads share without a
+    /// lock. Those have marks; the others have the large frames from the heap.
     #[must_use]
     pub fn untrimmed(self) -> Option<Self> {
         match self {
-            Self::SlotKeeper => Some(Self::Slot),
-            Self::RingKeeper => Some(Self::Ring),
             Self::BumpKeeper => Some(Self::Bump),
             Self::ShardKeeper => Some(Self::Shard),
             _ => None,
         }
     }
 
-    /// Whether it has a keeper.
-    #[must_use]
-    pub fn has_keeper(self) -> bool {
-        self.untrimmed().is_some()
-    }
-
     /// Whether another contestant is the same with a keeper.
     #[must_use]
     pub fn lacks_keeper(self) -> bool {
-        Self::all().any(|other| other.untrimmed() == Some(self))
-    }
-
-    /// Whether it has marks: it has a keeper, and threads share its pool without a lock. The others
-    /// have the large frames from the heap.
-    #[must_use]
-    pub fn has_marks(self) -> bool {
-        matches!(self, Self::BumpKeeper | Self::ShardKeeper)
+        matches!(self, Self::Bump | Self::Shard)
     }
 }
 

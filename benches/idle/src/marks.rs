@@ -17,7 +17,7 @@ const MOST_OF_MEAN: f64 = 2.0;
 pub fn all(results: &Results) -> Vec<Mark> {
     let mut marks = Vec::new();
     for allocator in Allocator::all() {
-        let contestants = Contestant::all().filter(|contestant| contestant.has_marks());
+        let contestants = Contestant::all().filter(|contestant| contestant.untrimmed().is_some());
         marks.extend(contestants.flat_map(|contestant| idle(results, contestant, allocator)));
     }
     marks.extend(results.budget.iter().filter_map(budget).flatten());

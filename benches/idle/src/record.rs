@@ -70,8 +70,6 @@ pub struct IdleRun {
     pub peak: u64,
     /// After the silence.
     pub idle: u64,
-    /// Of that, what it has given back and the system has not taken.
-    pub idle_lazily_freed: u64,
     /// The small frames after the burst.
     pub busy: Load,
     /// The small frames after the silence.
@@ -137,8 +135,8 @@ pub(crate) mod fixture {
         let load = Load { requests, seconds: 1.0, processor_seconds: 1.0 };
         let (phases, samples) = (Vec::new(), Vec::new());
         let allocator = Allocator::Glibc;
-        let (busy, after, idle_lazily_freed) = (load, load, 0);
-        IdleRun { contestant, allocator, before, peak, idle, idle_lazily_freed, busy, after, phases, samples }
+        let (busy, after) = (load, load);
+        IdleRun { contestant, allocator, before, peak, idle, busy, after, phases, samples }
     }
 
     pub(crate) fn results(idle: Vec<IdleRun>) -> Results {

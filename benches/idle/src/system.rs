@@ -5,33 +5,19 @@ use core::time::Duration;
 use anyhow::{Context, Result};
 use procfs::process::Process;
 
-/// Memory of a process, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Resident {
-    /// All of it that is in memory.
-    pub bytes: u64,
-    /// Of that, what the process has given back, and the system has not taken yet.
-    pub lazily_freed: u64,
-}
-
 fn process(id: u32) -> Result<Process> {
     Process::new(id as i32).with_context(|| format!("nothing is known of process {id}"))
 }
 
-/// Resident memory as the page tables have it. Slow for a large process.
+/// Resident memory in bytes as the page tables have it. Slow for a large process.
 ///
 /// # Errors
 ///
 /// When the system does not say.
-pub fn resident(id: u32) -> Result<Resident> {
+pub fn resident(id: u32) -> Result<u64> {
     let rollup = process(id)?.smaps_rollup()?;
     let map = rollup.memory_map_rollup.iter().next().context("an empty smaps_rollup")?;
-    // Kernels before 4.12 do not have the second.
-    let bytes = |name| map.extension.map.get(name).copied();
-    Ok(Resident {
-        bytes: bytes("Rss").context("no Rss in smaps_rollup")?,
-        lazily_freed: bytes("LazyFree").unwrap_or_default(),
-    })
+    map.extension.map.get("Rss").copied().context("no Rss in smaps_rollup")
 }
 
 /// Resident memory in bytes as the system counts it while it runs: at once, and not to the page.
@@ -88,7 +74,7 @@ mod tests {
     fn this_process_has_memory() {
         let own = std::process::id();
         let filled = vec![1_u8; 64 << 20];
-        let (exact, about) = (resident(own).unwrap().bytes, resident_about(own).unwrap());
+        let (exact, about) = (resident(own).unwrap(), resident_about(own).unwrap());
         assert!(exact > 64 << 20 && about > 60 << 20, "{exact}, {about}");
         assert!(peak(own).unwrap() > 60 << 20 && filled[1000] == 1);
         let worked = processor_time(own).unwrap();

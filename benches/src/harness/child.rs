@@ -167,7 +167,6 @@ fn times(case: &Case, contestants: &[Contestant], effort: &Effort) {
             operations,
             bytes: cell.bytes().map(|bytes| bytes as f64 / cell.operations() as f64),
             tail,
-            note: cell.note().map(String::from),
             ..Timing::default()
         };
         timing.merge(&nanos);

@@ -16,8 +16,6 @@ pub(crate) struct Crew<P> {
     /// Makes what one thread of a run gets.
     seed: Box<dyn Fn() -> Seed<P>>,
     pub(crate) threads: usize,
-    /// Which of the two it is, for the report.
-    pub(crate) note: &'static str,
 }
 
 impl<P: Pool> Crew<P> {
@@ -26,12 +24,12 @@ impl<P: Pool> Crew<P> {
     where
         P: Clone + Send,
     {
-        let pool = P::build(&plan.threads(threads))?;
+        let pool = P::build(plan)?;
         let seed = move || -> Seed<P> {
             let pool = pool.clone();
             Box::new(move || pool)
         };
-        Ok(Self { seed: Box::new(seed), threads, note: "one pool for all threads" })
+        Ok(Self { seed: Box::new(seed), threads })
     }
 
     /// One pool per thread, built for what one of them asks.
@@ -43,7 +41,7 @@ impl<P: Pool> Crew<P> {
             built.unwrap_or_else(|reason| panic!("built before, not now: {}", reason.0))
         };
         let seed = move || -> Seed<P> { Box::new(move || built(P::build(&plan))) };
-        Ok(Self { seed: Box::new(seed), threads, note: "one pool per thread" })
+        Ok(Self { seed: Box::new(seed), threads })
     }
 
     /// Runs `prepare`, then `work` with what that returned, in each thread. `work` starts when all

@@ -75,7 +75,6 @@ pub fn run(plan: &Plan) -> Result<Results> {
         kind: contestant.kind,
         of: contestant.setting_of.map(String::from),
         idiom: contestant.idiom.into(),
-        counted: contestant.counted,
     };
     let mut results = Results {
         schema: SCHEMA,

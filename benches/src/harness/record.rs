@@ -59,8 +59,6 @@ pub struct Column {
     pub of: Option<String>,
     /// How it is used.
     pub idiom: String,
-    /// Whether its heap calls can be counted.
-    pub counted: bool,
 }
 
 /// A row.
@@ -171,9 +169,6 @@ pub struct Timing {
     /// Times of single operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail: Option<Tail>,
-    /// What a reader has to know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
     /// Measured in a process of its own, so not in the same rounds as the others.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub alone: bool,
@@ -284,7 +279,7 @@ pub(crate) mod fixture {
     use super::*;
 
     pub(crate) fn column(name: &str, kind: Kind) -> Column {
-        Column { name: name.into(), kind, of: None, idiom: String::new(), counted: true }
+        Column { name: name.into(), kind, of: None, idiom: String::new() }
     }
 
     pub(crate) fn timed(case: &str, contestant: &str, median: f64, alone: bool) -> Record {

@@ -145,10 +145,6 @@ impl<P: Pool> Cell for Together<P> {
     fn threads(&self) -> u64 {
         self.crew.threads as u64
     }
-
-    fn note(&self) -> Option<&'static str> {
-        Some(self.crew.note)
-    }
 }
 
 #[cfg(test)]

@@ -150,14 +150,7 @@ pub(crate) fn whole<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn 
         Case::Chaos { .. } => chaos::alone::<P>(case, settings),
         Case::File { .. } => file::cell::<P>(case, settings),
         Case::Replay { .. } => replay::cell::<P>(case, settings),
-        Case::Frame { .. }
-        | Case::RingExtend { .. }
-        | Case::Handoff { .. }
-        | Case::Threads { .. }
-        | Case::Stream { .. }
-        | Case::Parse { .. }
-        | Case::Spsc { .. }
-        | Case::Messages { .. } => Err(not_mine(case)),
+        _ => Err(not_mine(case)),
     }
 }
 

@@ -96,8 +96,4 @@ impl<P: Pool> Cell for Threads<P> {
     fn threads(&self) -> u64 {
         self.crew.threads as u64
     }
-
-    fn note(&self) -> Option<&'static str> {
-        Some(self.crew.note)
-    }
 }

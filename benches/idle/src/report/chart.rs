@@ -8,7 +8,6 @@ use bufadvise::drawing::scale::{Log, apart};
 use bufadvise::drawing::svg::{self, Drawing, MARGIN, text_width};
 use buftrials::report::Picture;
 
-use super::table;
 use crate::contestant::{Allocator, Contestant};
 use crate::record::{IdleRun, Results};
 
@@ -43,7 +42,7 @@ pub fn front(results: &Results) -> Option<Picture> {
     let title = format!(
         "Resident memory of a server: {} connections that each send {} once",
         results.course.clients,
-        table::size(results.course.large_bytes)
+        number::exact_memory(results.course.large_bytes as u64)
     );
     draw("front".to_owned(), title, &runs.collect::<Option<Vec<_>>>()?)
 }

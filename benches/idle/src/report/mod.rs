@@ -3,6 +3,7 @@
 pub mod chart;
 pub mod table;
 
+use bufadvise::drawing::number::exact_memory;
 use buftrials::mark;
 use buftrials::report::{Report, Section, facts};
 
@@ -17,7 +18,7 @@ pub fn of(results: &Results) -> Report {
     let more = format!(
         "{} connections, a frame of {} from each; {} s of silence",
         course.clients,
-        table::size(course.large_bytes),
+        exact_memory(course.large_bytes as u64),
         course.silence.as_secs_f64()
     );
     let mut sections: Vec<Section> = Allocator::all()

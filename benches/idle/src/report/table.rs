@@ -75,16 +75,6 @@ pub fn budget(runs: &[BudgetRun]) -> Table {
     table
 }
 
-/// A size that was chosen, as `1 MiB`.
-#[must_use]
-pub fn size(bytes: usize) -> String {
-    if bytes > 0 && bytes.is_multiple_of(1 << 20) {
-        format!("{} MiB", bytes >> 20)
-    } else {
-        number::memory(bytes as u64)
-    }
-}
-
 /// Mebibytes.
 #[must_use]
 pub fn mib(bytes: f64) -> String {
@@ -110,7 +100,6 @@ mod tests {
 
     #[test]
     fn several_runs_have_a_spread() {
-        assert_eq!((size(2 << 20), size(4096)), ("2 MiB".to_owned(), "4 KiB".to_owned()));
         assert_eq!(spread([2.0].into_iter(), 1), "2.0");
         assert_eq!(spread([3.0, 1.0, 2.0].into_iter(), 0), "2 (1 – 3)");
     }

@@ -85,8 +85,8 @@ impl Options {
                 answer_status(Status::default);
                 accept(listener, mirrored::serve).await
             }
-            Contestant::Slot | Contestant::SlotKeeper => self.serve_locked(listener, "slot").await,
-            Contestant::Ring | Contestant::RingKeeper => self.serve_locked(listener, "ring").await,
+            Contestant::SlotKeeper => self.serve_locked(listener, "slot").await,
+            Contestant::RingKeeper => self.serve_locked(listener, "ring").await,
             Contestant::Bump | Contestant::BumpKeeper => {
                 let pool = BumpPool::new()?;
                 self.serve_pool(listener, &pool, pool.clone()).await

@@ -94,7 +94,7 @@ pub fn perform(job: &Job, contestants: &[Contestant], heap_calls: fn() -> u64) -
             let _ = match job.what {
                 What::Counts => guarded(|| count(case, contestant, effort.counted, heap_calls, &mut record)),
                 What::Memory => guarded(|| memory(case, contestant, &effort, &mut record)),
-                _ => Ok(record.outcome = test(case, contestant)),
+                _ => guarded(|| test(case, contestant, &mut record)),
             };
             found(record);
         }
@@ -114,9 +114,11 @@ fn ready(contestant: &Contestant, case: &Case) -> Result<Box<dyn Cell>, Outcome>
     })?
 }
 
-fn test(case: &Case, contestant: &Contestant) -> Outcome {
+fn test(case: &Case, contestant: &Contestant, record: &mut Record) {
     let run = |mut cell: Box<dyn Cell>| guarded(|| cell.run(2));
-    ready(contestant, case).and_then(run).map_or_else(|outcome| outcome, |_| Outcome::Checked)
+    if let Err(outcome) = ready(contestant, case).and_then(run) {
+        record.outcome = outcome;
+    }
 }
 
 /// Checks and times one row.

@@ -124,17 +124,8 @@ impl Rows<'_> {
             else {
                 break;
             };
-            // It gets a second chance by itself; the others go on together.
-            let mut alone = Vec::new();
-            let again = match outcome {
-                Outcome::Hung { .. } => Some((culprit, outcome)),
-                _ => self.child(self.program, what, &[&culprit], &mut alone, UNSEEN)?,
-            };
-            alone.iter_mut().for_each(|record: &mut Record| record.set_alone());
-            records.extend(alone);
-            if let Some((culprit, outcome)) = again {
-                records.push(Record::new(&self.case.id(), &culprit, outcome));
-            }
+            // The others go on together.
+            records.push(Record::new(&self.case.id(), &culprit, outcome));
             names.retain(|name| !records.iter().any(|record| record.contestant == *name));
         }
         if !is_test {
@@ -147,8 +138,8 @@ impl Rows<'_> {
     /// Measures the row again in further processes, and takes their rounds in. A contestant that fails
     /// there keeps the rounds that it has.
     fn more_layouts(self, records: &mut [Record]) -> Result<()> {
-        let together = records.iter().filter(|record| record.timing().is_some_and(|timing| !timing.alone));
-        let names: Vec<&str> = together.map(|record| record.contestant.as_str()).collect();
+        let timed = records.iter().filter(|record| record.timing().is_some());
+        let names: Vec<&str> = timed.map(|record| record.contestant.as_str()).collect();
         let mut more = Vec::new();
         for _ in 1..Effort::of(self.plan.scale).layouts {
             self.child(self.program, What::Times { tails: false }, &names, &mut more, UNSEEN)?;

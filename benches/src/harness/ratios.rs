@@ -1,27 +1,20 @@
 //! How cells compare with each other: ratios of medians of the same rounds.
 
 use crate::harness::contestant::{BASELINE, Kind};
-use crate::harness::record::{Column, Record, Results};
-
-/// The median of a contestant, if it was timed in the same rounds as the others of its row.
-fn median_of(record: &Record) -> Option<f64> {
-    record.timing().filter(|timing| !timing.alone).map(|timing| timing.median)
-}
+use crate::harness::record::{Column, Results};
 
 impl Results {
     /// Fills in the ratios, from what was measured in the same rounds.
     pub fn compare(&mut self) {
-        let together =
-            |results: &Self, case: &str, contestant: &str| median_of(results.cell(case, contestant)?);
         let strategies = || self.contestants.iter().filter(|column| column.kind == Kind::Strategy);
         let ratios: Vec<_> = self
             .cells
             .iter()
             .map(|record| {
-                let this = together(self, &record.case, &record.contestant)?;
-                let vec = together(self, &record.case, BASELINE);
+                let this = self.median(&record.case, &record.contestant)?;
+                let vec = self.median(&record.case, BASELINE);
                 let to_this = |column: &Column| {
-                    let strategy = together(self, &record.case, &column.name)?;
+                    let strategy = self.median(&record.case, &column.name)?;
                     let is_other = column.name != record.contestant;
                     is_other.then(|| (column.name.clone(), strategy / this))
                 };
@@ -37,8 +30,8 @@ impl Results {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::record::Outcome;
     use crate::harness::record::fixture::{column, results, timed};
+    use crate::harness::record::{Outcome, Record};
 
     #[test]
     fn ratios_are_of_the_same_rounds() {
@@ -49,11 +42,10 @@ mod tests {
                 column("vec", Kind::Control),
             ],
             vec![
-                timed("a", "slot", 2.0, false),
-                timed("a", "vec", 8.0, false),
-                timed("a", "peer", 4.0, true),
+                timed("a", "slot", 2.0),
+                timed("a", "vec", 8.0),
                 Record::new("a", "gone", Outcome::Hung { seconds: 1.0 }),
-                timed("a", "ring", 4.0, false),
+                timed("a", "ring", 4.0),
             ],
         );
         results.compare();
@@ -68,8 +60,6 @@ mod tests {
             "strategies are compared with each other, not with themselves"
         );
         assert_eq!(ratios(1), [("ring", 0.5), ("slot", 0.25)]);
-        assert_eq!(results.cells[2].to_vec, None, "not in the same rounds");
-        assert_eq!(ratios(2), []);
-        assert_eq!(results.cells[3].to_vec, None);
+        assert_eq!(results.cells[2].to_vec, None, "not timed");
     }
 }

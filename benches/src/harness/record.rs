@@ -169,9 +169,6 @@ pub struct Timing {
     /// Times of single operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail: Option<Tail>,
-    /// Measured in a process of its own, so not in the same rounds as the others.
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub alone: bool,
     /// All rounds, sorted: from child to parent only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nanos: Vec<f64>,
@@ -211,13 +208,6 @@ impl Record {
         match &self.outcome {
             Outcome::Timed(timing) => Some(timing),
             _ => None,
-        }
-    }
-
-    /// Says that it was measured in a process of its own.
-    pub fn set_alone(&mut self) {
-        if let Outcome::Timed(timing) = &mut self.outcome {
-            timing.alone = true;
         }
     }
 }
@@ -282,8 +272,8 @@ pub(crate) mod fixture {
         Column { name: name.into(), kind, of: None, idiom: String::new() }
     }
 
-    pub(crate) fn timed(case: &str, contestant: &str, median: f64, alone: bool) -> Record {
-        let mut timing = Timing { operations: 1, alone, ..Timing::default() };
+    pub(crate) fn timed(case: &str, contestant: &str, median: f64) -> Record {
+        let mut timing = Timing { operations: 1, ..Timing::default() };
         timing.merge(&[median]);
         Record::new(case, contestant, Outcome::Timed(timing))
     }
@@ -312,7 +302,7 @@ mod tests {
 
     #[test]
     fn rounds_of_several_processes_are_one() {
-        let mut record = timed("reuse/64B", "slot", 10.0, false);
+        let mut record = timed("reuse/64B", "slot", 10.0);
         let Outcome::Timed(timing) = &mut record.outcome else { unreachable!("just made") };
         timing.merge(&[2.0, 3.0]);
         assert_eq!((timing.median, timing.rounds), (3.0, 3), "one slow layout does not decide");
@@ -320,7 +310,7 @@ mod tests {
 
     #[test]
     fn lines_survive_the_pipe() {
-        let line = serde_json::to_string(&Message::Cell(Box::new(timed("a", "b", 1.5, false)))).unwrap();
+        let line = serde_json::to_string(&Message::Cell(Box::new(timed("a", "b", 1.5)))).unwrap();
         match serde_json::from_str(&line).unwrap() {
             Message::Cell(record) => assert_eq!(record.timing().map(|timing| timing.median), Some(1.5)),
             other => panic!("{other:?}"),

@@ -158,11 +158,7 @@ mod tests {
                 column("ring-half", Kind::Setting),
                 column("peer", Kind::Peer),
             ],
-            vec![
-                timed("64 B", "slot", 2.0, false),
-                timed("64 B", "ring", 1.0, false),
-                timed("64 B", "peer", 4.0, false),
-            ],
+            vec![timed("64 B", "slot", 2.0), timed("64 B", "ring", 1.0), timed("64 B", "peer", 4.0)],
         );
         results.compare();
         let text = super::super::of(&results).markdown();

@@ -92,7 +92,6 @@ pub(super) fn fastest_rival<'a>(results: &'a Results, row: &Row) -> Option<(&'a 
         .iter()
         .filter(|column| matches!(column.kind, Kind::Control | Kind::Peer) && column.name != FLOOR)
         .filter_map(|column| Some((column.name.as_str(), results.cell(&row.id, &column.name)?.timing()?)))
-        .filter(|(_, timing)| !timing.alone)
         .min_by(|one, other| one.1.median.total_cmp(&other.1.median))
 }
 
@@ -137,14 +136,14 @@ mod tests {
                 column("peer", Kind::Peer),
             ],
             vec![
-                timed("a", "slot", 2.0, false),
-                timed("a", "ring", 1.0, false),
-                timed("a", "ring-half", 0.25, false),
-                timed("a", "vec", 8.0, false),
-                timed("a", FLOOR, 0.5, false),
-                timed("a", "peer", 4.0, false),
-                timed("b", "ring", 9.0, false),
-                timed("b", "peer", 1.0, false),
+                timed("a", "slot", 2.0),
+                timed("a", "ring", 1.0),
+                timed("a", "ring-half", 0.25),
+                timed("a", "vec", 8.0),
+                timed("a", FLOOR, 0.5),
+                timed("a", "peer", 4.0),
+                timed("b", "ring", 9.0),
+                timed("b", "peer", 1.0),
             ],
         );
         results.compare();

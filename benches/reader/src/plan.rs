@@ -129,7 +129,7 @@ impl Plan {
             Scale::Quick => (500, 200),
             Scale::Test => (8, 5),
         };
-        let file = Tensors::at(&folder.join(format!("tensors-{mib}.bin")), mib << 20)?;
+        let file = Tensors::at(&folder.join(format!("words-{mib}.bin")), mib << 20)?;
         file.warm()?;
         let cells = self.cells();
         let bar = ProgressBar::new((cells.len() * self.rounds) as u64);

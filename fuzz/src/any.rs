@@ -3,7 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
-use bufcore::{BufferPool, Trim};
+use bufcore::BufferPool;
+use bufkeeper::Trim;
 use buftest::bytes::Bytes;
 use buftest::identities;
 use buftest::lockstep::Lockstep;
@@ -56,7 +57,7 @@ pub fn run(data: &[u8]) {
     let end = End::of(bytes.byte());
     let builder: AnyBuilder = pick(&mut bytes).parse().expect("settings are right");
     let pool = builder.build().expect("settings are right");
-    let mut lockstep = Lockstep::over(pool, |_| None, true);
+    let mut lockstep = Lockstep::over(pool, true);
     let is_shared = lockstep.pool().share().is_some();
     if is_shared {
         // Memory that is idle elsewhere, or still on its way back, may be missed.

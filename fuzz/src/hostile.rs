@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use bufcore::strategy::orphans;
 use bufcore::{AcquireError, BufferPool};
+use bufkit::orphan;
 use bufshard::ShardPool;
 use bufslot::SlotPool;
 use buftest::bytes::Bytes;
@@ -191,8 +191,9 @@ impl Others {
                 self.held.push(Box::new(shard.acquire(100).expect("the heap serves")));
             }
             1 => {
-                slot.writable(200).expect("the heap serves").fill(9);
-                orphans::sweep();
+                let mut buf = slot.acquire(100).expect("the heap serves");
+                slot.grow(&mut buf, 200).expect("the heap serves");
+                orphan::sweep();
             }
             2 => {
                 self.slot = None;

@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use bufcore::strategy::Views;
+use bufcore::author::RefCount;
 use bufcore::{AcquireError, Buf, BufferPool, Lease, PoolStats};
 
 /// The bytes that direct reads want memory aligned to.
@@ -11,7 +11,7 @@ const PAGE: usize = 4096;
 /// Memory of somebody else's, with the count that a buffer needs. A pool of this project has the count
 /// beside its buffers; here it takes an allocation of some ten bytes.
 struct Owner<M> {
-    views: Views,
+    views: RefCount,
     _memory: M,
 }
 
@@ -36,7 +36,7 @@ unsafe impl<M: Send + Sync> Sync for ForeignLease<M> {}
 // - copies: a pointer, which is no unique one.
 // - count: each memory has its own.
 unsafe impl<M: Send + Sync> Lease for ForeignLease<M> {
-    fn views(&self) -> Option<&Views> {
+    fn views(&self) -> Option<&RefCount> {
         // SAFETY: it is there until the lease is dropped.
         Some(unsafe { &self.owner.as_ref().views })
     }
@@ -76,11 +76,11 @@ impl<M: Send + Sync + 'static, F: FnMut(usize) -> (*mut u8, M)> BufferPool for F
 
     fn acquire(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError> {
         let (start, memory) = (self.0)(capacity);
-        let owner = Box::new(Owner { views: Views::new(), _memory: memory });
+        let owner = Box::new(Owner { views: RefCount::new(), _memory: memory });
         let lease = ForeignLease { owner: NonNull::from(Box::leak(owner)) };
         let start = NonNull::new(start).ok_or(AcquireError::OutOfMemory { requested: capacity })?;
-        // SAFETY: valid and exclusive, as whoever called `new` promised. A driver takes the address of the bytes, and
-        // counts those that the kernel has written. Nothing else here looks at them.
+        // SAFETY: valid and exclusive, as whoever called `new` promised. A driver takes the address of
+        // the bytes, and counts those that the kernel has written. Nothing else here looks at them.
         Ok(unsafe { Buf::from_raw_parts(start, capacity, lease) })
     }
 

@@ -1,6 +1,6 @@
 //! The slot pool.
 
-use bufcore::{Buf, ConfigError, FrameBuffer, HeapLease};
+use bufcore::{Buf, ConfigError, HeapLease, Writer};
 use bufslot::{SlotLease, SlotPool};
 
 use super::whole::{Planned, Whole};
@@ -17,7 +17,7 @@ pub(super) fn contestant() -> Contestant {
         Kind::Strategy,
         "`SlotPool` with as many slots and bytes as the workload has out at once (twice as many where sizes differ; in \
          `queue` two slots and a quarter of the bytes more), the heap as fallback. Whole buffers through `acquire`, frames in \
-         place through `open_frame`",
+         place through a `Writer`",
     )
     .whole::<SlotBuffers>()
     .sends::<SlotBuffers>()
@@ -55,8 +55,8 @@ pub(crate) type SlotBuffers = Whole<SlotPool>;
 /// Frames.
 pub(crate) struct SlotFrames(SlotPool);
 
-/// The frame that is open in the pool.
-pub(crate) struct Open<'a>(bufslot::OpenFrame<'a, bufcore::HeapPool>);
+/// The frame that is being filled.
+pub(crate) struct Open<'a>(Writer<&'a mut SlotPool>);
 
 impl Frames for SlotFrames {
     type Frame = Buf<SlotLease<HeapLease>>;
@@ -68,7 +68,7 @@ impl Frames for SlotFrames {
 
     #[inline(always)]
     fn open(&mut self) -> Open<'_> {
-        Open(self.0.open_frame())
+        Open(Writer::new(&mut self.0))
     }
 
     fn fallbacks(&self) -> Option<u64> {
@@ -85,7 +85,7 @@ impl OpenFrame for Open<'_> {
     }
 
     #[inline(always)]
-    fn detach(self) -> Self::Frame {
-        self.0.detach().expect("the frame has its place")
+    fn detach(mut self) -> Self::Frame {
+        self.0.finish()
     }
 }

@@ -1,13 +1,13 @@
 //! What only the slot pool has: its modes.
 
-use bufcore::{AcquireError, Region, Reject};
-use bufslot::{Builder, Mode};
+use bufcore::{AcquireError, NoFallback, Region};
+use bufslot::{Builder, Mode, Writer};
 
 use crate::Checked;
 
 /// Takes whole buffers, to the last slot and past it, and checks what became of them.
 pub(crate) fn modes(region: Region) -> Checked<Region> {
-    let mut pool = ok!(Builder::new().slots(4).build_in(region, Reject));
+    let mut pool = ok!(Builder::new().slots(4).build_in(region, NoFallback));
     let quarter = pool.capacity() / 5;
     let first = ok!(pool.acquire(quarter));
     check!(pool.mode() == Mode::Back && pool.slot_of(&first) == Some(0) && pool.is_taken(0));
@@ -18,10 +18,10 @@ pub(crate) fn modes(region: Region) -> Checked<Region> {
     drop(others);
     check!(pool.is_taken(0) && !pool.is_taken(3));
 
-    // A frame that was given up stays readable until it is detached; the pool outlives none of it.
-    ok!(pool.extend_from_slice(b"headbody"));
-    pool.consume(4);
-    let frame = ok!(pool.detach());
+    let mut writer = Writer::new(&mut pool);
+    ok!(writer.extend_from_slice(b"headbody"));
+    writer.discard_front(4);
+    let frame = writer.finish();
     check!(&frame[..] == b"body");
     let Err(pool) = pool.into_region() else {
         fail!();

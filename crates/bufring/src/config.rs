@@ -2,8 +2,9 @@
 
 use core::fmt;
 
-use bufcore::strategy::{SettingsText, check_alignment};
+use bufcore::author::check_alignment;
 use bufcore::{ConfigError, Region, size};
+use bufkit::SettingsText;
 
 use crate::RingPool;
 use crate::ring::{Grid, MAX_BYTES, Ring, blocks_bytes, most_buffers, most_capacity, overhead_bytes};
@@ -98,7 +99,7 @@ impl Builder {
     /// capacity. More buffers may be out, if they leave room for their guards.
     ///
     /// An idle ring has room for this number of buffers of equal size. They are released and
-    /// acquired again in any order, as long as no other buffer is in use and no frame is open.
+    /// acquired again in any order, as long as no other buffer is in use.
     /// Buffers of different sizes may leave holes between them that are too small, until the ring
     /// is idle again.
     ///

@@ -45,12 +45,12 @@ impl<F: BufferPool> SlotPool<F> {
     ///
     /// ```
     /// use bufslot::Builder;
-    /// use bufslot::bufcore::{Region, Reject};
+    /// use bufslot::bufcore::{Region, NoFallback};
     ///
     /// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 4096].into()) }
     /// // Without a capacity it is what the bookkeeping leaves of the region.
     /// let region = Region::from_static(memory());
-    /// let pool = Builder::new().slots(4).build_in(region, Reject)?;
+    /// let pool = Builder::new().slots(4).build_in(region, NoFallback)?;
     /// assert!((3500..4096).contains(&pool.capacity()));
     /// # Ok::<(), bufslot::Error>(())
     /// ```
@@ -59,7 +59,7 @@ impl<F: BufferPool> SlotPool<F> {
         self.capacity
     }
 
-    /// Returns whether a buffer, or the open frame, holds slot `index`, at this moment.
+    /// Returns whether a buffer holds slot `index`, at this moment.
     ///
     /// # Panics
     ///
@@ -107,8 +107,7 @@ impl<F: BufferPool> SlotPool<F> {
         self.counters.reset_high_water(self.table.released(), &elsewhere);
     }
 
-    /// Returns whether nothing of the region is out, at this moment. An open frame in the region is
-    /// out, too.
+    /// Returns whether nothing of the region is out, at this moment.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -195,7 +194,7 @@ impl<F: BufferPool> SlotPool<F> {
     ///
     /// # Errors
     ///
-    /// Returns the pool unchanged while buffers are out or a frame is open in the region.
+    /// Returns the pool unchanged while buffers are out.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {

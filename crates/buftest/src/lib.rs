@@ -19,7 +19,8 @@
 //!   does what it is told.
 //! - [`tasks`] polls futures by hand.
 //!
-//! How to use it: `docs/testing.md`. `cargo xtask broken --list` prints the mutant that each trial catches.
+//! How to use it: `docs/testing.md`. `cargo xtask broken --list` prints the mutant that each trial
+//! catches.
 
 #![allow(
     clippy::alloc_instead_of_core,
@@ -30,6 +31,7 @@
 #![allow(clippy::missing_panics_doc, reason = "everything here is a test: it panics to fail")]
 
 pub mod alloc;
+pub mod append;
 pub mod bounds;
 pub mod bytes;
 pub mod conformance;

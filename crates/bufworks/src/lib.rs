@@ -77,8 +77,8 @@ pub use bufcore;
 pub use bufcore::Outstanding;
 #[doc(inline)]
 pub use bufcore::{
-    AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, FrameBuffer, Frozen, Lease,
-    NoLease, Pieces, PoolStats, Region, RegionError, Reject, ReserveError, SharedBytes, SplitLease, copy,
+    AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, Frozen, Lease, NoFallback,
+    NoLease, Pieces, PoolStats, Region, RegionError, ReserveError, SharedBytes, SplitLease, Writer, copy,
     copy_up_to,
 };
 #[cfg(feature = "alloc")]
@@ -89,7 +89,7 @@ pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
 pub use bufcore::{HugePages, MapOptions};
 #[cfg(feature = "std")]
 #[doc(inline)]
-pub use bufcore::{
+pub use bufkeeper::{
     Keeper, KeeperHandle, KeeperThread, MemoryUse, Pressure, PressureLevel, PressureSource, Stall, Trim,
     Watch, WeakPool,
 };

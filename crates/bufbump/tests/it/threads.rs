@@ -76,6 +76,6 @@ fn trim_reaches_others() {
 #[test]
 fn the_last_handle_goes_anywhere() {
     clones::the_last_handle_goes_anywhere(small);
-    bufbump::bufcore::strategy::orphans::sweep();
-    assert_eq!(bufbump::bufcore::strategy::orphans::pending(), 0);
+    bufkit::orphan::sweep();
+    assert_eq!(bufkit::orphan::pending(), 0);
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Read, Write};
 
 use bufcore::{
-    AcquireError, Buf, BufferPool, ByteSink, ByteSource, FrameBuffer, HeapLease, HeapPool, Reject,
-    ReserveError, SharedBytes,
+    AcquireError, Buf, BufferPool, ByteSink, ByteSource, HeapLease, HeapPool, NoFallback, ReserveError,
+    SharedBytes, Writer,
 };
 
 fn buf(capacity: usize, content: &[u8]) -> Buf<HeapLease> {
@@ -112,8 +112,8 @@ fn comparing_hashing_printing() {
 fn zeroed_and_rejected() {
     let zeroed = HeapPool::new().acquire_zeroed(100).expect("the heap has room");
     assert_eq!(zeroed[..], [0; 100]);
-    assert!(matches!(Reject.acquire(1), Err(AcquireError::TooLarge { requested: 1, limit: 0 })));
-    assert_eq!((Reject.max_capacity(), Reject.stats().acquired), (0, 0));
+    assert!(matches!(NoFallback.acquire(1), Err(AcquireError::TooLarge { requested: 1, limit: 0 })));
+    assert_eq!((NoFallback.max_capacity(), NoFallback.stats().acquired), (0, 0));
 }
 
 /// A view that is the only one again can be filled up to the end of its memory, and a cut-off end
@@ -185,13 +185,13 @@ fn the_leak_tracker() {
 /// A pool that refuses everything serves no bytes, as all pools do.
 #[test]
 fn reject_serves_no_bytes() {
-    let empty = Reject.acquire(0).expect("no bytes are always there");
+    let empty = NoFallback.acquire(0).expect("no bytes are always there");
     assert_eq!((empty.len(), empty.capacity()), (0, 0));
     let view = empty.freeze();
     assert_eq!(view.clone().slice(..).len(), 0);
     assert_eq!(view.try_into_mut().expect("the only view").capacity(), 0);
-    assert_eq!(Reject.acquire_zeroed(0).expect("no bytes are always there").len(), 0);
-    assert_eq!(Reject.acquire(1).map(drop), Err(AcquireError::TooLarge { requested: 1, limit: 0 }));
+    assert_eq!(NoFallback.acquire_zeroed(0).expect("no bytes are always there").len(), 0);
+    assert_eq!(NoFallback.acquire(1).map(drop), Err(AcquireError::TooLarge { requested: 1, limit: 0 }));
 }
 
 /// A buffer is a slice to whatever asks for one.
@@ -217,26 +217,25 @@ fn by_reference() {
     fn acquires(mut pool: impl BufferPool) -> (usize, usize, Vec<u8>) {
         let mut small = pool.acquire(3).expect("room");
         small.extend_from_slice(b"abc").expect("room");
-        pool.grow(&mut small, 10).expect("room");
+        pool.grow(&mut small, 7).expect("room");
+        pool.shrink(&mut small);
         (small.capacity(), pool.max_capacity(), pool.acquire_zeroed(2).expect("room").to_vec())
     }
     let mut pool = HeapPool::new();
     let limit = pool.max_capacity();
-    assert_eq!(acquires(&mut pool), (10, limit, vec![0, 0]));
+    assert_eq!(acquires(&mut pool), (3, limit, vec![0, 0]));
     assert_eq!(BufferPool::stats(&&mut pool).acquired, if cfg!(feature = "stats") { 3 } else { 0 });
 
-    fn frames(mut frames: impl FrameBuffer<Lease = HeapLease>) -> Result<Buf<HeapLease>, AcquireError> {
-        frames.writable(2)?.copy_from_slice(b"xx");
-        frames.extend_from_slice(b"abcdef")?;
-        frames.consume(2);
-        frames.truncate(4);
-        frames.filled_mut()[0] = b'A';
-        assert_eq!(frames.filled(), b"Abcd");
-        frames.detach()
-    }
-    let mut writer = BufferPool::open_frame(&mut pool);
-    assert_eq!(frames(&mut writer).expect("room"), b"Abcd");
-    assert!(writer.filled().is_empty(), "it was closed");
+    let mut writer = Writer::new(&mut pool);
+    writer.writable(2).expect("room")[..2].copy_from_slice(b"xx");
+    writer.commit(2);
+    writer.extend_from_slice(b"abcdef").expect("room");
+    writer.discard_front(2);
+    writer.truncate(4);
+    writer.filled_mut()[0] = b'A';
+    assert_eq!(writer.filled(), b"Abcd");
+    assert_eq!(writer.finish(), b"Abcd");
+    assert!(writer.filled().is_empty(), "it was finished");
 
     fn sinks(mut sink: impl ByteSink) -> Result<(), ReserveError> {
         sink.reserve(2)?.copy_from_slice(b"de");
@@ -282,11 +281,11 @@ fn the_own_methods_of_a_pool() {
     let mut pool = HeapPool::new();
     let mut small = pool.acquire(3).expect("room");
     small.extend_from_slice(b"abc").expect("room");
-    pool.grow(&mut small, 10).expect("room");
+    pool.grow(&mut small, 7).expect("room");
     assert_eq!((&small[..], small.capacity()), (&b"abc"[..], 10));
     let limit = pool.max_capacity();
     let refused = pool.grow(&mut small, limit + 1).expect_err("too large");
-    assert_eq!(refused, AcquireError::TooLarge { requested: limit + 1, limit });
+    assert_eq!(refused, AcquireError::TooLarge { requested: limit + 1, limit: limit - 3 });
     assert_eq!((&small[..], small.capacity()), (&b"abc"[..], 10));
 }
 

@@ -88,7 +88,8 @@ pub fn smaps(address: usize) -> String {
     std::iter::once(head).chain(rest).collect::<Vec<_>>().join("\n")
 }
 
-/// Lowers a resource limit of this process for good. Only tests that run [`alone`](super::alone) call it.
+/// Lowers a resource limit of this process for good. Only tests that run [`alone`](super::alone)
+/// call it.
 pub fn limit(resource: libc::__rlimit_resource_t, value: u64) {
     assert!(is_alone(), "a limit would hit the other tests of this process");
     // As wide as the machine's addresses, which all limits are within.
@@ -99,7 +100,8 @@ pub fn limit(resource: libc::__rlimit_resource_t, value: u64) {
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Runs `body` with a lower limit of a resource. Only tests that run [`alone`](super::alone) call it.
+/// Runs `body` with a lower limit of a resource. Only tests that run [`alone`](super::alone) call
+/// it.
 pub fn limited<R>(resource: libc::__rlimit_resource_t, value: u64, body: impl FnOnce() -> R) -> R {
     assert!(is_alone(), "a limit would hit the other tests of this process");
     let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -142,8 +144,8 @@ pub fn address_space_bytes() -> usize {
     status_bytes("VmSize")
 }
 
-/// Returns zeroed memory for good, which may be more than the machine has: nothing is behind it before
-/// it is used.
+/// Returns zeroed memory for good, which may be more than the machine has: nothing is behind it
+/// before it is used.
 #[cfg(target_pointer_width = "64")]
 #[must_use]
 pub fn vast(bytes: usize) -> &'static mut [u8] {

@@ -3,7 +3,8 @@
 use std::thread;
 use std::time::Instant;
 
-use bufcore::{BufferPool, KeeperThread, SplitLease, Trim, Watch};
+use bufcore::{BufferPool, SplitLease};
+use bufkeeper::{KeeperThread, Trim, Watch};
 use fastrand::Rng;
 
 use super::patience;
@@ -46,7 +47,6 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Trim> Subject<P, Kept<P>> {
         Self {
             shared,
             pool: |kept| kept.pool.clone(),
-            frames: |_| None,
             split: |buf, at| Some(buf.split_off(at)),
             own: |pool, rng, _| phase(pool, rng),
             at_rest: |pool| freed(pool),
@@ -60,7 +60,7 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Trim> Subject<P, Kept<P>> {
 /// # Panics
 ///
 /// When a buffer of the burst does not hold what was written into it.
-fn phase<P: BufferPool>(pool: &mut P, rng: &mut Rng) {
+fn phase<P: BufferPool<Lease: SplitLease>>(pool: &mut P, rng: &mut Rng) {
     if rng.bool() {
         return thread::sleep(AGE.mul_f64(3.0 * rng.f64()));
     }

@@ -39,7 +39,7 @@ pub mod zeroed;
 use std::env;
 use std::time::Duration;
 
-use bufcore::Trim;
+use bufkeeper::Trim;
 
 use crate::model::Shadow;
 

@@ -1,7 +1,7 @@
 //! Buffers that are split, for the pools whose buffers can be: every index, every order of going,
 //! with views and on other threads.
 
-use bufcore::strategy::Tracker;
+use bufcore::author::Tracker;
 use bufcore::{Buf, BufferPool, SplitLease};
 
 use crate::pattern;

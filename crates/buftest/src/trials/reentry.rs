@@ -4,8 +4,8 @@
 use std::cell::RefCell;
 use std::thread;
 
-use bufcore::strategy::orphans;
 use bufcore::{Buf, BufferPool};
+use bufkit::orphan;
 
 use crate::alloc::Reentrant;
 use crate::pattern;
@@ -153,7 +153,7 @@ impl<P: BufferPool + Send> Reentry<P> {
             held.reverse();
         }
         held.drain(..).for_each(release);
-        orphans::sweep();
+        orphan::sweep();
     }
 
     /// Uses pools that have ended elsewhere, and whose caches this thread finds among those of
@@ -184,7 +184,7 @@ impl<P: BufferPool + Send> Reentry<P> {
     pub fn everywhere(&self) {
         self.each("program", Self::program);
         self.each("backwards", Self::backwards);
-        assert_eq!(orphans::pending(), 0, "memory that outlived its pool is kept");
+        assert_eq!(orphan::pending(), 0, "memory that outlived its pool is kept");
     }
 
     /// Tries each deed in each call of a program that looks through the caches of many pools, of
@@ -201,7 +201,7 @@ impl<P: BufferPool + Send> Reentry<P> {
                 let world = RefCell::new(World::new());
                 let calls = Reentrant::within(at, || self.deed(&world, deed), || program(self, &world));
                 drop(world);
-                orphans::sweep();
+                orphan::sweep();
                 if at >= calls {
                     break;
                 }

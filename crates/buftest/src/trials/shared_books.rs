@@ -5,7 +5,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use bufcore::{BufferPool, SplitLease, strategy::orphans};
+use bufcore::{BufferPool, SplitLease};
+use bufkit::orphan;
 
 use crate::alloc::Ledger;
 use crate::pattern;
@@ -102,7 +103,7 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Send + 'static> SharedBooks<P> {
             for _ in 0..64 {
                 drop(self.pool().acquire(1));
             }
-            orphans::sweep();
+            orphan::sweep();
         };
         self.ledger.balanced(what, settle, body);
     }

@@ -9,8 +9,8 @@ use std::rc::Rc;
 use buftest::{have, lack};
 use bufworks::any::{AnyBuilder, AnyLease, HeapBuilder, SettingError};
 use bufworks::{
-    AcquireError, AnyPool, Buf, BufferPool, ConfigError, Error, Frozen, HeapLease, HeapPool, NoLease,
-    PoolStats, Region, Reject, ReserveError, SharedBytes,
+    AcquireError, AnyPool, Buf, BufferPool, ConfigError, Error, Frozen, HeapLease, HeapPool, NoFallback,
+    NoLease, PoolStats, Region, ReserveError, SharedBytes,
 };
 
 /// A pool that is not `Sync`, and one that is not `Send` either.
@@ -37,7 +37,7 @@ type NotShared = Owned<Cell<u8>>;
 type NotSent = Owned<Rc<u8>>;
 
 have!(Send, Sync => SharedBytes);
-have!(Send, Sync => Buf<HeapLease>, Frozen<HeapLease>, HeapLease, NoLease, HeapPool, Reject, Region, PoolStats);
+have!(Send, Sync => Buf<HeapLease>, Frozen<HeapLease>, HeapLease, NoLease, HeapPool, NoFallback, Region, PoolStats);
 have!(Send, Sync => AcquireError, ConfigError, Error, ReserveError, AnyLease, AnyBuilder, HeapBuilder, SettingError);
 have!(Send => AnyPool, NotShared);
 lack!(Sync => AnyPool, NotShared, NotSent);
@@ -76,12 +76,13 @@ strategies!(of_each! {});
 const _: () = assert!(size_of::<AnyLease>() <= 4 * size_of::<usize>());
 
 mod vocabulary {
+    use bufkit::orphan::Orphan;
+    use bufkit::thread_cache::Cache;
+    use bufkit::{Link, RefCounts};
     use buftest::{have, lack};
-    use bufworks::bufcore::strategy::orphans::Orphan;
-    use bufworks::bufcore::strategy::threads::Cache;
-    use bufworks::bufcore::strategy::{Link, RefCounts, Released, SharedCounters, TaggedPtr, Tracker, Views};
+    use bufworks::bufcore::author::{RefCount, Released, TaggedPtr, Tracker};
 
-    have!(Send, Sync => RefCounts, Released, SharedCounters, Tracker, Views);
+    have!(Send, Sync => RefCounts, Released, Tracker, RefCount);
     lack!(Send => Orphan, TaggedPtr<u64>, Cache, Link<u64>);
     lack!(Sync => Orphan, TaggedPtr<u64>, Cache, Link<u64>);
 }
@@ -90,14 +91,14 @@ mod vocabulary {
 mod slot {
     use super::{NotSent, NotShared};
     use buftest::{have, lack};
-    use bufworks::slot::{BuildInError, Builder, OpenFrame, SlotLease, SlotPool};
+    use bufworks::slot::{BuildInError, Builder, SlotLease, SlotPool};
     use bufworks::{HeapLease, HeapPool};
 
-    have!(Send, Sync => SlotPool, SlotLease<HeapLease>, OpenFrame<'static, HeapPool>, BuildInError<HeapPool>, Builder);
-    have!(Send => SlotPool<NotShared>, OpenFrame<'static, NotShared>, BuildInError<NotShared>);
-    lack!(Sync => SlotPool<NotShared>, OpenFrame<'static, NotShared>, BuildInError<NotShared>, SlotPool<NotSent>);
-    lack!(Send => SlotPool<NotSent>, OpenFrame<'static, NotSent>, BuildInError<NotSent>);
-    lack!(Clone => SlotPool, SlotLease<HeapLease>, OpenFrame<'static, HeapPool>);
+    have!(Send, Sync => SlotPool, SlotLease<HeapLease>, BuildInError<HeapPool>, Builder);
+    have!(Send => SlotPool<NotShared>, BuildInError<NotShared>);
+    lack!(Sync => SlotPool<NotShared>, BuildInError<NotShared>, SlotPool<NotSent>);
+    lack!(Send => SlotPool<NotSent>, BuildInError<NotSent>);
+    lack!(Clone => SlotPool, SlotLease<HeapLease>);
 }
 
 #[cfg(feature = "ring")]
@@ -107,17 +108,15 @@ mod ring {
     use std::sync::MutexGuard;
 
     use buftest::{have, lack};
-    use bufworks::ring::{
-        Builder, Extendable, IntoIter, LocalError, LocalRing, PushError, RingLease, RingPool, RingVec,
-    };
+    use bufworks::ring::{Builder, IntoIter, LocalError, LocalRing, PushError, RingLease, RingPool, RingVec};
 
-    have!(Send, Sync => RingLease, RingVec<u8>, IntoIter<u8>, PushError<u8>, Extendable<'static>, LocalError, Builder);
+    have!(Send, Sync => RingLease, RingVec<u8>, IntoIter<u8>, PushError<u8>, LocalError, Builder);
     have!(Send => RingPool, LocalRing, RingVec<Cell<u8>>, IntoIter<Cell<u8>>);
     have!(Sync => RingVec<MutexGuard<'static, u8>>, IntoIter<MutexGuard<'static, u8>>);
     lack!(Sync => RingPool, LocalRing, RingVec<Cell<u8>>, IntoIter<Cell<u8>>, PushError<Cell<u8>>);
     lack!(Send => RingVec<Rc<u8>>, IntoIter<Rc<u8>>, PushError<Rc<u8>>, RingVec<MutexGuard<'static, u8>>);
     lack!(Send => IntoIter<MutexGuard<'static, u8>>);
-    lack!(Clone => RingPool, RingLease, RingVec<u8>, IntoIter<u8>, Extendable<'static>, LocalRing);
+    lack!(Clone => RingPool, RingLease, RingVec<u8>, IntoIter<u8>, LocalRing);
 }
 
 #[cfg(feature = "bump")]

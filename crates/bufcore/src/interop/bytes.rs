@@ -1,0 +1,177 @@
+//! The `bytes` crate.
+
+use bytes::buf::UninitSlice;
+use bytes::{BufMut, Bytes};
+
+use crate::{Buf, BufferPool, Frozen, Lease, SplitLease, Writer};
+
+/// Appends, up to the capacity.
+///
+/// # A full buffer and tokio
+///
+/// A buffer does not grow as `BytesMut` does. Where generic code asks how much room there is, a
+/// full one says none. tokio's `AsyncReadExt::read_buf` then returns `Ok(0)` without a look at the
+/// stream. **That reads as the end of the stream.**
+///
+/// Before each `read_buf`, check that [`spare_capacity`](Buf::spare_capacity) is over 0. A full
+/// buffer means that a message is too long, or that it is time for a larger buffer.
+/// [`Buf::read_from`] makes this an error. So does `bufworks::net::read_ready` for tokio's sockets.
+///
+/// Bytes that do not fit are a panic in `put_slice` and the other `put` methods, as `bytes`
+/// requires.
+// SAFETY: `chunk_mut` lends the bytes from `len` on, `remaining_mut` counts them, and `advance_mut`
+// moves `len` over them, never past the capacity.
+unsafe impl<L: Lease> BufMut for Buf<L> {
+    #[inline]
+    fn remaining_mut(&self) -> usize {
+        self.spare_capacity()
+    }
+
+    #[inline]
+    unsafe fn advance_mut(&mut self, bytes: usize) {
+        self.commit(bytes);
+    }
+
+    #[inline]
+    fn chunk_mut(&mut self) -> &mut UninitSlice {
+        UninitSlice::new(self.spare_mut())
+    }
+}
+
+/// Bytes that a writer makes room for when it is full and is asked for a chunk.
+const CHUNK_BYTES: usize = 64;
+
+/// Appends, and grows as `BytesMut` does.
+///
+/// # Panics
+///
+/// Methods panic when the pool refuses to grow, since they return no errors.
+// SAFETY: `chunk_mut` lends the room behind the filled bytes, which is never empty, and
+// `advance_mut` moves their end over it, never past its end.
+unsafe impl<P: BufferPool<Lease: SplitLease>> BufMut for Writer<P> {
+    #[inline]
+    fn remaining_mut(&self) -> usize {
+        crate::size::MAX_BYTES - self.filled().len()
+    }
+
+    #[inline]
+    unsafe fn advance_mut(&mut self, bytes: usize) {
+        self.commit(bytes);
+    }
+
+    #[inline]
+    fn chunk_mut(&mut self) -> &mut UninitSlice {
+        let has_room = self.writable(0).is_ok_and(|room| !room.is_empty());
+        match self.writable(if has_room { 0 } else { CHUNK_BYTES }) {
+            Ok(room) => UninitSlice::new(room),
+            Err(error) => panic!("a writer cannot grow: {error}"),
+        }
+    }
+
+    fn put_slice(&mut self, bytes: &[u8]) {
+        if let Err(error) = self.extend_from_slice(bytes) {
+            panic!("a writer cannot grow: {error}");
+        }
+    }
+}
+
+/// Reads the filled part: `remaining` is [`len`](Buf::len), and `advance` is
+/// [`consume`](Buf::consume).
+///
+/// Code from `BytesMut` means the same here. There is one difference: consumed bytes are not room
+/// again, since a buffer does not move its bytes or grow.
+impl<L: Lease> bytes::Buf for Buf<L> {
+    #[inline]
+    fn remaining(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn chunk(&self) -> &[u8] {
+        self
+    }
+
+    #[inline]
+    fn advance(&mut self, bytes: usize) {
+        self.consume(bytes);
+    }
+}
+
+/// Cost: no copy of the bytes; one small allocation, which `Bytes` needs for an owner of another
+/// type. None for a view without bytes.
+impl<L: Lease> From<Frozen<L>> for Bytes {
+    fn from(view: Frozen<L>) -> Self {
+        if view.is_empty() { Self::new() } else { Self::from_owner(view) }
+    }
+}
+
+/// Cost: as from a [`Frozen`].
+impl<L: Lease> From<Buf<L>> for Bytes {
+    fn from(buf: Buf<L>) -> Self {
+        buf.freeze().into()
+    }
+}
+
+/// Reading a view drops the bytes that were read, front first.
+impl<L: Lease> bytes::Buf for Frozen<L> {
+    #[inline]
+    fn remaining(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn chunk(&self) -> &[u8] {
+        self
+    }
+
+    #[inline]
+    fn advance(&mut self, bytes: usize) {
+        self.consume(bytes);
+    }
+
+    /// Splits the first `len` bytes off. No bytes are copied: the [`Bytes`] are a view.
+    fn copy_to_bytes(&mut self, len: usize) -> Bytes {
+        self.split_to(len).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::{Buf as _, BufMut, Bytes};
+
+    use crate::HeapPool;
+
+    #[test]
+    fn puts_gets_and_converts() {
+        let mut buf = HeapPool::new().acquire(16).unwrap();
+        buf.put_u16(7);
+        buf.put_slice(b"payload");
+        assert_eq!(buf.remaining_mut(), 7);
+        let mut view = buf.freeze();
+        let shared = Bytes::from(view.clone());
+        assert_eq!(view.get_u16(), 7);
+        assert_eq!(&view[..], b"payload");
+        assert_eq!(shared.slice(2..), view.as_slice());
+        assert_eq!(shared[2..].as_ptr(), view.as_ptr(), "no copy");
+        assert!(view.try_into_mut().is_err(), "the bytes share it");
+    }
+
+    #[test]
+    fn a_writer_grows() {
+        let mut writer = crate::Writer::new(HeapPool::new());
+        writer.put_u16(7);
+        writer.put_bytes(1, 1000);
+        writer.put_slice(&[2; 1000]);
+        let buf = writer.finish();
+        assert_eq!((&buf[..2], buf.len()), (&[0, 7][..], 2002));
+        assert_eq!((&buf[2..1002], &buf[1002..]), (&[1; 1000][..], &[2; 1000][..]));
+    }
+
+    #[test]
+    #[should_panic(expected = "past the capacity")]
+    fn advancing_past_the_capacity_panics() {
+        let mut buf = HeapPool::new().acquire(1).unwrap();
+        // SAFETY: none; `advance_mut` checks, which is what this shows.
+        unsafe { buf.advance_mut(2) };
+    }
+}

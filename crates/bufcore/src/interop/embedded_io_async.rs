@@ -1,0 +1,106 @@
+//! The `embedded-io-async` crate. Nothing here waits: each future is ready at once.
+
+use core::convert::Infallible;
+
+use embedded_io_async::{BufRead, Read, Write};
+
+use crate::{AcquireError, Buf, BufferPool, Frozen, Lease, ReserveError, SharedBytes, SplitLease, Writer};
+
+/// Appends as `embedded_io::Write` does. A full buffer is an error, and nothing is waited for.
+/// `write_all` appends all or nothing.
+impl<L: Lease> Write for Buf<L> {
+    async fn write(&mut self, bytes: &[u8]) -> Result<usize, ReserveError> {
+        embedded_io::Write::write(self, bytes)
+    }
+
+    async fn flush(&mut self) -> Result<(), ReserveError> {
+        Ok(())
+    }
+
+    async fn write_all(&mut self, bytes: &[u8]) -> Result<(), ReserveError> {
+        self.extend_from_slice(bytes)
+    }
+}
+
+/// Appends all or nothing. No room is an error, and nothing is waited for.
+impl<P: BufferPool<Lease: SplitLease>> Write for Writer<P> {
+    async fn write(&mut self, bytes: &[u8]) -> Result<usize, AcquireError> {
+        embedded_io::Write::write(self, bytes)
+    }
+
+    async fn flush(&mut self) -> Result<(), AcquireError> {
+        Ok(())
+    }
+}
+
+/// Reading a view drops the bytes that were read, front first.
+impl<L: Lease> Read for Frozen<L> {
+    async fn read(&mut self, into: &mut [u8]) -> Result<usize, Infallible> {
+        embedded_io::Read::read(self, into)
+    }
+}
+
+impl<L: Lease> BufRead for Frozen<L> {
+    async fn fill_buf(&mut self) -> Result<&[u8], Infallible> {
+        Ok(self)
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.consume(bytes);
+    }
+}
+
+/// Reading drops the bytes that were read, front first.
+impl Read for SharedBytes {
+    async fn read(&mut self, into: &mut [u8]) -> Result<usize, Infallible> {
+        embedded_io::Read::read(self, into)
+    }
+}
+
+impl BufRead for SharedBytes {
+    async fn fill_buf(&mut self) -> Result<&[u8], Infallible> {
+        Ok(self)
+    }
+
+    fn consume(&mut self, bytes: usize) {
+        self.consume(bytes);
+    }
+}
+
+#[cfg(all(test, feature = "alloc"))]
+mod tests {
+    use core::future::Future;
+    use core::pin::pin;
+    use core::task::{Context, Poll, Waker};
+
+    use embedded_io_async::{BufRead, Read, Write};
+
+    use crate::{HeapPool, ReserveError, SharedBytes};
+
+    fn at_once<T>(future: impl Future<Output = T>) -> T {
+        match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(output) => output,
+            Poll::Pending => panic!("it waits"),
+        }
+    }
+
+    #[test]
+    fn writes_until_full_and_reads_back() {
+        let mut buf = HeapPool::new().acquire(3).unwrap();
+        assert_eq!(at_once(buf.write(b"abcd")), Ok(3));
+        let full = ReserveError { requested: 1, available: 0 };
+        assert_eq!((at_once(buf.write(b"d")), at_once(buf.write_all(b"d"))), (Err(full), Err(full)));
+        assert_eq!((at_once(buf.write(b"")), at_once(buf.flush())), (Ok(0), Ok(())));
+        let mut view = buf.freeze();
+        let mut shared = SharedBytes::from(view.clone());
+        let mut two = [0; 2];
+        at_once(view.read_exact(&mut two)).unwrap();
+        assert_eq!((&two, at_once(view.fill_buf())), (b"ab", Ok(&b"c"[..])));
+        BufRead::consume(&mut view, 1);
+        assert_eq!(at_once(view.read(&mut two)), Ok(0));
+        at_once(shared.read_exact(&mut two)).unwrap();
+        assert_eq!((&two, at_once(shared.fill_buf())), (b"ab", Ok(&b"c"[..])));
+        BufRead::consume(&mut shared, 1);
+        assert_eq!(at_once(shared.read(&mut two)), Ok(0));
+    }
+}

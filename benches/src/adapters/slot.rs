@@ -1,12 +1,11 @@
 //! The slot pool.
 
-use bufcore::{Buf, ConfigError, HeapLease, Writer};
-use bufslot::{SlotLease, SlotPool};
+use bufcore::ConfigError;
+use bufslot::SlotPool;
 
-use super::whole::{Planned, Whole};
+use super::whole::{Growing, Grows, Planned, Whole};
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::{Plan, Settings, Spare, Unsupported};
-use crate::harness::serve::{Frames, OpenFrame};
+use crate::harness::plan::{Plan, Settings, Spare};
 
 /// Slots beyond what is out where memory is short.
 const SPARE_SLOTS: usize = 2;
@@ -45,47 +44,7 @@ impl Planned for SlotPool {
     }
 }
 
-fn pool(plan: &Plan) -> Result<SlotPool, Unsupported> {
-    SlotPool::planned(plan).map_err(|error| Unsupported(error.to_string()))
-}
+impl Grows for SlotPool {}
 
-/// Whole buffers.
 pub(crate) type SlotBuffers = Whole<SlotPool>;
-
-/// Frames.
-pub(crate) struct SlotFrames(SlotPool);
-
-/// The frame that is being filled.
-pub(crate) struct Open<'a>(Writer<&'a mut SlotPool>);
-
-impl Frames for SlotFrames {
-    type Frame = Buf<SlotLease<HeapLease>>;
-    type Open<'a> = Open<'a>;
-
-    fn build(plan: &Plan) -> Result<Self, Unsupported> {
-        pool(plan).map(Self)
-    }
-
-    #[inline(always)]
-    fn open(&mut self) -> Open<'_> {
-        Open(Writer::new(&mut self.0))
-    }
-
-    fn fallbacks(&self) -> Option<u64> {
-        cfg!(feature = "count").then(|| self.0.stats().fallbacks)
-    }
-}
-
-impl OpenFrame for Open<'_> {
-    type Frame = Buf<SlotLease<HeapLease>>;
-
-    #[inline(always)]
-    fn append(&mut self, chunk: &[u8]) {
-        self.0.extend_from_slice(chunk).expect("the heap is the fallback");
-    }
-
-    #[inline(always)]
-    fn detach(mut self) -> Self::Frame {
-        self.0.finish()
-    }
-}
+pub(crate) type SlotFrames = Growing<SlotPool>;

@@ -9,18 +9,12 @@
 //! - A *group* is a row in a process of its own: its contestants take turns, so that what disturbs
 //!   the machine disturbs all.
 //!
-//! # Rooms
-//!
-//! Each module below is a room, and imports from the rooms that are listed with it and from no
-//! others. A unit test, `rooms.rs`, holds them to that.
-//!
-//! | room | what is in it | imports from |
+//! | module | what is in it | imports from |
 //! | --- | --- | --- |
 //! | [`harness`] | rows, columns, cells; measuring, child processes, records | |
 //! | [`workloads`] | what contestants are put to | `harness` |
 //! | [`adapters`] | the contestants: strategies, controls, peers | `harness`, `workloads` |
-//! | [`drawing`] | numbers for people, a pen for SVG | |
-//! | [`report`] | the sections of the report, and its charts | `harness`, `drawing` |
+//! | [`report`] | the sections of the report, and its charts | `harness`, `workloads` |
 //! | [`select`] | which rows and columns a command line means | `harness`, `workloads`, `adapters` |
 //!
 //! The method is described in `docs/benchmarking.md`. `cargo xtask bench` runs it.
@@ -31,11 +25,8 @@
 )]
 
 pub mod adapters;
-pub mod drawing;
 pub mod harness;
 pub mod report;
-#[cfg(test)]
-mod rooms;
 pub mod select;
 pub mod workloads;
 

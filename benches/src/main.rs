@@ -6,17 +6,17 @@
     reason = "a program of the standard library's: nothing here is built without it"
 )]
 
-use std::io;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use bufbench::harness::measure::{Effort, Scale};
+use bufbench::harness::Kind;
+use bufbench::harness::child::{self, Job};
+use bufbench::harness::measure::Scale;
 use bufbench::harness::parent::{self, Plan};
-use bufbench::harness::record::Results;
-use bufbench::harness::{Kind, child};
-use bufbench::report;
-use bufbench::select::{self, Child};
+use bufbench::{report, select};
+use buftrials::run::told;
 use clap::{Parser, Subcommand};
 
 /// The benchmark matrix.
@@ -30,42 +30,18 @@ struct Command {
 #[derive(Debug, Subcommand)]
 enum Task {
     /// Run the matrix, and write a report.
-    Run(Run),
-    /// Write the report again from `results.json`.
-    Report {
-        /// The report's folder.
-        #[arg(long, default_value = "target/bench-report")]
-        out: PathBuf,
-    },
+    Run(Options),
     /// Measure one row, in a process of its own.
     #[command(hide = true)]
-    Group {
-        #[command(flatten)]
-        child: Child,
-        #[arg(long)]
-        alone: bool,
-        /// Run rounds only, and measure no tails.
-        #[arg(long)]
-        times_only: bool,
-    },
-    /// Run each cell of one row once.
-    #[command(hide = true)]
-    Test {
-        #[command(flatten)]
-        child: Child,
-    },
-    /// Measure one cell's memory.
-    #[command(hide = true)]
-    Memory {
-        #[command(flatten)]
-        child: Child,
+    Job {
+        #[arg(value_parser = told::<Job>)]
+        job: Job,
     },
 }
 
 #[derive(Debug, clap::Args)]
-struct Run {
-    /// Run fewer rounds and smaller files, in a few minutes. Strategies without settings are then
-    /// only in the rows where settings matter most, unless rows or contestants are named.
+struct Options {
+    /// Run fewer rounds and smaller files, in a few minutes.
     #[arg(long)]
     quick: bool,
     /// Run each cell once, to check it.
@@ -77,17 +53,11 @@ struct Run {
     /// Run only these contestants, each also with other settings and without any, and `vec`.
     #[arg(long, short, value_delimiter = ',', value_name = "C")]
     contestant: Vec<String>,
-    /// Leave out the strategies without settings, except those that are named.
-    #[arg(long)]
-    no_defaults: bool,
     /// List the rows and columns, and run nothing.
     #[arg(long)]
     list: bool,
-    /// List the rows, the columns and the effort, and run nothing.
-    #[arg(long)]
-    dry_run: bool,
     /// The folder that the report is written to.
-    #[arg(long, default_value = "target/bench-report", value_name = "DIR")]
+    #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// The program that counts heap calls.
     #[arg(long, value_name = "FILE")]
@@ -98,67 +68,37 @@ struct Run {
 }
 
 fn main() -> ExitCode {
-    buftrials::finish(perform(Command::parse().task))
+    buftrials::finish(match Command::parse().task {
+        Task::Run(options) => options.run(),
+        // Nothing is counted here.
+        Task::Job { job } => child::perform(&job, &select::named(&job.contestants), || 0),
+    })
 }
 
-fn perform(task: Task) -> Result<()> {
-    match task {
-        Task::Run(run) => run.run(),
-        Task::Report { out } => {
-            let results = Results::read(&out)?;
-            report::of(&results).write(&out)
-        }
-        Task::Group { child, alone, times_only } => {
-            let (case, contestants) = child.find()?;
-            let mut effort = child.effort();
-            if times_only {
-                effort.samples = 0;
-            }
-            child::group(&case, &contestants, &effort, alone)
-        }
-        Task::Test { child } => {
-            let (case, contestants) = child.find()?;
-            child::test(&case, &contestants)
-        }
-        Task::Memory { child } => {
-            let (case, contestants) = child.find()?;
-            let [contestant] = contestants.as_slice() else { bail!("memory is measured for one contestant") };
-            child::memory(&case, contestant, child.effort().memory)
-        }
-    }
-}
-
-impl Run {
+impl Options {
     fn run(self) -> Result<()> {
-        let scale = match (self.test, self.quick) {
-            (true, _) => Scale::Test,
-            (_, true) => Scale::Quick,
-            _ => Scale::Full,
-        };
+        let scale = Scale::of(self.quick, self.test);
         let cases = select::cases(scale, &self.workload)?;
-        let contestants = select::contestants(&self.contestant, !self.no_defaults)?;
-        if self.list || self.dry_run {
-            select::list(&mut io::stdout().lock(), &cases, &contestants)?;
-            if self.dry_run {
-                let effort = Effort::of(scale);
-                select::announce(&cases, &contestants, &effort, &self.out);
-            }
-            return Ok(());
+        let contestants = select::contestants(&self.contestant)?;
+        if self.list {
+            return match io::stdout().write_all(select::list(&cases, &contestants).as_bytes()) {
+                // A reader that has seen enough, such as `head`.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+                written => Ok(written?),
+            };
         }
-        // A user who names rows or contestants wants to see them.
-        let everywhere = !(self.workload.is_empty() && self.contestant.is_empty());
-        let plan = Plan { scale, cases, contestants, everywhere, count: self.count, memory: !self.no_memory };
+        let plan = Plan { scale, cases, contestants, count: self.count, memory: !self.no_memory };
         let results = parent::run(&plan)?;
         if scale == Scale::Test {
             report::print_test(&results);
         } else {
-            results.write(&self.out)?;
+            buftrials::results::write(&results, &self.out)?;
             report::of(&results).show(&self.out)?;
         }
         for failure in results.failures(&[Kind::Peer]) {
             eprintln!("peer failed: {failure}");
         }
-        let ours = results.failures(&[Kind::Strategy, Kind::Setting, Kind::Control]);
+        let ours = results.failures(&[Kind::Strategy, Kind::Control]);
         if !ours.is_empty() {
             bail!("{} cells failed:\n  {}", ours.len(), ours.join("\n  "));
         }

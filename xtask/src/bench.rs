@@ -14,8 +14,7 @@ const TRACE: &str = "benches/traces/redis.buftrace";
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Run fewer rounds and smaller files, in three minutes with the build. Strategies without settings are then only in the rows
-    /// where settings matter most, unless rows or contestants are named.
+    /// Run fewer rounds and smaller files, in three minutes with the build.
     #[arg(long)]
     quick: bool,
     /// Compare with the crates that a user would pick instead.
@@ -25,7 +24,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "quick")]
     test: bool,
     /// Count instructions per operation under valgrind, and fail if a count has risen.
-    #[arg(long, conflicts_with_all = ["quick", "test", "peers", "workload", "contestant", "no_defaults", "list", "dry_run", "out", "times_only"])]
+    #[arg(long, conflicts_with_all = ["quick", "test", "peers", "workload", "contestant", "list", "out", "times_only"])]
     instructions: bool,
     /// Write the counts to `benches/instructions/instructions.json` instead of comparing them.
     #[arg(long, requires = "instructions")]
@@ -36,15 +35,9 @@ pub(crate) struct Args {
     /// Run only these contestants, each also with other settings and without any, and `vec`, with which all are compared.
     #[arg(long, short, value_delimiter = ',', value_name = "C")]
     contestant: Vec<String>,
-    /// Leave out the strategies without settings, except those that are named.
-    #[arg(long)]
-    no_defaults: bool,
     /// List the rows and columns, and run nothing.
     #[arg(long)]
     list: bool,
-    /// List the rows, the columns and the effort, and run nothing.
-    #[arg(long)]
-    dry_run: bool,
     /// The folder that the report is written to.
     #[arg(long, default_value = "target/bench-report", value_name = "DIR")]
     out: PathBuf,
@@ -62,8 +55,7 @@ impl Args {
         self.build(counts)?;
         shell::run(&mut self.command(counts))?;
         // Of some rows alone, nobody asks for advice.
-        if self.test && self.workload.is_empty() && self.contestant.is_empty() && !self.list && !self.dry_run
-        {
+        if self.test && self.workload.is_empty() && self.contestant.is_empty() && !self.list {
             let page = shell::target_folder().join("advice-test.html");
             shell::run(&mut command!(
                 "cargo run --package bufadvise --bin bufadvise -- advise {TRACE} --test --page {page}"
@@ -105,9 +97,7 @@ impl Args {
         let flags = [
             ("--quick", self.quick),
             ("--test", self.test),
-            ("--no-defaults", self.no_defaults),
             ("--list", self.list),
-            ("--dry-run", self.dry_run),
             ("--no-memory", self.times_only),
         ];
         command.args(flags.into_iter().filter(|flag| flag.1).map(|flag| flag.0));
@@ -136,6 +126,6 @@ impl Args {
 
     /// Whether something is measured.
     fn is_timed(&self) -> bool {
-        !(self.test || self.list || self.dry_run)
+        !(self.test || self.list)
     }
 }

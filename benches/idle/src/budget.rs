@@ -56,7 +56,7 @@ impl Crowd {
         let (before, asked) = runtime.block_on(async {
             let clients = clients::connect(server.address, self.clients, buffer).await?;
             let (clients, _) = clients::ask_small(clients, &payload, Duration::from_millis(100)).await?;
-            let before = system::resident(server.id())?.bytes;
+            let before = system::resident(server.id())?;
             anyhow::Ok((before, large.ask(clients, &payload).await))
         })?;
         let status = server.status()?;

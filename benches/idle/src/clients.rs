@@ -259,7 +259,7 @@ mod tests {
             assert!(!wire::is_wanted_back(payload.frame(client, 100, false)));
             assert!(wire::is_wanted_back(payload.frame(client, MAX_FRAME_BYTES, true)));
         }
-        let sum = |client| wire::checksum(payload.frame(client, 1000, false));
+        let sum = |client| wire::answer(payload.frame(client, 1000, false));
         assert_ne!(sum(0), sum(1));
         assert_eq!(sum(0), sum(PLACES));
     }

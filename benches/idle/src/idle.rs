@@ -98,8 +98,7 @@ impl Course {
             before,
             // The system's own mark may be a few pages behind.
             peak: system::peak(process).context("the server has ended")?.max(seen),
-            idle: idle.bytes,
-            idle_lazily_freed: idle.lazily_freed,
+            idle,
             busy,
             after,
             phases: steps.phases,
@@ -117,15 +116,11 @@ struct Steps {
 }
 
 impl Steps {
-    async fn follow(
-        &mut self,
-        course: &Course,
-        server: &Server,
-    ) -> Result<(u64, Load, system::Resident, Load)> {
+    async fn follow(&mut self, course: &Course, server: &Server) -> Result<(u64, Load, u64, Load)> {
         let clients = clients::connect(server.address, course.clients, None).await?;
         let (clients, _) = self.small("start", clients, course.warm).await?;
         tokio::time::sleep(SETTLE).await;
-        let before = system::resident(self.process)?.bytes;
+        let before = system::resident(self.process)?;
         let from = self.now();
         let Course { large_bytes: bytes, spread, pace, .. } = *course;
         let large = Large { bytes, spread, pace, slow: 0 };

@@ -12,12 +12,13 @@
 //! | [`clients`] | what asks them |
 //! | [`system`] | what the system says about a process |
 //! | [`watch`] | a server that runs, and its memory over time |
-//! | [`idle`], [`budget`], [`profile`] | the three trials |
+//! | [`idle`], [`budget`] | the two trials |
 //! | [`record`], [`marks`] | what they found, and what has to hold of it |
 //! | [`report`] | tables, charts |
 //! | [`plan`], [`command`] | which trials run, and the command line |
 //!
 //! `docs/benchmarking.md` describes the method. `cargo xtask idle` runs it.
+#![cfg(target_os = "linux")]
 #![forbid(unsafe_code)]
 #![allow(
     clippy::std_instead_of_alloc,
@@ -32,7 +33,6 @@ pub mod contestant;
 pub mod idle;
 pub mod marks;
 pub mod plan;
-pub mod profile;
 pub mod record;
 pub mod report;
 pub mod server;

@@ -4,24 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use bufadvise::measure::host;
+use buftrials::run::Scale;
 
 use crate::budget::Crowd;
 use crate::contestant::{Allocator, Contestant};
 use crate::idle::Course;
-use crate::marks;
-use crate::profile::{Job, Source};
-use crate::record::{BudgetRun, IdleRun, ProfileRun, Results};
-
-/// How much there is to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scale {
-    /// All of it.
-    Full,
-    /// What the marks need, in two minutes.
-    Quick,
-    /// A few clients, to see that all of it works.
-    Test,
-}
+use crate::record::{BudgetRun, IdleRun, Results};
 
 /// What runs.
 #[derive(Debug, Clone)]
@@ -30,8 +18,6 @@ pub struct Plan {
     pub scale: Scale,
     /// The number of turns of each contestant.
     pub rounds: usize,
-    /// The number of further turns of those that a missed mark compares.
-    pub more_rounds: usize,
     /// These contestants; without any, those that the scale has.
     pub contestants: Vec<Contestant>,
     /// Over these allocators.
@@ -59,17 +45,7 @@ impl Plan {
             Scale::Quick => Course::QUICK,
             Scale::Test => Course::TEST,
         };
-        let idle = self.idle(&course, &self.turns(), self.rounds)?;
-        let (budget, profile) = (Vec::new(), Vec::new());
-        let mut results = Results { host, course, idle, budget, profile };
-        let missed = marks::missed(&results);
-        if self.more_rounds > 0 && !missed.is_empty() {
-            eprintln!("idle: a mark was missed, by chance or not: {} rounds more tell", self.more_rounds);
-            results.idle.extend(self.idle(&course, &missed, self.more_rounds)?);
-        }
-        results.budget = self.budget()?;
-        results.profile = self.profile()?;
-        Ok(results)
+        Ok(Results { host, course, idle: self.idle(&course)?, budget: self.budget()? })
     }
 
     /// The runs of the first trial, in the order of one round.
@@ -78,42 +54,34 @@ impl Plan {
             if !self.contestants.is_empty() {
                 return self.contestants.contains(&contestant);
             }
-            match contestant {
-                Contestant::Codec | Contestant::BumpKeeper | Contestant::ShardKeeper => true,
-                Contestant::BytesMut | Contestant::Bump | Contestant::Shard => {
-                    self.scale != Scale::Quick || allocator == Allocator::Glibc
+            self.scale != Scale::Quick
+                || match contestant {
+                    Contestant::Codec | Contestant::BumpKeeper | Contestant::ShardKeeper => true,
+                    Contestant::BytesMut | Contestant::Bump | Contestant::Shard => {
+                        allocator == Allocator::Glibc
+                    }
+                    _ => false,
                 }
-                Contestant::Slot
-                | Contestant::SlotKeeper
-                | Contestant::Ring
-                | Contestant::RingKeeper
-                | Contestant::Mirror => self.scale != Scale::Quick,
-            }
         };
         let of = |allocator: Allocator| {
-            let all = Contestant::ALL.into_iter();
-            all.filter(move |&one| takes_part(one, allocator)).map(move |one| (one, allocator))
+            Contestant::all().filter(move |&one| takes_part(one, allocator)).map(move |one| (one, allocator))
         };
         self.allocators.iter().flat_map(|&allocator| of(allocator).collect::<Vec<_>>()).collect()
     }
 
-    /// Runs the first trial: so many rounds of these.
-    fn idle(
-        &self,
-        course: &Course,
-        turns: &[(Contestant, Allocator)],
-        rounds: usize,
-    ) -> Result<Vec<IdleRun>> {
-        let total = turns.len() * rounds;
+    /// Runs the first trial.
+    fn idle(&self, course: &Course) -> Result<Vec<IdleRun>> {
+        let turns = self.turns();
+        let total = turns.len() * self.rounds;
         let mut runs = Vec::new();
-        for round in 0..rounds {
+        for round in 0..self.rounds {
             for at in 0..turns.len() {
                 // So that nobody is first each time.
                 let (contestant, allocator) = turns[(at + round) % turns.len()];
                 let name = format!("{}, {}", contestant.title(), allocator.name());
                 let run = course.run(&self.folder, contestant, allocator);
                 let run = run.with_context(|| format!("with {name}"))?;
-                eprintln!("idle: {} of {total}: {name}: {}", runs.len() + 1, run.told());
+                eprintln!("idle: {} of {total}: {name}: {} MiB", runs.len() + 1, run.idle >> 20);
                 runs.push(run);
             }
         }
@@ -129,28 +97,8 @@ impl Plan {
             for contestant in [Contestant::Codec, Contestant::Shard] {
                 let run = crowd.run(&self.folder, contestant, allocator);
                 let run = run.with_context(|| format!("{} under a budget", contestant.title()))?;
-                eprintln!("idle: under a budget: {}: {}", contestant.title(), run.told());
+                eprintln!("idle: under a budget: {}: {} answers", contestant.title(), run.answered);
                 runs.push(run);
-            }
-        }
-        Ok(runs)
-    }
-
-    fn profile(&self) -> Result<Vec<ProfileRun>> {
-        let (live, replaced): (&[usize], usize) = match self.scale {
-            Scale::Full => (&[128, 256, 512, 1024], 2_000_000),
-            Scale::Quick => (&[128, 1024], 300_000),
-            Scale::Test => (&[128], 1000),
-        };
-        eprintln!("idle: a websocket proxy's sizes");
-        let mut runs = Vec::new();
-        for &allocator in &self.allocators {
-            for source in Source::ALL {
-                for &live in live {
-                    let job = Job { source, live, replaced };
-                    let run = job.run_apart(&self.folder, allocator);
-                    runs.push(run.with_context(|| format!("{} of {live} buffers", source.title()))?);
-                }
             }
         }
         Ok(runs)
@@ -167,56 +115,27 @@ pub fn own_folder() -> Result<PathBuf> {
     program.parent().map(Path::to_owned).context("a program is in a folder")
 }
 
-impl IdleRun {
-    /// In a line.
-    fn told(&self) -> String {
-        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
-        format!(
-            "{:.1} MiB before, {:.0} at the peak, {:.1} idle; {:.0} requests/s after it, {:.2} µs each",
-            mib(self.before),
-            mib(self.peak),
-            mib(self.idle),
-            self.after.rate(),
-            self.after.micros()
-        )
-    }
-}
-
-impl BudgetRun {
-    /// In a line.
-    fn told(&self) -> String {
-        let growth = self.growth as f64 / f64::from(1 << 20);
-        let waits = format!("waits of {:.0} ms, at most {:.0}", self.mean_wait, self.longest_wait);
-        let failed = self.failure.as_deref().unwrap_or("no failure");
-        format!("{} of {} answered, {growth:.0} MiB, {waits}; {failed}", self.answered, self.clients)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn plan(scale: Scale, contestants: Vec<Contestant>) -> Plan {
-        let (allocators, folder) = (Allocator::ALL.to_vec(), PathBuf::new());
-        Plan { scale, rounds: 1, more_rounds: 0, contestants, allocators, folder }
+        let (allocators, folder) = (Allocator::all().collect(), PathBuf::new());
+        Plan { scale, rounds: 1, contestants, allocators, folder }
     }
 
     #[test]
     fn the_quick_form_has_what_the_marks_need() {
         let turns = plan(Scale::Quick, Vec::new()).turns();
         assert_eq!(turns.len(), 12);
-        for allocator in Allocator::ALL {
+        for allocator in Allocator::all() {
             for needed in [Contestant::Codec, Contestant::BumpKeeper, Contestant::ShardKeeper] {
-                assert!(turns.contains(&(needed, allocator)), "{} over {}", needed.name(), allocator.name());
+                assert!(turns.contains(&(needed, allocator)), "{needed:?} over {allocator:?}");
             }
         }
-        assert_eq!(plan(Scale::Full, Vec::new()).turns().len(), 33);
-    }
-
-    #[test]
-    fn contestants_can_be_chosen() {
-        let turns = plan(Scale::Quick, vec![Contestant::Slot]).turns();
-        assert_eq!(turns, Allocator::ALL.map(|allocator| (Contestant::Slot, allocator)));
+        assert_eq!(plan(Scale::Full, Vec::new()).turns().len(), 27);
+        let chosen = plan(Scale::Quick, vec![Contestant::Mirror]).turns();
+        assert!(chosen.into_iter().eq(Allocator::all().map(|allocator| (Contestant::Mirror, allocator))));
     }
 
     #[test]

@@ -1,8 +1,5 @@
 //! What the trials found, for programs.
 
-use std::path::Path;
-
-use anyhow::Result;
 use bufadvise::measure::host::Host;
 use buftrials::median;
 use serde::{Deserialize, Serialize};
@@ -22,8 +19,6 @@ pub struct Results {
     pub idle: Vec<IdleRun>,
     /// The server with a budget.
     pub budget: Vec<BudgetRun>,
-    /// A proxy's sizes.
-    pub profile: Vec<ProfileRun>,
 }
 
 /// A part of a run, in milliseconds since its start.
@@ -75,8 +70,6 @@ pub struct IdleRun {
     pub peak: u64,
     /// After the silence.
     pub idle: u64,
-    /// Of that, what it has given back and the system has not taken.
-    pub idle_lazily_freed: u64,
     /// The small frames after the burst.
     pub busy: Load,
     /// The small frames after the silence.
@@ -116,44 +109,7 @@ pub struct BudgetRun {
     pub longest_wait: f64,
 }
 
-/// A number of live buffers in the sizes of a proxy, one replaced after the other.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ProfileRun {
-    /// Where the buffers are from.
-    pub source: crate::profile::Source,
-    /// The allocator below.
-    pub allocator: Allocator,
-    /// The number of live buffers.
-    pub live: usize,
-    /// Nanoseconds for each buffer that is replaced.
-    pub nanos: f64,
-    /// The most bytes that were asked for and not released at once.
-    pub asked: u64,
-    /// The growth of resident memory with all live buffers, in bytes.
-    pub growth: u64,
-    /// The growth of resident memory when all buffers are released, in bytes.
-    pub kept: u64,
-}
-
 impl Results {
-    /// Writes them into `folder`.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be written.
-    pub fn write(&self, folder: &Path) -> Result<()> {
-        buftrials::results::write(self, folder)
-    }
-
-    /// Reads them from `folder`.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be read, or is not one of these.
-    pub fn read(folder: &Path) -> Result<Self> {
-        buftrials::results::read(folder)
-    }
-
     /// The runs of a contestant over an allocator.
     pub fn runs(&self, contestant: Contestant, allocator: Allocator) -> impl Iterator<Item = &IdleRun> {
         self.idle.iter().filter(move |run| run.contestant == contestant && run.allocator == allocator)
@@ -170,13 +126,20 @@ impl Results {
     }
 }
 
+/// Results that are made up, for tests of what is read out of them.
 #[cfg(test)]
-mod tests {
+pub(crate) mod fixture {
     use super::*;
 
-    #[test]
-    fn loads_have_rates() {
-        let load = Load { requests: 1000, seconds: 2.0, processor_seconds: 0.01 };
-        assert!((load.rate() - 500.0).abs() < 1e-9 && (load.micros() - 10.0).abs() < 1e-9);
+    pub(crate) fn run(contestant: Contestant, before: u64, peak: u64, idle: u64, requests: u64) -> IdleRun {
+        let load = Load { requests, seconds: 1.0, processor_seconds: 1.0 };
+        let (phases, samples) = (Vec::new(), Vec::new());
+        let allocator = Allocator::Glibc;
+        let (busy, after) = (load, load);
+        IdleRun { contestant, allocator, before, peak, idle, busy, after, phases, samples }
+    }
+
+    pub(crate) fn results(idle: Vec<IdleRun>) -> Results {
+        Results { host: Host::default(), course: Course::FULL, idle, budget: Vec::new() }
     }
 }

@@ -38,15 +38,7 @@ impl Server {
     pub fn start(folder: &Path, allocator: Allocator, options: &Options) -> Result<Self> {
         let program = allocator.program(folder);
         let mut command = Command::new(&program);
-        command.args(["serve", "--contestant", options.contestant.name()]);
-        for (name, value) in [
-            ("--budget", options.budget.map(|bytes| bytes.to_string())),
-            ("--send-buffer", options.send_buffer.map(|bytes| bytes.to_string())),
-        ] {
-            if let Some(value) = value {
-                command.args([name, &value]);
-            }
-        }
+        command.arg("serve").arg(serde_json::to_string(options)?);
         let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = spawned.with_context(|| format!("cannot start {}", program.display()))?;
         let input = child.stdin.take().context("its input is piped")?;

@@ -1,12 +1,12 @@
 //! One cell: its axes, and what it measured.
 
-use clap::ValueEnum;
+use buftrials::run::name_of;
 use serde::{Deserialize, Serialize};
 
 use crate::contestant::{Contestant, Memory};
 
 /// What a cell does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
     /// Reads for a time, and looks at little of what is read.
@@ -16,22 +16,17 @@ pub enum Work {
 }
 
 /// A row of the tables: all axes but the contestant's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::Args)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// What is done.
-    #[arg(long, value_enum)]
     pub work: Work,
     /// Past the page cache, by `O_DIRECT`.
-    #[arg(long)]
     pub direct: bool,
     /// Bytes of each read.
-    #[arg(long)]
     pub bytes: usize,
     /// Reads in flight, of each thread.
-    #[arg(long)]
     pub depth: usize,
     /// Threads, each with a driver and a pool.
-    #[arg(long)]
     pub threads: usize,
 }
 
@@ -68,20 +63,17 @@ impl Row {
 /// A power of two in the largest unit.
 #[must_use]
 pub fn size(bytes: usize) -> String {
-    if bytes >= 1 << 20 { format!("{} MiB", bytes >> 20) } else { format!("{} KiB", bytes >> 10) }
+    bufadvise::drawing::number::exact_memory(bytes as u64)
 }
 
 /// A row with its contestant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::Args)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell {
     /// The row.
-    #[command(flatten)]
     pub row: Row,
     /// Where buffers come from.
-    #[arg(long, value_enum)]
     pub contestant: Contestant,
     /// The memory below.
-    #[arg(long, value_enum)]
     pub memory: Memory,
 }
 
@@ -95,7 +87,14 @@ impl Cell {
             Memory::Huge => ", huge",
             Memory::HugeRegistered => ", huge, registered",
         };
-        format!("{}{memory}", self.contestant.title())
+        let name = match self.contestant {
+            Contestant::Vec => "fresh Vec".to_owned(),
+            Contestant::Zeroed => "zeroed Vec".to_owned(),
+            Contestant::Aligned => "aligned Vec".to_owned(),
+            Contestant::Map => "memory map".to_owned(),
+            other => name_of(&other),
+        };
+        name + memory
     }
 }
 

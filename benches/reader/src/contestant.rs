@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 /// Where a reader has its buffers from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Contestant {
     /// A fresh vector for each read, as `Vec::with_capacity` makes it.
@@ -30,7 +30,7 @@ pub enum Contestant {
 }
 
 /// The pages below a pool, and whether the kernel knows them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Memory {
     /// Ordinary pages, of the heap or a mapping.
@@ -44,9 +44,6 @@ pub enum Memory {
 }
 
 impl Memory {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Plain, Self::Registered, Self::Huge, Self::HugeRegistered];
-
     /// Whether the pages are huge.
     #[must_use]
     pub fn is_huge(self) -> bool {
@@ -61,47 +58,10 @@ impl Memory {
 }
 
 impl Contestant {
-    /// All of them, in the order of the tables.
-    pub const ALL: [Self; 10] = [
-        Self::Vec,
-        Self::Zeroed,
-        Self::Aligned,
-        Self::Map,
-        Self::Zeropool,
-        Self::Slot,
-        Self::Ring,
-        Self::Shard,
-        Self::Bump,
-        Self::Mirror,
-    ];
-
     /// Whether it is one of this project's strategies.
     #[must_use]
     pub fn is_ours(self) -> bool {
         matches!(self, Self::Slot | Self::Ring | Self::Shard | Self::Bump | Self::Mirror)
-    }
-
-    /// The name in tables.
-    #[must_use]
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Vec => "fresh Vec",
-            Self::Zeroed => "zeroed Vec",
-            Self::Aligned => "aligned Vec",
-            Self::Map => "memory map",
-            Self::Zeropool => "zeropool",
-            Self::Slot => "slot",
-            Self::Ring => "ring",
-            Self::Shard => "shard",
-            Self::Bump => "bump",
-            Self::Mirror => "mirror",
-        }
-    }
-
-    /// The name on the command line.
-    #[must_use]
-    pub fn name(self) -> String {
-        self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
     /// The class of its colour in charts.
@@ -125,7 +85,9 @@ impl Contestant {
     #[must_use]
     pub fn memories(self) -> &'static [Memory] {
         match self {
-            Self::Slot | Self::Ring | Self::Shard | Self::Bump => &Memory::ALL,
+            Self::Slot | Self::Ring | Self::Shard | Self::Bump => {
+                &[Memory::Plain, Memory::Registered, Memory::Huge, Memory::HugeRegistered]
+            }
             _ => &[Memory::Plain],
         }
     }

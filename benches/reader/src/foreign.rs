@@ -44,147 +44,114 @@ unsafe impl<M: Send + Sync> Lease for ForeignLease<M> {
 
 impl<M: Send + Sync> Drop for ForeignLease<M> {
     fn drop(&mut self) {
-        // SAFETY: made by `lend` below, and dropped once.
+        // SAFETY: made by `acquire` below, and dropped once.
         drop(unsafe { Box::from_raw(self.owner.as_ptr()) });
     }
 }
 
-/// A buffer over `capacity` bytes at `start`, which `memory` keeps.
-///
-/// # Safety
-///
-/// The bytes stay where they are while `memory` is there, and nobody else uses them. Those that are
-/// not initialised are not looked at before something was read into them.
-unsafe fn lend<M: Send + Sync>(start: *mut u8, capacity: usize, memory: M) -> Option<Buf<ForeignLease<M>>> {
-    let owner = Box::new(Owner { views: RefCount::new(), _memory: memory });
-    let lease = ForeignLease { owner: NonNull::from(Box::leak(owner)) };
-    let start = NonNull::new(start)?;
-    // SAFETY: valid and exclusive, as the caller promises. A driver takes the address of the bytes, and
-    // counts those that the kernel has written. Nothing else here looks at them.
-    Some(unsafe { Buf::from_raw_parts(start, capacity, lease) })
+/// Takes memory of others for each buffer.
+pub struct Foreign<F>(F);
+
+impl<F> Foreign<F> {
+    /// Buffers over what `take` returns: the start of as many bytes as it is asked for, with what keeps
+    /// them.
+    ///
+    /// # Safety
+    ///
+    /// The bytes stay where they are while what keeps them is there, and nobody else uses them. Those that
+    /// are not initialised are not looked at before something was read into them.
+    unsafe fn new(take: F) -> Self {
+        Self(take)
+    }
+}
+
+impl<F> core::fmt::Debug for Foreign<F> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Foreign").finish_non_exhaustive()
+    }
+}
+
+impl<M: Send + Sync + 'static, F: FnMut(usize) -> (*mut u8, M)> BufferPool for Foreign<F> {
+    type Lease = ForeignLease<M>;
+
+    fn acquire(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError> {
+        let (start, memory) = (self.0)(capacity);
+        let owner = Box::new(Owner { views: RefCount::new(), _memory: memory });
+        let lease = ForeignLease { owner: NonNull::from(Box::leak(owner)) };
+        let start = NonNull::new(start).ok_or(AcquireError::OutOfMemory { requested: capacity })?;
+        // SAFETY: valid and exclusive, as whoever called `new` promised. A driver takes the address of
+        // the bytes, and counts those that the kernel has written. Nothing else here looks at them.
+        Ok(unsafe { Buf::from_raw_parts(start, capacity, lease) })
+    }
+
+    fn max_capacity(&self) -> usize {
+        isize::MAX as usize
+    }
+
+    fn stats(&self) -> PoolStats {
+        PoolStats::default()
+    }
 }
 
 /// A page, by which vectors are aligned.
 #[repr(align(4096))]
 #[derive(Debug, Clone, Copy)]
-pub struct Page(#[allow(dead_code, reason = "what it is made of")] [u8; PAGE]);
+struct Page(#[allow(dead_code, reason = "what it is made of")] [u8; PAGE]);
+
+/// Bytes that are asked for beyond those that are used, for the start to be aligned if need be.
+fn spare(is_aligned: bool) -> usize {
+    if is_aligned { PAGE } else { 0 }
+}
+
+/// The first byte that is used: `start`, or that of the next page.
+fn first(start: *mut u8, is_aligned: bool) -> *mut u8 {
+    start.wrapping_add(if is_aligned { start.addr().wrapping_neg() % PAGE } else { 0 })
+}
 
 /// A fresh vector for each buffer.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Fresh;
+#[must_use]
+pub fn fresh() -> impl BufferPool {
+    let take = |capacity| {
+        let mut vec = Vec::<u8>::with_capacity(capacity);
+        (vec.as_mut_ptr(), vec)
+    };
+    // SAFETY: moving the vector does not move its bytes, which are read into first.
+    unsafe { Foreign::new(take) }
+}
 
 /// A fresh vector of pages for each buffer.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Aligned;
-
-/// A fresh vector of zeros for each buffer. It has a page more for its start to be aligned, if need be.
-#[derive(Debug, Clone, Copy)]
-pub struct Zeroed {
-    /// Whether the start has to be aligned.
-    pub is_aligned: bool,
-}
-
-/// The bytes from `start` to the next page.
-fn to_page(start: *const u8) -> usize {
-    start.addr().wrapping_neg() % PAGE
-}
-
-const NO_MEMORY: AcquireError = AcquireError::OutOfMemory { requested: 0 };
-
-impl BufferPool for Fresh {
-    type Lease = ForeignLease<Vec<u8>>;
-
-    fn acquire(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError> {
-        let mut vec = Vec::with_capacity(capacity);
-        // SAFETY: moving the vector does not move its bytes.
-        unsafe { lend(vec.as_mut_ptr(), capacity, vec) }.ok_or(NO_MEMORY)
-    }
-
-    fn max_capacity(&self) -> usize {
-        isize::MAX as usize
-    }
-
-    fn stats(&self) -> PoolStats {
-        PoolStats::default()
-    }
-}
-
-impl BufferPool for Aligned {
-    type Lease = ForeignLease<Vec<Page>>;
-
-    fn acquire(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError> {
+#[must_use]
+pub fn aligned() -> impl BufferPool {
+    let take = |capacity: usize| {
         let mut vec: Vec<Page> = Vec::with_capacity(capacity.div_ceil(PAGE));
-        // SAFETY: as above.
-        unsafe { lend(vec.as_mut_ptr().cast(), capacity, vec) }.ok_or(NO_MEMORY)
-    }
-
-    fn max_capacity(&self) -> usize {
-        isize::MAX as usize
-    }
-
-    fn stats(&self) -> PoolStats {
-        PoolStats::default()
-    }
+        (vec.as_mut_ptr().cast(), vec)
+    };
+    // SAFETY: as for `fresh`.
+    unsafe { Foreign::new(take) }
 }
 
-impl BufferPool for Zeroed {
-    type Lease = ForeignLease<Vec<u8>>;
-
-    fn acquire(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError> {
-        let mut vec = vec![0; capacity + if self.is_aligned { PAGE } else { 0 }];
-        let skip = if self.is_aligned { to_page(vec.as_ptr()) } else { 0 };
-        let start = vec.as_mut_ptr().wrapping_add(skip);
-        // SAFETY: as above; what is skipped was added.
-        unsafe { lend(start, capacity, vec) }.ok_or(NO_MEMORY)
-    }
-
-    fn max_capacity(&self) -> usize {
-        isize::MAX as usize
-    }
-
-    fn stats(&self) -> PoolStats {
-        PoolStats::default()
-    }
+/// A fresh vector of zeros for each buffer.
+#[must_use]
+pub fn zeroed(is_aligned: bool) -> impl BufferPool {
+    let take = move |capacity| {
+        let mut vec = vec![0_u8; capacity + spare(is_aligned)];
+        (first(vec.as_mut_ptr(), is_aligned), vec)
+    };
+    // SAFETY: as for `fresh`; what is skipped was added.
+    unsafe { Foreign::new(take) }
 }
 
-/// zeropool, asked for memory that it does not zero: its fastest.
+/// zeropool with its defaults, asked for memory that it does not zero: its fastest. The pool lives as
+/// long as the program.
 #[cfg(feature = "peers")]
-pub mod zero {
-    use super::{AcquireError, Buf, BufferPool, ForeignLease, NO_MEMORY, PAGE, PoolStats, lend, to_page};
-
-    /// A pool with its defaults.
-    #[derive(Debug)]
-    pub struct Zero {
-        pool: &'static zeropool::ZeroPool,
-        is_aligned: bool,
-    }
-
-    impl Zero {
-        /// A pool that lives as long as the program.
-        #[must_use]
-        pub fn new(is_aligned: bool) -> Self {
-            Self { pool: Box::leak(Box::new(zeropool::ZeroPool::new())), is_aligned }
-        }
-    }
-
-    impl BufferPool for Zero {
-        type Lease = ForeignLease<zeropool::BufUninit<'static>>;
-
-        fn acquire(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError> {
-            let mut buf = self.pool.alloc_uninit(capacity + if self.is_aligned { PAGE } else { 0 });
-            let start: *mut u8 = buf.as_uninit_mut().as_mut_ptr().cast();
-            let start = start.wrapping_add(if self.is_aligned { to_page(start) } else { 0 });
-            // SAFETY: moving its buffer does not move the bytes, which are a vector's. What is skipped
-            // was added.
-            unsafe { lend(start, capacity, buf) }.ok_or(NO_MEMORY)
-        }
-
-        fn max_capacity(&self) -> usize {
-            isize::MAX as usize
-        }
-
-        fn stats(&self) -> PoolStats {
-            PoolStats::default()
-        }
-    }
+#[must_use]
+pub fn zeropool(is_aligned: bool) -> impl BufferPool {
+    let pool: &'static zeropool::ZeroPool = Box::leak(Box::new(zeropool::ZeroPool::new()));
+    let take = move |capacity| {
+        let mut buf = pool.alloc_uninit(capacity + spare(is_aligned));
+        (first(buf.as_uninit_mut().as_mut_ptr().cast(), is_aligned), buf)
+    };
+    // SAFETY: moving its buffer does not move the bytes, which are a vector's, and are read into first.
+    // What is skipped was added.
+    unsafe { Foreign::new(take) }
 }

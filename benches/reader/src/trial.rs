@@ -1,6 +1,5 @@
 //! How a cell is run: its pools, its threads, and what the system says of them.
 
-use std::path::Path;
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,26 +8,26 @@ use anyhow::{Context, Result};
 use bufcore::{BufferPool, HugePages, MapOptions, NoFallback};
 use bufmirror::MirrorRing;
 use bufuring::{Arena, Driver, Mode};
+use serde::{Deserialize, Serialize};
 
 use crate::cell::{Cell, Measured};
 use crate::contestant::{Contestant, Memory};
 use crate::file::Tensors;
-use crate::foreign::{Aligned, Fresh, Zeroed};
+use crate::foreign;
 use crate::work::{self, Did, Job};
 
 const PAGE: usize = 4096;
 
 /// Options of a cell's own process.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Options {
     /// The cell.
-    #[command(flatten)]
     pub cell: Cell,
     /// The file.
-    #[arg(long)]
     pub file: std::path::PathBuf,
+    /// Its bytes.
+    pub file_bytes: u64,
     /// How long it reads, in milliseconds.
-    #[arg(long)]
     pub millis: u64,
 }
 
@@ -37,21 +36,18 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// As [`run`].
+    /// When something cannot be read, or has wrong bytes.
     pub fn print(&self) -> Result<()> {
-        let measured = run(self.cell, &self.file, Duration::from_millis(self.millis))?;
+        let measured = run(self)?;
         println!("{}", serde_json::to_string(&measured)?);
         Ok(())
     }
 }
 
 /// Runs a cell in this process.
-///
-/// # Errors
-///
-/// When something cannot be read, or has wrong bytes.
-pub fn run(cell: Cell, file: &Path, time: Duration) -> Result<Measured> {
-    let tensors = Tensors::open(file)?;
+fn run(options: &Options) -> Result<Measured> {
+    let (cell, time) = (options.cell, Duration::from_millis(options.millis));
+    let tensors = Tensors { path: options.file.clone(), bytes: options.file_bytes };
     let start = Barrier::new(cell.row.threads + 1);
     thread::scope(|scope| {
         let jobs: Vec<_> = (0..cell.row.threads)
@@ -104,12 +100,12 @@ fn one(cell: Cell, job: &Job<'_>) -> Result<(Did, bool)> {
         Ok((pool.read(job, &driver)?, as_wanted))
     };
     match cell.contestant {
-        Contestant::Vec => over(plain(), &mut Fresh),
-        Contestant::Zeroed => over(plain(), &mut Zeroed { is_aligned: direct }),
-        Contestant::Aligned => over(plain(), &mut Aligned),
+        Contestant::Vec => over(plain(), &mut foreign::fresh()),
+        Contestant::Zeroed => over(plain(), &mut foreign::zeroed(direct)),
+        Contestant::Aligned => over(plain(), &mut foreign::aligned()),
         Contestant::Map => Ok((work::by_map(job)?, true)),
         #[cfg(feature = "peers")]
-        Contestant::Zeropool => over(plain(), &mut crate::foreign::zero::Zero::new(direct)),
+        Contestant::Zeropool => over(plain(), &mut foreign::zeropool(direct)),
         #[cfg(not(feature = "peers"))]
         Contestant::Zeropool => anyhow::bail!("zeropool is not built in"),
         Contestant::Mirror => {

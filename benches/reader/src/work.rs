@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use bufcore::BufferPool;
 use bufmirror::MirrorRing;
+use buftrials::words::{sum, word};
 use bufuring::{Descriptor, Driver, Operation};
 
 use crate::cell::{Row, Work};
-use crate::file::{Tensors, sum, word};
+use crate::file::{TENSORS, Tensors};
 
 /// The bytes between two words that are looked at in what came from the page cache, so that each page
 /// of a memory map is read.
@@ -65,7 +66,7 @@ impl<'a> Course<'a> {
             job,
             next: 0,
             tensor: job.thread,
-            sums: vec![0; job.tensors.sums.len()],
+            sums: vec![0; TENSORS],
             did: Did::default(),
             started: None,
         };
@@ -73,13 +74,9 @@ impl<'a> Course<'a> {
         let part = job.tensors.bytes / job.row.threads as u64 * job.thread as u64;
         course.next = match job.row.work {
             Work::Read => part - part % job.row.bytes as u64,
-            Work::Tensors => course.tensor_start(),
+            Work::Tensors => job.tensors.start(job.thread),
         };
         course
-    }
-
-    fn tensor_start(&self) -> u64 {
-        self.tensor.checked_sub(1).and_then(|before| self.job.tensors.sums.get(before)).map_or(0, |sum| sum.0)
     }
 
     /// What is read next; `None` when it is over.
@@ -98,13 +95,16 @@ impl<'a> Course<'a> {
                 Some(piece)
             }
             Work::Tensors => {
-                let end = self.job.tensors.sums.get(self.tensor)?.0;
+                if self.tensor >= TENSORS {
+                    return None;
+                }
+                let end = self.job.tensors.start(self.tensor + 1);
                 let len = bytes.min((end - self.next) as usize);
                 let piece = Piece { offset: self.next, len, tensor: self.tensor };
                 self.next += len as u64;
                 if self.next == end {
                     self.tensor += self.job.row.threads;
-                    self.next = self.tensor_start();
+                    self.next = self.job.tensors.start(self.tensor);
                 }
                 Some(piece)
             }
@@ -147,7 +147,7 @@ impl<'a> Course<'a> {
         if self.job.row.work == Work::Tensors {
             let own = (self.job.thread..self.sums.len()).step_by(self.job.row.threads);
             for tensor in own {
-                let is_right = self.sums[tensor] == self.job.tensors.sums[tensor].1;
+                let is_right = self.sums[tensor] == self.job.tensors.sum(tensor);
                 ensure!(is_right, "the checksum of tensor {tensor} is wrong");
             }
         }
@@ -177,14 +177,14 @@ fn read<P: BufferPool>(
     file: &Descriptor,
     most: u64,
 ) -> Result<()> {
-    let (start, depth) = (course.job.tensors.start, course.job.row.depth);
+    let depth = course.job.row.depth;
     let mut reads: VecDeque<(Piece, Operation<P::Lease>)> = VecDeque::with_capacity(depth);
     let mut begun = 0;
     loop {
         while reads.len() < depth && begun < most {
             let Some(piece) = course.piece() else { break };
             let buf = pool.acquire(course.job.row.bytes)?;
-            reads.push_back((piece, driver.read_at(file, buf, piece.len, start + piece.offset)));
+            reads.push_back((piece, driver.read_at(file, buf, piece.len, piece.offset)));
             begun += 1;
         }
         let Some((piece, read)) = reads.pop_front() else { return Ok(()) };
@@ -205,7 +205,7 @@ pub fn by_ring(job: &Job<'_>, ring: &mut MirrorRing) -> Result<Did> {
     let mut step = |course: &mut Course<'_>| -> Result<bool> {
         let Some(piece) = course.piece() else { return Ok(false) };
         let room = ring.reserve(piece.len)?;
-        file.read_exact_at(&mut room[..piece.len], job.tensors.start + piece.offset)?;
+        file.read_exact_at(&mut room[..piece.len], piece.offset)?;
         ring.commit(piece.len);
         course.take(piece, ring.peek())?;
         ring.consume(piece.len);
@@ -229,7 +229,7 @@ pub fn by_map(job: &Job<'_>) -> Result<Did> {
     // SAFETY: a file of this program's own folder, which nobody writes meanwhile.
     let map = unsafe { memmap2::Mmap::map(&file)? };
     while let Some(piece) = course.piece() {
-        let from = (job.tensors.start + piece.offset) as usize;
+        let from = piece.offset as usize;
         course.take(piece, &map[from..from + piece.len])?;
     }
     course.end()

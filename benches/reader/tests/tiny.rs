@@ -9,7 +9,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use bufreader::plan::{Plan, Results, Scale};
+use bufreader::plan::{Plan, Results};
+use buftrials::run::Scale;
 
 #[test]
 fn a_tiny_run_has_every_figure() {
@@ -17,7 +18,7 @@ fn a_tiny_run_has_every_figure() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bufreader"));
     let output = command.args(["run", "--test", "--out"]).arg(&out).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let results = Results::read(&out).unwrap();
+    let results: Results = buftrials::results::read(&out).unwrap();
     let plan = Plan { scale: Scale::Test, rounds: 1, contestants: Vec::new() };
     assert_eq!(results.cells.len(), plan.cells().len());
     for (cell, rounds) in &results.cells {

@@ -1,10 +1,11 @@
 //! The pool that does not pool.
 
-use bufcore::{Buf, HeapLease, HeapPool};
+use bufcore::{Buf, ConfigError, HeapLease, HeapPool};
 
+use super::whole::{Planned, Whole};
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Unsupported};
-use crate::harness::serve::{Frames, OpenFrame, Pool};
+use crate::harness::serve::{Frames, OpenFrame};
 
 pub(super) fn contestant() -> Contestant {
     Contestant::new(
@@ -12,25 +13,15 @@ pub(super) fn contestant() -> Contestant {
         Kind::Control,
         "`HeapPool`: each buffer a fresh, zeroed allocation; a frame is one of the largest size, appended to",
     )
-    .whole::<Heap>()
-    .sends::<Heap>()
-    .threads_each::<Heap>()
+    .whole::<Whole<HeapPool>>()
+    .sends::<Whole<HeapPool>>()
+    .threads_each::<Whole<HeapPool>>()
     .frames::<HeapFrames>()
 }
 
-/// `HeapPool`.
-pub(crate) struct Heap(HeapPool);
-
-impl Pool for Heap {
-    type Buf = Buf<HeapLease>;
-
-    fn build(_plan: &Plan) -> Result<Self, Unsupported> {
-        Ok(Self(HeapPool::new()))
-    }
-
-    #[inline(always)]
-    fn acquire(&mut self, bytes: usize) -> Self::Buf {
-        self.0.acquire(bytes).expect("the system has memory")
+impl Planned for HeapPool {
+    fn planned(_plan: &Plan) -> Result<Self, ConfigError> {
+        Ok(Self::new())
     }
 }
 

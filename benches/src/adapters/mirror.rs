@@ -1,22 +1,17 @@
 //! The mirrored-mmap ring, and what goes between threads over such memory.
 
-use std::fs::File;
-use std::{io, thread};
-
-use bufmirror::{Consumer, MessageQueue, MirrorRing, Producer, WaitError, channel};
+use bufmirror::{Consumer, MessageQueue, MirrorRing, Producer, channel};
 
 use crate::harness::contestant::{Contestant, Kind};
-use crate::harness::plan::{Settings, Unsupported};
-use crate::harness::serve::{Lines, Messages, Pipe, Stream};
-use crate::workloads::spsc::CAPACITY;
+use crate::harness::plan::Unsupported;
+use crate::harness::serve::{Messages, Pipe, Stream};
 
 pub(super) fn contestant() -> Contestant {
-    let idiom = "`MirrorRing`: `put` and `get`; `channel`: `wait`, and `put` or `get`, or `read_from`, and `wait_piece` and `pieces` for lines; `MessageQueue`: `send` and `recv_into`";
-    Contestant::only("mirror", Kind::Strategy, &["stream", "parse", "spsc", "messages", "log"], idiom)
+    let idiom = "`MirrorRing`: `put` and `get`; `channel`: `wait`, and `put` or `get`; `MessageQueue`: `send` and `recv_into`";
+    Contestant::new("mirror", Kind::Strategy, idiom)
         .streams::<MirrorRing>()
         .pipes::<Channel>()
         .messages::<MessageQueue>()
-        .lines::<Channel>()
 }
 
 impl Stream for MirrorRing {
@@ -64,35 +59,6 @@ impl Pipe for Channel {
     fn read(reader: &mut Consumer, into: &mut [u8]) {
         reader.wait(into.len()).expect("the writer lives");
         reader.get(into).expect("waited for");
-    }
-}
-
-impl Lines for Channel {
-    fn each_line(from: &mut File, _settings: Settings, mut take: impl FnMut(&[u8])) -> io::Result<()> {
-        let (mut producer, consumer) = channel(CAPACITY)?;
-        // An error here ends the other thread, which finds its consumer gone.
-        thread::scope(move |scope| {
-            let mut consumer = consumer;
-            let reading = scope.spawn(move || {
-                while producer.read_from(from)? > 0 {}
-                io::Result::Ok(())
-            });
-            loop {
-                match consumer.wait_piece(b'\n') {
-                    Ok(()) => {}
-                    Err(WaitError::Closed { .. }) => break,
-                    Err(error) => return Err(error.into()),
-                }
-                for line in &mut consumer.pieces(b'\n') {
-                    take(line);
-                }
-            }
-            // The last line may have no end.
-            if !consumer.is_empty() {
-                take(consumer.peek());
-            }
-            reading.join().expect("reading does not panic")
-        })
     }
 }
 

@@ -3,10 +3,8 @@
 
 mod any;
 pub(crate) mod bump;
-mod defaults;
 pub(crate) mod floor;
 pub(crate) mod heap;
-pub(crate) mod lines;
 pub(crate) mod mirror;
 #[cfg(feature = "pools")]
 mod peers;
@@ -14,9 +12,8 @@ pub(crate) mod pipe;
 pub(crate) mod ring;
 pub(crate) mod shard;
 pub(crate) mod slot;
-pub(crate) mod toy_queue;
 pub(crate) mod vec;
-pub(crate) mod wrapping;
+pub(crate) mod whole;
 
 use crate::harness::contestant::Contestant;
 
@@ -30,12 +27,17 @@ pub fn all() -> Vec<Contestant> {
         shard::contestant(),
         mirror::contestant(),
     ];
-    all.extend(defaults::contestants());
-    all.extend(bump::probes());
-    all.extend(any::contestants());
-    all.extend([heap::contestant(), vec::contestant(), floor::contestant(), wrapping::contestant()]);
-    all.extend(any::others(&all));
-    all.extend([pipe::contestant(), toy_queue::contestant(), lines::contestant()]);
+    all.extend([
+        slot::without_settings(),
+        ring::without_settings(),
+        bump::without_settings(),
+        shard::without_settings(),
+        heap::contestant(),
+        vec::contestant(),
+        floor::contestant(),
+        pipe::contestant(),
+    ]);
+    all.extend(any::contestants(&all));
     #[cfg(feature = "pools")]
     all.extend(peers::all());
     all

@@ -4,11 +4,10 @@ use std::io::{PipeReader, PipeWriter, Read, Write};
 
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::Unsupported;
-use crate::harness::serve::{PIPES, Pipe};
+use crate::harness::serve::Pipe;
 
 pub(super) fn contestant() -> Contestant {
-    Contestant::only("pipe", Kind::Control, PIPES, "`std::io::pipe`: `write_all` and `read_exact`")
-        .pipes::<System>()
+    Contestant::new("pipe", Kind::Control, "`std::io::pipe`: `write_all` and `read_exact`").pipes::<System>()
 }
 
 /// Of 64 KiB, whatever is asked for.

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::io::Read;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use super::lines::EachLine;
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::{Frames, Messages, OpenFrame, Pool, Stream};
@@ -14,8 +13,7 @@ pub(super) fn contestant() -> Contestant {
         "vec",
         Kind::Control,
         "`Vec::with_capacity` on the system's allocator, not zeroed. A frame has the capacity of the largest from the start, or, \
-         in `ring-extend`, that of one step, and grows. A stream is a `VecDeque`: `extend` and `read_exact`. Messages are vectors in a `VecDeque` behind a lock. \
-         Each line is a vector too, of `read_until`, in a `sync_channel`",
+         in `ring-extend`, that of one step, and grows. A stream is a `VecDeque`: `extend` and `read_exact`. Messages are vectors in a `VecDeque` behind a lock",
     )
     .whole::<VecPool>()
     .sends::<VecPool>()
@@ -23,7 +21,6 @@ pub(super) fn contestant() -> Contestant {
     .frames::<VecFrames>()
     .streams::<VecDeque<u8>>()
     .messages::<Vectors>()
-    .lines::<EachLine>()
 }
 
 /// A vector each time.

@@ -9,10 +9,10 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anyhow::Result;
-use bufbench::harness::child;
-use bufbench::select::Child;
-use clap::{Parser, Subcommand};
+use anyhow::{Context, Result};
+use bufbench::harness::child::{self, Job};
+use bufbench::select;
+use buftrials::run::told;
 
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
@@ -53,25 +53,9 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-#[derive(Debug, Parser)]
-#[command(name = "bufbench-count")]
-struct Command {
-    #[command(subcommand)]
-    task: Task,
-}
-
-#[derive(Debug, Subcommand)]
-enum Task {
-    /// Count heap calls and fallbacks of one row.
-    Count {
-        #[command(flatten)]
-        child: Child,
-    },
-}
-
 fn main() -> Result<()> {
-    let Task::Count { child } = Command::parse().task;
-    let (case, contestants) = child.find()?;
+    let word = std::env::args().nth(2).context("a job is told")?;
+    let job: Job = told(&word)?;
     // ORDER: Relaxed, as in `counted`.
-    child::count(&case, &contestants, child.effort().counted, || CALLS.load(Ordering::Relaxed))
+    child::perform(&job, &select::named(&job.contestants), || CALLS.load(Ordering::Relaxed))
 }

@@ -4,6 +4,7 @@ use core::hint::black_box;
 use core::slice;
 
 pub use bufadvise::measure::block::{Block, read};
+pub use buftrials::words::sum;
 
 /// Writes the first byte of a buffer of at least one, in a way that the optimiser can neither leave
 /// out nor look through.
@@ -48,13 +49,4 @@ pub fn copy<B: Block>(block: &mut B, source: &[u8]) {
     // SAFETY: valid for writes of as many bytes (`Block`), and exclusive, so no part of `source`.
     unsafe { start.copy_from_nonoverlapping(source.as_ptr(), source.len()) };
     black_box(start);
-}
-
-/// Returns a sum that depends on every byte, word by word, so that it runs at the speed of memory.
-#[inline]
-#[must_use]
-pub fn sum(bytes: &[u8]) -> u64 {
-    let (words, tail) = bytes.as_chunks::<8>();
-    let tail = tail.iter().fold(0_u64, |sum, &byte| sum.wrapping_add(u64::from(byte)));
-    words.iter().fold(tail, |sum, &word| sum.wrapping_add(u64::from_le_bytes(word)))
 }

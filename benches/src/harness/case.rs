@@ -143,11 +143,6 @@ pub enum Case {
         /// Bytes of each message; random up to 4 KiB if none.
         bytes: Option<usize>,
     },
-    /// Lines of a log from the thread that reads them to one that looks at them.
-    Log {
-        /// Bytes of a line, on average.
-        bytes: usize,
-    },
     /// Read a large file.
     File {
         /// Bytes of each buffer.
@@ -169,11 +164,7 @@ impl Case {
         match self {
             Self::Chaos { threads, .. } | Self::Threads { threads, .. } => *threads > 1,
             Self::Frame { fate } => *fate != Fate::Stay,
-            Self::Handoff { .. }
-            | Self::Spsc { .. }
-            | Self::Messages { .. }
-            | Self::Log { .. }
-            | Self::Replay { .. } => true,
+            Self::Handoff { .. } | Self::Spsc { .. } | Self::Messages { .. } | Self::Replay { .. } => true,
             _ => false,
         }
     }
@@ -198,7 +189,6 @@ impl Case {
             Self::Parse { .. } => "parse",
             Self::Spsc { .. } => "spsc",
             Self::Messages { .. } => "messages",
-            Self::Log { .. } => "log",
             Self::File { .. } => "file",
             Self::Replay { .. } => "replay",
         }
@@ -211,7 +201,6 @@ impl Case {
             Self::Reuse { bytes, held: 0 }
             | Self::Handoff { bytes }
             | Self::Spsc { bytes }
-            | Self::Log { bytes }
             | Self::File { bytes, .. } => size(*bytes),
             Self::Reuse { bytes, held } => format!("{} {} live", size(*bytes), held + 1),
             Self::Burst { count, bytes, order } => {

@@ -45,9 +45,4 @@ pub trait Cell {
     fn fallbacks(&self) -> Option<u64> {
         None
     }
-
-    /// What a reader of the number has to know, such as "one pool per thread".
-    fn note(&self) -> Option<&'static str> {
-        None
-    }
 }

@@ -13,19 +13,18 @@ pub const BASELINE: &str = "vec";
 /// The contestant that does nothing.
 pub const FLOOR: &str = "floor";
 
+/// The workloads that contestants without settings are in: those in which settings matter most.
+const UNSET: &[&str] = &["reuse", "burst", "queue", "frame", "handoff"];
+
 /// What kind of contestant one is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// A strategy of this workspace.
     Strategy,
-    /// A strategy with other settings than those that the plan asks for, where the settings are
-    /// what is to be seen. It is in no verdict.
+    /// A strategy or a peer with other settings than those that the plan asks for, or without any, where
+    /// the settings are what is to be seen. It is in no verdict.
     Setting,
-    /// A strategy or a peer as a program makes it that sets nothing. It is compared with the one
-    /// that has settings for the row, in a part of the report of its own. It is in no verdict and
-    /// in no chart.
-    Default,
     /// What every strategy is compared with.
     Control,
     /// A published crate that does a similar job.
@@ -47,31 +46,20 @@ pub(crate) enum Offer {
 pub struct Contestant {
     /// As in reports and on the command line.
     pub name: &'static str,
-    /// Strategy, setting, default, control or peer.
+    /// Strategy, setting, control or peer.
     pub kind: Kind,
     /// The contestant that it is a setting of, or that it is without settings.
     pub setting_of: Option<&'static str>,
     /// The workloads that it is in; all if there are none.
     only: &'static [&'static str],
-    /// The workloads that it is in when a quick run is of all rows; all if there are none.
-    quick: &'static [&'static str],
+    /// What its pools are made with.
+    settings: Settings,
     /// The idiom in which it is used, for the report.
     pub idiom: &'static str,
     /// Whether its memory comes from Rust's global allocator, so that calls to it can be counted.
     pub counted: bool,
-    pub(crate) whole: Offer,
-    pub(crate) sends: Offer,
-    pub(crate) threads: Offer,
-    pub(crate) frames: Offer,
-    /// Rows with streams are those of who offers some; the others are not asked.
-    pub(crate) streams: Option<Maker>,
-    pub(crate) parses: Option<Maker>,
-    /// And so are rows with pipes.
-    pub(crate) pipes: Option<Maker>,
-    /// And rows with messages.
-    pub(crate) messages: Option<Maker>,
-    /// And rows with lines.
-    pub(crate) lines: Option<Maker>,
+    /// How it serves each [`Group`] of workloads.
+    offers: [Offer; 8],
 }
 
 impl Contestant {
@@ -84,37 +72,15 @@ impl Contestant {
             kind,
             setting_of: None,
             only: &[],
-            quick: &[],
+            settings: Settings::Planned,
             idiom,
             counted: true,
-            whole: nothing,
-            sends: nothing,
-            threads: nothing,
-            frames: nothing,
-            streams: None,
-            parses: None,
-            pipes: None,
-            messages: None,
-            lines: None,
+            offers: [nothing; 8],
         }
     }
 
-    /// A contestant that is in these workloads and no others.
-    #[must_use]
-    pub const fn only(
-        name: &'static str,
-        kind: Kind,
-        only: &'static [&'static str],
-        idiom: &'static str,
-    ) -> Self {
-        let mut contestant = Self::new(name, kind, idiom);
-        contestant.only = only;
-        contestant
-    }
-
     /// The strategy `of` with other settings, for the workloads that are about them. It is a column
-    /// of its own there, after the strategy's, and is not in the rest of the matrix. The difference
-    /// is in the type that serves: `Bump<4>`, say.
+    /// of its own there, and is not in the rest of the matrix.
     #[must_use]
     pub const fn setting(
         name: &'static str,
@@ -122,70 +88,37 @@ impl Contestant {
         only: &'static [&'static str],
         idiom: &'static str,
     ) -> Self {
-        let mut setting = Self::only(name, Kind::Setting, only, idiom);
-        setting.setting_of = Some(of);
-        setting
+        Self { only, setting_of: Some(of), ..Self::new(name, Kind::Setting, idiom) }
     }
 
-    /// The contestant as a program makes it that sets nothing, in the same workloads. A quick run
-    /// of all rows has it in `quick` only. The same code serves both, so where the compiler put a
-    /// loop makes no difference between them.
+    /// The contestant as a program makes it that sets nothing. The same code serves both, so where the
+    /// compiler put a loop makes no difference between them.
     #[must_use]
-    pub const fn without_settings(
-        self,
-        name: &'static str,
-        quick: &'static [&'static str],
-        idiom: &'static str,
-    ) -> Self {
-        Self { name, kind: Kind::Default, setting_of: Some(self.name), quick, idiom, ..self }
+    pub const fn without_settings(self, name: &'static str, idiom: &'static str) -> Self {
+        let (setting_of, settings) = (Some(self.name), Settings::Unset);
+        Self { name, kind: Kind::Setting, setting_of, only: UNSET, settings, idiom, ..self }
     }
 
-    /// What its pools are made with.
-    fn settings(&self) -> Settings {
-        match self.kind {
-            Kind::Default => Settings::Unset,
-            _ => Settings::Planned,
-        }
-    }
-
-    /// Whether a quick run of all rows has it in this one.
+    /// The contestant, with what it has for a group of workloads.
     #[must_use]
-    pub fn is_in_quick(&self, case: &Case) -> bool {
-        self.quick.is_empty() || self.quick.contains(&case.workload())
+    pub(crate) fn offers(mut self, group: Group, offer: Offer) -> Self {
+        self.offers[group as usize] = offer;
+        self
     }
 
     /// Whether it takes part in a row at all, be it with a reason why it does not serve it.
     #[must_use]
     pub fn takes_part(&self, case: &Case) -> bool {
-        match case {
-            Case::Stream { .. } => self.streams.is_some(),
-            Case::Parse { .. } => self.parses.is_some(),
-            Case::Spsc { .. } => self.pipes.is_some(),
-            Case::Messages { .. } => self.messages.is_some(),
-            Case::Log { .. } => self.lines.is_some(),
-            _ => self.only.is_empty() || self.only.contains(&case.workload()),
-        }
+        // Pools are asked for buffers of every kind, and whoever carries bytes only for what it carries.
+        let asked = if Group::of(case) <= Group::Frames { Group::Whole } else { Group::of(case) };
+        matches!(self.offers[asked as usize], Offer::Cell(_))
+            && (self.only.is_empty() || self.only.contains(&case.workload()))
     }
 
     /// Why it cannot serve frames.
     #[must_use]
-    pub fn no_frames(mut self, reason: &'static str) -> Self {
-        self.frames = Offer::None(reason);
-        self
-    }
-
-    /// Why its buffers cannot be dropped on another thread.
-    #[must_use]
-    pub fn no_sends(mut self, reason: &'static str) -> Self {
-        self.sends = Offer::None(reason);
-        self
-    }
-
-    /// Why it cannot serve several threads.
-    #[must_use]
-    pub fn no_threads(mut self, reason: &'static str) -> Self {
-        self.threads = Offer::None(reason);
-        self
+    pub fn no_frames(self, reason: &'static str) -> Self {
+        self.offers(Group::Frames, Offer::None(reason))
     }
 
     /// Its memory does not come from Rust's global allocator.
@@ -212,12 +145,39 @@ impl Contestant {
     /// When the contestant does not serve that case.
     pub fn cell(&self, case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
         match self.offer(case) {
-            Offer::Cell(make) => make(case, self.settings()),
+            Offer::Cell(make) => make(case, self.settings),
             Offer::None(reason) => Err(reason.into()),
         }
     }
 
     fn offer(&self, case: &Case) -> Offer {
+        self.offers[Group::of(case) as usize]
+    }
+}
+
+/// Workloads that ask the same of a contestant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Group {
+    /// One thread acquires and releases whole buffers.
+    Whole,
+    /// A buffer is dropped on another thread.
+    Sends,
+    /// Several threads acquire.
+    Threads,
+    /// Buffers grow.
+    Frames,
+    /// Bytes go through a ring.
+    Streams,
+    /// Bytes are looked at in a ring.
+    Parses,
+    /// Bytes go from one thread to another.
+    Pipes,
+    /// Messages go from threads to threads.
+    Messages,
+}
+
+impl Group {
+    fn of(case: &Case) -> Self {
         match case {
             Case::Reuse { .. }
             | Case::Burst { .. }
@@ -227,23 +187,14 @@ impl Contestant {
             | Case::RingFixed { .. }
             | Case::Chaos { threads: 1, .. }
             | Case::File { .. }
-            | Case::Replay { .. } => self.whole,
-            Case::Handoff { .. } => self.sends,
-            Case::Threads { .. } | Case::Chaos { .. } => self.threads,
-            Case::Frame { .. } | Case::RingExtend { .. } => self.frames,
-            Case::Stream { .. } => {
-                self.streams.map_or(Offer::None("buffers, and no ring of bytes"), Offer::Cell)
-            }
-            Case::Parse { .. } => {
-                self.parses.map_or(Offer::None("no ring of bytes that keeps them"), Offer::Cell)
-            }
-            Case::Spsc { .. } => {
-                self.pipes.map_or(Offer::None("buffers, and no bytes between threads"), Offer::Cell)
-            }
-            Case::Messages { .. } => {
-                self.messages.map_or(Offer::None("buffers, and no queue of messages"), Offer::Cell)
-            }
-            Case::Log { .. } => self.lines.map_or(Offer::None("no lines between threads"), Offer::Cell),
+            | Case::Replay { .. } => Self::Whole,
+            Case::Handoff { .. } => Self::Sends,
+            Case::Threads { .. } | Case::Chaos { .. } => Self::Threads,
+            Case::Frame { .. } | Case::RingExtend { .. } => Self::Frames,
+            Case::Stream { .. } => Self::Streams,
+            Case::Parse { .. } => Self::Parses,
+            Case::Spsc { .. } => Self::Pipes,
+            Case::Messages { .. } => Self::Messages,
         }
     }
 }

@@ -1,6 +1,5 @@
 //! Several threads at work at once, each with a handle to one pool or with a pool of its own.
 
-use core::marker::PhantomData;
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,67 +8,42 @@ use crate::harness::place::pin;
 use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::Pool;
 
+/// Makes, in a thread, the pool of that thread.
+type Seed<P> = Box<dyn FnOnce() -> P + Send>;
+
 /// Threads, and where each gets its pool from.
-pub(crate) struct Crew<T> {
+pub(crate) struct Crew<P> {
     /// Makes what one thread of a run gets.
-    seed: Box<dyn Fn() -> T>,
+    seed: Box<dyn Fn() -> Seed<P>>,
     pub(crate) threads: usize,
-    /// Which of the two it is, for the report.
-    pub(crate) note: &'static str,
 }
 
-/// What is moved into a thread and becomes its pool there.
-pub(crate) trait Seed: Send {
-    type Pool: Pool;
-    fn grow(self) -> Self::Pool;
-}
-
-/// A thread's own handle to a shared pool.
-pub(crate) struct Handle<P>(P);
-
-impl<P: Pool + Send> Seed for Handle<P> {
-    type Pool = P;
-    fn grow(self) -> P {
-        self.0
-    }
-}
-
-/// Builds a pool in each thread.
-pub(crate) struct Private<P> {
-    plan: Plan,
-    pool: PhantomData<fn() -> P>,
-}
-
-impl<P: Pool> Seed for Private<P> {
-    type Pool = P;
-    fn grow(self) -> P {
-        P::build(&self.plan).unwrap_or_else(|reason| panic!("built before, not now: {}", reason.0))
-    }
-}
-
-impl<P: Pool + Clone + Send> Crew<Handle<P>> {
+impl<P: Pool> Crew<P> {
     /// One pool for all threads, built for what all of them ask.
-    pub(crate) fn shared(threads: usize, plan: &Plan) -> Result<Self, Unsupported> {
-        let pool = P::build(&plan.threads(threads))?;
-        Ok(Self { seed: Box::new(move || Handle(pool.clone())), threads, note: "one pool for all threads" })
+    pub(crate) fn shared(threads: usize, plan: &Plan) -> Result<Self, Unsupported>
+    where
+        P: Clone + Send,
+    {
+        let pool = P::build(plan)?;
+        let seed = move || -> Seed<P> {
+            let pool = pool.clone();
+            Box::new(move || pool)
+        };
+        Ok(Self { seed: Box::new(seed), threads })
     }
-}
 
-impl<P: Pool> Crew<Private<P>> {
     /// One pool per thread, built for what one of them asks.
     pub(crate) fn private(threads: usize, plan: &Plan) -> Result<Self, Unsupported> {
         let plan = *plan;
         // Whether it can be built at all is known before a thread needs it.
         drop(P::build(&plan)?);
-        Ok(Self {
-            seed: Box::new(move || Private { plan, pool: PhantomData }),
-            threads,
-            note: "one pool per thread",
-        })
+        let built = |built: Result<P, Unsupported>| {
+            built.unwrap_or_else(|reason| panic!("built before, not now: {}", reason.0))
+        };
+        let seed = move || -> Seed<P> { Box::new(move || built(P::build(&plan))) };
+        Ok(Self { seed: Box::new(seed), threads })
     }
-}
 
-impl<T: Seed> Crew<T> {
     /// Runs `prepare`, then `work` with what that returned, in each thread. `work` starts when all
     /// are prepared. Returns the time from its first start to its last end.
     ///
@@ -78,16 +52,13 @@ impl<T: Seed> Crew<T> {
     /// The first error of a thread, in their order.
     pub(crate) fn each<S>(
         &self,
-        prepare: impl Fn(&mut T::Pool, usize) -> S + Sync,
-        work: impl Fn(&mut T::Pool, usize, &mut S) -> Result<(), String> + Sync,
+        prepare: impl Fn(&mut P, usize) -> S + Sync,
+        work: impl Fn(&mut P, usize, &mut S) -> Result<(), String> + Sync,
     ) -> Result<Duration, String> {
-        let mut seeds = Vec::with_capacity(self.threads);
-        while seeds.len() < self.threads {
-            seeds.push(Mutex::new(Some((self.seed)())));
-        }
+        let seeds: Vec<_> = (0..self.threads).map(|_| Mutex::new(Some((self.seed)()))).collect();
         side_by_side(self.threads, &|index, barrier| {
             let seed = seeds[index].lock().unwrap_or_else(PoisonError::into_inner).take();
-            let mut pool = seed.expect("each is taken once").grow();
+            let mut pool = seed.expect("each is taken once")();
             let mut state = prepare(&mut pool, index);
             barrier.wait();
             let start = Instant::now();

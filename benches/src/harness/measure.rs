@@ -2,20 +2,11 @@
 
 use std::time::Duration;
 
+pub use buftrials::run::Scale;
+
 use crate::harness::Cell;
 use crate::harness::record::Tail;
 use crate::harness::tail::tail_of;
-
-/// How large the matrix is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scale {
-    /// Each cell once: does it work at all?
-    Test,
-    /// Minutes.
-    Quick,
-    /// As long as it takes.
-    Full,
-}
 
 /// How long and how often.
 #[derive(Debug, Clone, Copy)]
@@ -24,8 +15,6 @@ pub struct Effort {
     /// and code differs from process to process, and can cost a fast cell several nanoseconds; the
     /// median over some of them is about the contestant.
     pub layouts: usize,
-    /// Further processes for a row in which a strategy without settings seems slow.
-    pub more_if_slow: usize,
     /// Rounds at most, in each process.
     pub rounds: usize,
     /// What one run should take.
@@ -49,38 +38,30 @@ impl Effort {
     /// What a scale asks for.
     #[must_use]
     pub fn of(scale: Scale) -> Self {
-        if scale == Scale::Full { Self::full() } else { Self::quick() }
+        if scale == Scale::Full { Self::FULL } else { Self::QUICK }
     }
 
     /// For a run of minutes.
-    #[must_use]
-    pub fn quick() -> Self {
-        Self {
-            layouts: 3,
-            more_if_slow: 6,
-            rounds: 5,
-            run: Duration::from_millis(2),
-            budget: Duration::from_millis(60),
-            samples: 20_000,
-            counted: 5_000,
-            memory: Duration::from_millis(5),
-        }
-    }
+    const QUICK: Self = Self {
+        layouts: 3,
+        rounds: 5,
+        run: Duration::from_millis(2),
+        budget: Duration::from_millis(60),
+        samples: 20_000,
+        counted: 5_000,
+        memory: Duration::from_millis(5),
+    };
 
     /// For results to keep.
-    #[must_use]
-    pub fn full() -> Self {
-        Self {
-            layouts: 9,
-            more_if_slow: 0,
-            rounds: 7,
-            run: Duration::from_millis(5),
-            budget: Duration::from_millis(170),
-            samples: 200_000,
-            counted: 20_000,
-            memory: Duration::from_millis(20),
-        }
-    }
+    const FULL: Self = Self {
+        layouts: 9,
+        rounds: 7,
+        run: Duration::from_millis(5),
+        budget: Duration::from_millis(170),
+        samples: 200_000,
+        counted: 20_000,
+        memory: Duration::from_millis(20),
+    };
 }
 
 /// One contestant in the rounds.
@@ -217,7 +198,7 @@ mod tests {
 
     #[test]
     fn slow_cells_get_fewer_rounds() {
-        let effort = Effort::quick();
+        let effort = Effort::QUICK;
         let mut fast = Fake { nanos: 10, sampled: 0 };
         let runner = Runner::calibrate(&mut fast, effort.run);
         assert_eq!(rounds(&effort, &[runner]), effort.rounds);

@@ -11,10 +11,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use buftrials::run::name_of;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use crate::harness::child::{Job, What};
 use crate::harness::measure::{Effort, Scale};
-use crate::harness::ratios;
 use crate::harness::record::{Column, Message, Outcome, Record, Results, Row, SCHEMA, Settings};
 use crate::harness::{Case, Contestant};
 
@@ -27,41 +28,14 @@ pub struct Plan {
     pub cases: Vec<Case>,
     /// The columns.
     pub contestants: Vec<Contestant>,
-    /// Whether each is in all rows that it can be in. If not, a quick run spares some
-    /// ([`Contestant::is_in_quick`]).
-    pub everywhere: bool,
     /// The counting binary, if heap calls are to be counted.
     pub count: Option<PathBuf>,
     /// Whether to measure memory.
     pub memory: bool,
 }
 
-impl Plan {
-    /// How hard to measure.
-    #[must_use]
-    pub fn effort(&self) -> Effort {
-        Effort::of(self.scale)
-    }
-
-    /// Whether a contestant is in a row, be it with a reason why it does not serve it.
-    fn has(&self, case: &Case, contestant: &Contestant) -> bool {
-        let is_spared = self.scale == Scale::Quick && !self.everywhere && !contestant.is_in_quick(case);
-        contestant.takes_part(case) && !is_spared
-    }
-
-    /// How long a silent child is waited for.
-    fn patience(&self) -> Duration {
-        Duration::from_secs(if self.scale == Scale::Full { 120 } else { 30 })
-    }
-
-    fn scale_flag(&self) -> &'static str {
-        match self.scale {
-            Scale::Test => "test",
-            Scale::Quick => "quick",
-            Scale::Full => "full",
-        }
-    }
-}
+/// Steps of the progress bar for one row.
+const SHARE: u64 = 100;
 
 /// Runs everything that is planned.
 ///
@@ -71,47 +45,49 @@ impl Plan {
 pub fn run(plan: &Plan) -> Result<Results> {
     let started = Instant::now();
     let host = bufadvise::measure::host::look();
-    let bar = ProgressBar::new((plan.cases.len() * SHARE) as u64);
+    let program = std::env::current_exe().context("cannot find this program")?;
+    let bar = ProgressBar::new(plan.cases.len() as u64 * SHARE);
     bar.set_style(
         ProgressStyle::with_template("{bar:24} {percent:>3} %  {elapsed} of about {duration}  {msg}")
             .context("progress template")?,
     );
     bar.enable_steady_tick(Duration::from_millis(200));
     let mut cells = Vec::new();
-    for (index, case) in plan.cases.iter().enumerate() {
-        let base = (index * SHARE) as u64;
+    for (base, case) in (0..).step_by(SHARE as usize).zip(&plan.cases) {
         bar.set_position(base);
         bar.set_message(case.to_string());
-        let row = row(plan, case, &bar, base)?;
-        for record in &row {
-            if let Outcome::Wrong { .. } | Outcome::Crashed { .. } | Outcome::Hung { .. } = record.outcome {
-                bar.println(format!("{case}: {} {}", record.contestant, record.outcome.explain()));
-            }
+        let mut records = Rows { plan, case, program: &program }.run(&|done, of| {
+            bar.set_position(base + SHARE * 9 / 10 * done / of);
+        })?;
+        for record in records.iter().filter(|record| record.outcome.is_failure()) {
+            bar.println(format!("{case}: {} {}", record.contestant, record.outcome.explain()));
         }
-        cells.extend(row);
+        let place = |record: &Record| plan.contestants.iter().position(|one| one.name == record.contestant);
+        records.sort_by_key(place);
+        cells.extend(records);
     }
     bar.finish_and_clear();
-    let effort = plan.effort();
+    let effort = Effort::of(plan.scale);
+    let row =
+        |case: &Case| Row { id: case.id(), workload: case.workload().into(), parameters: case.parameters() };
+    let column = |contestant: &Contestant| Column {
+        name: contestant.name.into(),
+        kind: contestant.kind,
+        of: contestant.setting_of.map(String::from),
+        idiom: contestant.idiom.into(),
+    };
     let mut results = Results {
         schema: SCHEMA,
         host,
         settings: Settings {
-            scale: plan.scale_flag().into(),
+            scale: name_of(&plan.scale),
             layouts: effort.layouts,
             rounds: effort.rounds,
             run_ms: effort.run.as_secs_f64() * 1e3,
             samples: effort.samples,
         },
         contestants: plan.contestants.iter().map(column).collect(),
-        cases: plan
-            .cases
-            .iter()
-            .map(|case| Row {
-                id: case.id(),
-                workload: case.workload().into(),
-                parameters: case.parameters(),
-            })
-            .collect(),
+        cases: plan.cases.iter().map(row).collect(),
         cells,
         seconds: started.elapsed().as_secs_f64(),
     };
@@ -119,197 +95,134 @@ pub fn run(plan: &Plan) -> Result<Results> {
     Ok(results)
 }
 
-/// Steps of the progress bar for one row.
-const SHARE: usize = 100;
-
-fn column(contestant: &Contestant) -> Column {
-    Column {
-        name: contestant.name.into(),
-        kind: contestant.kind,
-        of: contestant.setting_of.map(String::from),
-        idiom: contestant.idiom.into(),
-        counted: contestant.counted,
-    }
+/// One row.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    plan: &'a Plan,
+    case: &'a Case,
+    program: &'a Path,
 }
 
-/// All cells of one row.
-fn row(plan: &Plan, case: &Case, bar: &ProgressBar, base: u64) -> Result<Vec<Record>> {
-    let mode = if plan.scale == Scale::Test { "test" } else { "group" };
-    let this = std::env::current_exe().context("cannot find this program")?;
-    let mut records = Vec::new();
-    let mut names: Vec<&str> = plan
-        .contestants
-        .iter()
-        .filter(|contestant| plan.has(case, contestant))
-        .map(|contestant| contestant.name)
-        .collect();
-    while !names.is_empty() {
-        let child =
-            Child { program: &this, mode, plan, case, names: &names, alone: false, times_only: false };
-        let ended = child.run(&mut records, |done, of| {
-            bar.set_position(base + (SHARE * 9 / 10 * done / of) as u64);
-        })?;
-        let End::Broken { culprit, outcome } = ended else { break };
-        // It gets a second chance by itself; the others go on together.
-        let alone = [culprit.as_str()];
-        let child = Child { program: &this, mode, plan, case, names: &alone, alone: true, times_only: false };
-        let again = if matches!(outcome, Outcome::Hung { .. }) {
-            End::Broken { culprit: culprit.clone(), outcome }
-        } else {
-            child.run(&mut records, |_, _| {})?
-        };
-        if let End::Broken { culprit, outcome } = again {
-            records.push(Record::new(&case.id(), &culprit, outcome));
+/// How far a child is: rounds that are done, of how many.
+type Progress<'a> = &'a dyn Fn(u64, u64);
+/// Nobody looks.
+const UNSEEN: Progress<'static> = &|_, _| {};
+
+/// A contestant that took its child down, and how.
+type Broken = Option<(String, Outcome)>;
+
+impl Rows<'_> {
+    /// All cells.
+    fn run(self, progress: Progress<'_>) -> Result<Vec<Record>> {
+        let is_test = self.plan.scale == Scale::Test;
+        let what = if is_test { What::Test } else { What::Times { tails: true } };
+        let contestants = self.plan.contestants.iter().filter(|contestant| contestant.takes_part(self.case));
+        let mut names: Vec<&str> = contestants.map(|contestant| contestant.name).collect();
+        let mut records = Vec::new();
+        while !names.is_empty() {
+            let Some((culprit, outcome)) = self.child(self.program, what, &names, &mut records, progress)?
+            else {
+                break;
+            };
+            // The others go on together.
+            records.push(Record::new(&self.case.id(), &culprit, outcome));
+            names.retain(|name| !records.iter().any(|record| record.contestant == *name));
         }
-        names.retain(|name| !records.iter().any(|record| record.contestant == *name));
+        if !is_test {
+            self.more_layouts(&mut records)?;
+            self.counts_and_memory(&mut records)?;
+        }
+        Ok(records)
     }
-    if plan.scale != Scale::Test {
-        let timed: Vec<String> = records
-            .iter()
-            .filter(|record| record.timing().is_some())
-            .map(|record| record.contestant.clone())
-            .collect();
-        let timed: Vec<&str> = timed.iter().map(String::as_str).collect();
-        let together: Vec<String> = records
-            .iter()
-            .filter(|record| record.timing().is_some_and(|timing| !timing.alone))
-            .map(|record| record.contestant.clone())
-            .collect();
-        let together: Vec<&str> = together.iter().map(String::as_str).collect();
-        let effort = plan.effort();
-        more_layouts(plan, case, &this, &together, &mut records, effort.layouts - 1)?;
-        if ratios::has_slow_default(&records, &plan.contestants) {
-            more_layouts(plan, case, &this, &together, &mut records, effort.more_if_slow)?;
+
+    /// Measures the row again in further processes, and takes their rounds in. A contestant that fails
+    /// there keeps the rounds that it has.
+    fn more_layouts(self, records: &mut [Record]) -> Result<()> {
+        let timed = records.iter().filter(|record| record.timing().is_some());
+        let names: Vec<&str> = timed.map(|record| record.contestant.as_str()).collect();
+        let mut more = Vec::new();
+        for _ in 1..Effort::of(self.plan.scale).layouts {
+            self.child(self.program, What::Times { tails: false }, &names, &mut more, UNSEEN)?;
         }
-        records.iter_mut().for_each(Record::forget_rounds);
-        let extra = counts_and_memory(plan, case, &this, &timed)?;
-        for found in extra {
-            if let Some(record) = records.iter_mut().find(|record| record.contestant == found.contestant) {
+        for record in records {
+            let Outcome::Timed(timing) = &mut record.outcome else { continue };
+            let same = more.iter().filter(|other| other.contestant == record.contestant);
+            let nanos = same.filter_map(Record::timing).flat_map(|other| &other.nanos);
+            timing.merge(&nanos.copied().collect::<Vec<f64>>());
+            timing.nanos = Vec::new();
+        }
+        Ok(())
+    }
+
+    /// Counts heap calls and measures memory: processes that time nothing, and so run beside each
+    /// other, unless they have threads that wait for one another.
+    fn counts_and_memory(self, records: &mut [Record]) -> Result<()> {
+        let timed = records.iter().filter(|record| record.timing().is_some());
+        let names: Vec<&str> = timed.map(|record| record.contestant.as_str()).collect();
+        let count = self.plan.count.iter().map(|program| (program.as_path(), What::Counts, names.as_slice()));
+        let memory = names.chunks(1).filter(|_| self.plan.memory);
+        let memory = memory.map(|name| (self.program, What::Memory, name));
+        let children = Mutex::new(count.chain(memory).collect::<Vec<_>>().into_iter());
+        let next = || children.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let work = || {
+            let mut found = Vec::new();
+            while let Some((program, what, names)) = next() {
+                self.child(program, what, names, &mut found, UNSEEN)?;
+            }
+            anyhow::Ok(found)
+        };
+        let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let workers = if self.case.has_threads() { 1 } else { workers };
+        let found: Vec<Record> = thread::scope(|scope| {
+            let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
+            let join = |worker: thread::ScopedJoinHandle<'_, _>| {
+                worker.join().expect("starting processes does not panic")
+            };
+            workers.into_iter().map(join).collect::<Result<Vec<_>>>()
+        })?
+        .concat();
+        for record in records {
+            for found in found.iter().filter(|found| found.contestant == record.contestant) {
                 record.heap_calls = record.heap_calls.or(found.heap_calls);
                 record.fallbacks = record.fallbacks.or(found.fallbacks);
                 record.peak_bytes = record.peak_bytes.or(found.peak_bytes);
             }
         }
+        Ok(())
     }
-    let place =
-        |record: &Record| plan.contestants.iter().position(|contestant| contestant.name == record.contestant);
-    records.sort_by_key(place);
-    Ok(records)
-}
 
-/// Counts heap calls and measures memory: processes that time nothing, and so run beside each
-/// other, unless they have threads that wait for one another.
-///
-/// A contestant that fails here has been timed all the same; only its numbers are missing.
-fn counts_and_memory(plan: &Plan, case: &Case, program: &Path, timed: &[&str]) -> Result<Vec<Record>> {
-    let child = |program, mode, names| Child {
-        program,
-        mode,
-        plan,
-        case,
-        names,
-        alone: mode == "memory",
-        times_only: false,
-    };
-    let count = plan.count.iter().map(|program| child(program, "count", timed));
-    let memory = timed.chunks(1).filter(|_| plan.memory).map(|name| child(program, "memory", name));
-    let children = Mutex::new(count.chain(memory).collect::<Vec<_>>().into_iter());
-    let next = || children.lock().unwrap_or_else(PoisonError::into_inner).next();
-    let work = || {
-        let mut records = Vec::new();
-        while let Some(child) = next() {
-            child.run(&mut records, |_, _| {})?;
-        }
-        anyhow::Ok(records)
-    };
-    let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let workers = if case.has_threads() { 1 } else { workers };
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        let mut all = Vec::new();
-        for worker in workers {
-            all.extend(worker.join().expect("starting processes does not panic")?);
-        }
-        Ok(all)
-    })
-}
-
-/// Measures the row again in `layouts` further processes, and takes their rounds in. A contestant
-/// that fails there keeps the rounds that it has.
-fn more_layouts(
-    plan: &Plan,
-    case: &Case,
-    program: &Path,
-    names: &[&str],
-    records: &mut [Record],
-    layouts: usize,
-) -> Result<()> {
-    let mut more = Vec::new();
-    for _ in 0..layouts {
-        let child = Child { program, mode: "group", plan, case, names, alone: false, times_only: true };
-        child.run(&mut more, |_, _| {})?;
-    }
-    for record in records {
-        let Outcome::Timed(timing) = &mut record.outcome else { continue };
-        let same = more.iter().filter(|other| other.contestant == record.contestant);
-        let nanos: Vec<f64> = same.filter_map(Record::timing).flat_map(|other| other.nanos.clone()).collect();
-        timing.merge(&nanos);
-    }
-    Ok(())
-}
-
-/// A process to be started.
-struct Child<'a> {
-    program: &'a Path,
-    mode: &'a str,
-    plan: &'a Plan,
-    case: &'a Case,
-    names: &'a [&'a str],
-    alone: bool,
-    times_only: bool,
-}
-
-/// How a child ended.
-enum End {
-    /// It said all that it had to say.
-    Well,
-    /// It did not.
-    Broken { culprit: String, outcome: Outcome },
-}
-
-impl Child<'_> {
-    fn run(&self, records: &mut Vec<Record>, mut progress: impl FnMut(usize, usize)) -> Result<End> {
-        let mut command = Command::new(self.program);
-        command.args([self.mode, "--case", &self.case.id(), "--scale", self.plan.scale_flag()]);
-        command.args(self.names.iter().flat_map(|name| ["--contestant", name]));
-        if self.alone && self.mode == "group" {
-            command.arg("--alone");
-        }
-        if self.times_only {
-            command.arg("--times-only");
-        }
-        let mut process = command
+    /// Runs a child to its end, however that comes.
+    fn child(
+        self,
+        program: &Path,
+        what: What,
+        names: &[&str],
+        records: &mut Vec<Record>,
+        progress: Progress<'_>,
+    ) -> Result<Broken> {
+        let contestants: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut culprit = contestants.first().cloned().unwrap_or_default();
+        let job = Job { what, case: self.case.clone(), contestants, scale: self.plan.scale };
+        let mut process = Command::new(program)
+            .args(["job", &serde_json::to_string(&job)?])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .with_context(|| format!("cannot start {}", self.program.display()))?;
+            .with_context(|| format!("cannot start {}", program.display()))?;
         let output = process.stdout.take().context("the child's output is piped")?;
         let (sender, lines) = mpsc::channel();
         let reader = thread::spawn(move || {
-            for line in BufReader::new(output).lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    break;
-                }
-            }
+            let lines = BufReader::new(output).lines().map_while(Result::ok);
+            // It ends with the child, or when nobody listens any more.
+            let _ = lines.map(|line| sender.send(line)).find(Result::is_err);
         });
-        let mut culprit = self.names.first().copied().unwrap_or_default().to_owned();
-        let patience = self.plan.patience();
+        let patience = Duration::from_secs(if self.plan.scale == Scale::Full { 120 } else { 30 });
         let broken = loop {
             match lines.recv_timeout(patience) {
                 Ok(line) => match serde_json::from_str(&line) {
                     Ok(Message::At { contestant }) => culprit = contestant,
-                    Ok(Message::Round { done, of }) => progress(done, of),
+                    Ok(Message::Round { done, of }) => progress(done as u64, of as u64),
                     Ok(Message::Cell(record)) => records.push(*record),
                     // Not ours: a peer prints.
                     Err(_) => {}
@@ -328,37 +241,6 @@ impl Child<'_> {
         };
         // The pipe is closed by now.
         let _ = reader.join();
-        Ok(match broken {
-            None => End::Well,
-            Some(outcome) => End::Broken { culprit, outcome },
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_quick_run_of_all_rows_spares_some_contestants() {
-        const QUICK: &[&str] = &["reuse"];
-        let tuned = Contestant::new("slot", crate::harness::Kind::Strategy, "all is set");
-        let untuned = tuned.without_settings("slot-default", QUICK, "nothing is set");
-        let (reuse, mixed) =
-            (Case::Reuse { bytes: 64, held: 0 }, Case::Mixed { sizes: crate::harness::case::Sizes::Zipf });
-        let plan = |scale, everywhere| Plan {
-            scale,
-            cases: Vec::new(),
-            contestants: Vec::new(),
-            everywhere,
-            count: None,
-            memory: false,
-        };
-        let quick = plan(Scale::Quick, false);
-        assert!(quick.has(&reuse, &untuned) && !quick.has(&mixed, &untuned));
-        assert!(quick.has(&mixed, &tuned), "all others are in all rows");
-        for all in [plan(Scale::Quick, true), plan(Scale::Full, false), plan(Scale::Test, false)] {
-            assert!(all.has(&reuse, &untuned) && all.has(&mixed, &untuned), "{:?}", all.scale);
-        }
+        Ok(broken.map(|outcome| (culprit, outcome)))
     }
 }

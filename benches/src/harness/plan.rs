@@ -48,8 +48,6 @@ pub struct Plan {
     pub peak_bytes: usize,
     /// How much more than that the pool gets.
     pub spare: Spare,
-    /// Threads that use the pool at once.
-    pub threads: usize,
     /// Bytes that a frame starts with, for those that let it grow from there by reallocating; the
     /// largest size where one may know it.
     pub first_bytes: usize,
@@ -70,7 +68,6 @@ impl Plan {
             largest: bytes,
             peak_bytes: room * bytes,
             spare: Spare::None,
-            threads: 1,
             first_bytes: bytes,
         }
     }
@@ -86,7 +83,6 @@ impl Plan {
             largest,
             peak_bytes: peak_bytes.max(largest * Self::LEAST_ROOM),
             spare: Spare::Twice,
-            threads: 1,
             first_bytes: largest,
         }
     }
@@ -119,13 +115,6 @@ impl Plan {
     #[must_use]
     pub fn growing_from(mut self, bytes: usize) -> Self {
         self.first_bytes = bytes;
-        self
-    }
-
-    /// The same for this number of threads.
-    #[must_use]
-    pub fn threads(mut self, threads: usize) -> Self {
-        self.threads = threads;
         self
     }
 

@@ -1,9 +1,7 @@
 //! What is measured, as it is passed from child to parent and kept in `results.json`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use anyhow::{Result, ensure};
 pub use bufadvise::measure::host::Host;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +10,7 @@ use crate::harness::statistics::quantile;
 pub use crate::harness::tail::Tail;
 
 /// Version of the file's layout.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// All results of one run of the matrix.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -61,8 +59,6 @@ pub struct Column {
     pub of: Option<String>,
     /// How it is used.
     pub idiom: String,
-    /// Whether its heap calls can be counted.
-    pub counted: bool,
 }
 
 /// A row.
@@ -88,10 +84,6 @@ pub struct Record {
     /// Median divided by the median of `vec` in the same rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_vec: Option<f64>,
-    /// For a contestant without settings: median divided by that of the one with settings for the
-    /// row, in the same rounds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to_tuned: Option<f64>,
     /// For each strategy that was measured in the same rounds, its median divided by this one:
     /// below 1, the strategy is faster.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -159,7 +151,7 @@ impl Outcome {
 }
 
 /// Times of one cell, in nanoseconds per operation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
     /// Half of the rounds took less.
     pub median: f64,
@@ -177,12 +169,6 @@ pub struct Timing {
     /// Times of single operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail: Option<Tail>,
-    /// What a reader has to know.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-    /// Measured in a process of its own, so not in the same rounds as the others.
-    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
-    pub alone: bool,
     /// All rounds, sorted: from child to parent only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nanos: Vec<f64>,
@@ -209,7 +195,6 @@ impl Record {
             contestant: contestant.into(),
             outcome,
             to_vec: None,
-            to_tuned: None,
             strategies_to_this: BTreeMap::new(),
             heap_calls: None,
             fallbacks: None,
@@ -225,37 +210,9 @@ impl Record {
             _ => None,
         }
     }
-
-    /// Keeps what the rounds come to, and not each of them.
-    pub fn forget_rounds(&mut self) {
-        if let Outcome::Timed(timing) = &mut self.outcome {
-            timing.nanos = Vec::new();
-        }
-    }
 }
 
 impl Results {
-    /// Reads `results.json` from a report's folder.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be read, or is of another layout.
-    pub fn read(folder: &Path) -> Result<Self> {
-        let results: Self = buftrials::results::read(folder)?;
-        let (found, folder) = (results.schema, folder.display());
-        ensure!(found == SCHEMA, "the results in {folder} have layout {found}, not {SCHEMA}");
-        Ok(results)
-    }
-
-    /// Writes `results.json` into a report's folder.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be written.
-    pub fn write(&self, folder: &Path) -> Result<()> {
-        buftrials::results::write(self, folder)
-    }
-
     /// The cell of a row and a column.
     #[must_use]
     pub fn cell(&self, case: &str, contestant: &str) -> Option<&Record> {
@@ -268,14 +225,15 @@ impl Results {
         Some(self.cell(case, contestant)?.timing()?.median)
     }
 
-    /// The failures of contestants of these kinds, a line each. One without settings is of the kind
-    /// of the one that has some.
+    /// The failures of contestants of these kinds, a line each. One with other settings is of the kind
+    /// of the one that it is a setting of.
     #[must_use]
     pub fn failures(&self, kinds: &[Kind]) -> Vec<String> {
+        let column = |name: &str| self.contestants.iter().find(|column| column.name == name);
         let is_meant = |name: &str| {
-            self.contestants.iter().any(|column| {
-                column.name == name && kinds.contains(&self.tuned(column).unwrap_or(column).kind)
-            })
+            let kind = |name| column(name).map(|column| column.kind);
+            let of = column(name).and_then(|column| kind(column.of.as_deref()?));
+            of.or_else(|| kind(name)).is_some_and(|kind| kinds.contains(&kind))
         };
         self.cells
             .iter()
@@ -311,27 +269,12 @@ pub(crate) mod fixture {
     use super::*;
 
     pub(crate) fn column(name: &str, kind: Kind) -> Column {
-        Column { name: name.into(), kind, of: None, idiom: String::new(), counted: true }
+        Column { name: name.into(), kind, of: None, idiom: String::new() }
     }
 
-    /// A contestant without settings.
-    pub(crate) fn untuned(name: &str, of: &str) -> Column {
-        Column { of: Some(of.into()), ..column(name, Kind::Default) }
-    }
-
-    pub(crate) fn timed(case: &str, contestant: &str, median: f64, alone: bool) -> Record {
-        let timing = Timing {
-            median,
-            p10: median,
-            p90: median,
-            rounds: 1,
-            operations: 1,
-            bytes: None,
-            tail: None,
-            note: None,
-            alone,
-            nanos: vec![median],
-        };
+    pub(crate) fn timed(case: &str, contestant: &str, median: f64) -> Record {
+        let mut timing = Timing { operations: 1, ..Timing::default() };
+        timing.merge(&[median]);
         Record::new(case, contestant, Outcome::Timed(timing))
     }
 
@@ -359,7 +302,7 @@ mod tests {
 
     #[test]
     fn rounds_of_several_processes_are_one() {
-        let mut record = timed("reuse/64B", "slot", 10.0, false);
+        let mut record = timed("reuse/64B", "slot", 10.0);
         let Outcome::Timed(timing) = &mut record.outcome else { unreachable!("just made") };
         timing.merge(&[2.0, 3.0]);
         assert_eq!((timing.median, timing.rounds), (3.0, 3), "one slow layout does not decide");
@@ -367,7 +310,7 @@ mod tests {
 
     #[test]
     fn lines_survive_the_pipe() {
-        let line = serde_json::to_string(&Message::Cell(Box::new(timed("a", "b", 1.5, false)))).unwrap();
+        let line = serde_json::to_string(&Message::Cell(Box::new(timed("a", "b", 1.5)))).unwrap();
         match serde_json::from_str(&line).unwrap() {
             Message::Cell(record) => assert_eq!(record.timing().map(|timing| timing.median), Some(1.5)),
             other => panic!("{other:?}"),

@@ -1,11 +1,8 @@
 //! What a contestant implements: [`Pool`], [`Frames`] or both, or what carries bytes. The workloads
 //! are generic over these traits, so nothing is called through a pointer inside a timed loop.
 
-use std::fs::File;
-use std::io;
-
 use crate::harness::block::Block;
-use crate::harness::plan::{Plan, Settings, Unsupported};
+use crate::harness::plan::{Plan, Unsupported};
 
 /// Hands out whole buffers. Owned by one thread; what it hands out may borrow a leaked pool, never
 /// the value itself.
@@ -73,9 +70,6 @@ pub trait OpenFrame {
     fn detach(self) -> Self::Frame;
 }
 
-/// The workloads with streams.
-pub const STREAMS: &[&str] = &["stream", "parse"];
-
 /// Takes bytes in and gives them out in order. Owned by one thread.
 pub trait Stream: Sized + 'static {
     /// Builds one that holds `bytes` bytes. Not timed.
@@ -105,9 +99,6 @@ pub trait Stream: Sized + 'static {
     const KEEPS_BOOKS: bool = true;
 }
 
-/// The workloads with bytes between two threads.
-pub const PIPES: &[&str] = &["spsc"];
-
 /// Takes bytes from one thread to another.
 pub trait Pipe: 'static {
     /// The end that writes.
@@ -127,20 +118,6 @@ pub trait Pipe: 'static {
 
     /// Fills all of `into`, and waits for the writer if it has to.
     fn read(reader: &mut Self::Reader, into: &mut [u8]);
-}
-
-/// The workload with lines between two threads.
-pub const LOGS: &[&str] = &["log"];
-
-/// Takes the lines of a log from a thread that reads them to the one that called.
-pub trait Lines: 'static {
-    /// Reads all of `from` in a thread of its own, and calls `take` here with each line, without
-    /// its end. A pool is made for that, or with nothing set.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be read.
-    fn each_line(from: &mut File, settings: Settings, take: impl FnMut(&[u8])) -> io::Result<()>;
 }
 
 /// Carries messages from any thread to any other.

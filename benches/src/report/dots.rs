@@ -1,11 +1,11 @@
 //! Dots on a logarithmic scale, a row for each line of a workload.
 
-use super::chart::{WIDTH, class, named};
-use crate::drawing::number;
-use crate::drawing::scale::Log;
-use crate::drawing::svg::{Drawing, MARGIN, text_width};
+use super::chart::class;
 use crate::harness::contestant::FLOOR;
 use crate::harness::record::Results;
+use bufadvise::drawing::number;
+use bufadvise::drawing::scale::Log;
+use bufadvise::drawing::svg::{Drawing, MARGIN, text_width};
 
 /// A row of dots.
 pub(super) struct Line {
@@ -49,6 +49,8 @@ impl Frame {
     }
 }
 
+/// The width of a chart.
+const WIDTH: f64 = 960.0;
 /// The height of a row.
 const ROW: f64 = 26.0;
 /// The room that a tick's label takes.
@@ -64,7 +66,10 @@ impl Dots<'_> {
         drawing.title(self.title);
         let any =
             |name: &str| self.lines.iter().any(|line| line.dots.iter().any(|dot| dot.contestant == name));
-        let top = drawing.legend(&named(self.results, any)) + 10.0;
+        let named = self.results.contestants.iter().filter(|column| any(&column.name));
+        let named: Vec<_> =
+            named.map(|column| (column.name.clone(), class(self.results, &column.name))).collect();
+        let top = drawing.legend(&named) + 10.0;
         let frame = Frame {
             scale,
             left: MARGIN + longest + 12.0,

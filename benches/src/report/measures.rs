@@ -1,7 +1,7 @@
 //! What is measured besides time.
 
-use crate::drawing::number;
 use crate::harness::record::Record;
+use bufadvise::drawing::number;
 
 /// What is measured besides time.
 pub(super) struct Measure {

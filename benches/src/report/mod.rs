@@ -1,21 +1,24 @@
 //! The report on the matrix: its sections, and its pictures.
 
-pub mod chart;
-pub mod defaults;
+mod chart;
 mod dots;
-pub mod front;
-mod lines;
+mod front;
 mod measures;
-pub mod sections;
-mod texts;
-pub mod view;
+mod sections;
+mod view;
 
 use buftrials::report::{Report, facts};
 use buftrials::table::Table;
 
-use crate::drawing::number;
-use crate::harness::Kind;
 use crate::harness::record::{Outcome, Results};
+use bufadvise::drawing::number;
+
+/// How it was measured, in short.
+const METHOD: &str = "Each row runs in processes of its own. Every contestant first proves that it keeps the bytes of several \
+live buffers apart. Then all take turns, a few milliseconds each, in an order that rotates from round to round. Times are the \
+median over the rounds of several processes; ratios are formed of medians of the same rounds, since times on a shared machine mean little by \
+themselves. Building pools is not timed. Heap calls, fallbacks and memory come from separate processes that time nothing. \
+`floor` keeps no books at all: it shows what the workload costs by itself. The rest is in `docs/benchmarking.md`.";
 
 /// The whole report.
 #[must_use]
@@ -39,7 +42,7 @@ pub fn of(results: &Results) -> Report {
     ];
     Report {
         title: "Benchmark matrix".into(),
-        head: format!("{}\n{}", facts(host, &more), texts::METHOD),
+        head: format!("{}\n{}", facts(host, &more), METHOD),
         sections: sections::all(results),
     }
 }
@@ -60,14 +63,4 @@ pub fn print_test(results: &Results) {
         ]);
     }
     println!("{}", table.plain(usize::MAX));
-}
-
-fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Strategy => "strategy",
-        Kind::Setting => "setting",
-        Kind::Default => "default",
-        Kind::Control => "control",
-        Kind::Peer => "peer",
-    }
 }

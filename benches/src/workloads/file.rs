@@ -6,12 +6,14 @@
 //! generator says.
 
 use core::hint::black_box;
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
-use std::os::fd::AsRawFd;
+use core::mem::MaybeUninit;
+use core::slice;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use buftrials::words;
 
 use super::not_mine;
 use crate::harness::block::{Block, read, sum};
@@ -24,52 +26,15 @@ use crate::harness::serve::Pool;
 const SIZES: [usize; 3] = [64 << 10, 1 << 20, 16 << 20];
 const FULL_BYTES: u64 = 500 << 20;
 const QUICK_BYTES: u64 = 64 << 20;
-/// Words that are written at a time.
-const WORDS: u64 = 1 << 14;
 
 pub(super) fn cases(scale: Scale) -> Vec<Case> {
     let file_bytes = if scale == Scale::Full { FULL_BYTES } else { QUICK_BYTES };
     SIZES.into_iter().map(|bytes| Case::File { bytes, file_bytes }).collect()
 }
 
-/// The word at `index` of every such file (the output function of SplitMix64, Steele, Lea and Flood
-/// 2014).
-#[inline]
-fn word(index: u64) -> u64 {
-    let mut word = index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
-}
-
 fn path(file_bytes: u64) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join(format!("../target/bench-data/words-{}M.bin", file_bytes >> 20))
-}
-
-/// Writes the file, unless it is there.
-///
-/// # Errors
-///
-/// When it cannot be written.
-pub fn prepare(file_bytes: u64) -> io::Result<()> {
-    // Two tests of one program would write to one file, and the second find that it has its name.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-    let _writing = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let path = path(file_bytes);
-    if fs::metadata(&path).is_ok_and(|file| file.len() == file_bytes) {
-        return Ok(());
-    }
-    let folder = path.parent().ok_or(io::ErrorKind::NotFound)?;
-    fs::create_dir_all(folder)?;
-    // Under another name until it is whole, so that an interrupted run leaves no wrong file.
-    let partial = path.with_extension(format!("{}.partial", std::process::id()));
-    let mut file = BufWriter::with_capacity(WORDS as usize * 8, File::create(&partial)?);
-    for index in 0..file_bytes / 8 {
-        file.write_all(&word(index).to_le_bytes())?;
-    }
-    file.into_inner()?.sync_all()?;
-    fs::rename(partial, path)
 }
 
 struct Reader<P> {
@@ -88,33 +53,25 @@ pub(super) fn cell<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn C
 
 /// The file, made if it is not there, and the sum of each chunk.
 fn open(bytes: usize, file_bytes: u64) -> Result<(File, Vec<u64>), Unsupported> {
-    prepare(file_bytes).map_err(|error| format!("cannot make the file: {error}"))?;
-    let file = File::open(path(file_bytes)).map_err(|error| format!("cannot open the file: {error}"))?;
-    let words = (bytes / 8) as u64;
-    let chunk_sum = |chunk: u64| {
-        (chunk * words..(chunk + 1) * words).fold(0_u64, |sum, index| sum.wrapping_add(word(index)))
-    };
-    Ok((file, (0..file_bytes / bytes as u64).map(chunk_sum).collect()))
+    let path = path(file_bytes);
+    words::prepare(&path, file_bytes).map_err(|error| format!("cannot make the file: {error}"))?;
+    let file = File::open(path).map_err(|error| format!("cannot open the file: {error}"))?;
+    let bytes = bytes as u64;
+    let sums = (0..file_bytes / bytes).map(|chunk| words::sum_of(chunk * bytes..(chunk + 1) * bytes));
+    Ok((file, sums.collect()))
 }
 
-/// Fills a buffer from the file. The system call writes through the raw pointer, so that no
-/// contestant has to zero first.
-fn read_at<B: Block>(file: &File, block: &mut B, bytes: usize, mut offset: u64) -> io::Result<()> {
+/// Fills a buffer from the file. The system call writes to memory that need not be initialised, so that
+/// no contestant has to zero first.
+fn read_at<B: Block>(file: &File, block: &mut B, bytes: usize, offset: u64) -> io::Result<()> {
+    let start: *mut MaybeUninit<u8> = block.start().cast();
+    // SAFETY: the buffer has as many bytes, which are its holder's alone (`Block`).
+    let room = unsafe { slice::from_raw_parts_mut(start, bytes) };
     let mut done = 0;
     while done < bytes {
-        // SAFETY: `done < bytes`, which the buffer has.
-        let target = unsafe { block.start().add(done) };
-        // SAFETY: the descriptor is open, and `bytes - done` bytes from `target` are the buffer's
-        // own.
-        let count =
-            unsafe { libc::pread(file.as_raw_fd(), target.cast(), bytes - done, offset as libc::off_t) };
-        match count {
+        match rustix::io::pread(file, &mut room[done..], offset + done as u64)?.0.len() {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            1.. => {
-                done += count as usize;
-                offset += count as u64;
-            }
-            _ => return Err(io::Error::last_os_error()),
+            count => done += count,
         }
     }
     Ok(())
@@ -177,7 +134,7 @@ mod tests {
     #[test]
     fn a_wrong_byte_is_found() {
         const BYTES: u64 = 2 << 20;
-        prepare(BYTES).unwrap();
+        words::prepare(&path(BYTES), BYTES).unwrap();
         let mut right =
             cell::<VecPool>(&Case::File { bytes: 1 << 20, file_bytes: BYTES }, Settings::Planned).unwrap();
         assert_eq!(right.check(), Ok(()));

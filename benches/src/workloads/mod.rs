@@ -5,7 +5,6 @@ pub mod chaos;
 pub mod file;
 pub mod frame;
 pub mod handoff;
-pub mod log;
 pub mod messages;
 pub mod mixed;
 mod offers;
@@ -14,6 +13,7 @@ pub mod queue;
 pub mod replay;
 pub mod reuse;
 pub mod ring;
+mod script;
 pub mod spsc;
 pub mod stream;
 pub mod threads;
@@ -21,31 +21,99 @@ pub mod two_pools;
 
 use crate::harness::case::Case;
 use crate::harness::cell::Cell;
+use crate::harness::crew::Crew;
 use crate::harness::measure::Scale;
-use crate::harness::plan::{Settings, Unsupported};
+use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::{Frames, Pool};
 
-/// The names of all workloads, in the order of the report.
-pub const WORKLOADS: [&str; 19] = [
-    "reuse",
-    "live",
-    "two-pools",
-    "burst",
-    "mixed",
-    "queue",
-    "ring-fixed",
-    "ring-extend",
-    "frame",
-    "handoff",
-    "threads",
-    "chaos",
-    "stream",
-    "parse",
-    "spsc",
-    "messages",
-    "log",
-    "file",
-    "replay",
+/// All workloads in the order of the report, and what each does.
+pub const WORKLOADS: [(&str, &str); 18] = [
+    ("reuse", "Acquire a buffer, write its first byte, drop it. One operation is all of that."),
+    (
+        "live",
+        "As `reuse`, while others are held: the cost must not grow with the number of live \
+         buffers. One operation is one buffer that comes and goes.",
+    ),
+    (
+        "two-pools",
+        "As `reuse`, from two pools in turn, and from one of them alone for comparison: what is \
+         cached for one pool must not go when another is used. One operation is one buffer.",
+    ),
+    (
+        "burst",
+        "Acquire N buffers, write the first byte of each, drop them oldest first, newest first, \
+         or at random. One operation is one buffer.",
+    ),
+    ("mixed", "Requests of 64 B to 64 KiB, the newest eight held. One operation is one buffer."),
+    (
+        "queue",
+        "The newest 64 or 1024 buffers are held, each of a random size up to 4 KiB, and memory is \
+         short: a quarter more bytes than are out, a quarter more buffers for `ring`, two slots \
+         more for `slot`. One operation is one buffer that comes and the oldest that goes.",
+    ),
+    (
+        "ring-fixed",
+        "RingAl's first table: the newest N buffers are held, each filled to a random part of its \
+         size. One operation is one buffer that comes and the oldest that goes.",
+    ),
+    (
+        "ring-extend",
+        "RingAl's second table: as `ring-fixed`, with buffers that grow in steps to their length, \
+         which nobody knows beforehand, and are then finished.",
+    ),
+    (
+        "chaos",
+        "bufpool's benchmark: a hundred tasks, each with one buffer after the other, of sizes \
+         around 10 B or 2 KiB and with random lifetimes. They run on one thread in turn, or \
+         on several threads. One operation is one buffer.",
+    ),
+    (
+        "frame",
+        "Stratum V2's benchmarks: frames of 4 to 16 KiB written in steps of ten bytes, two at a \
+         time. They are then dropped here, sent to a thread that drops them, or sent and waited for. One \
+         operation is one frame.",
+    ),
+    (
+        "handoff",
+        "One thread acquires and fills, another reads, sums and drops. One operation is one \
+         buffer.",
+    ),
+    (
+        "threads",
+        "Several threads acquire, write a byte in each page, drop. One operation is what one \
+         thread does, so a level line is perfect scaling, up to the number of cores.",
+    ),
+    (
+        "stream",
+        "Write a message into a ring of 64 KiB and read it, by one thread. Lengths are fixed \
+         or random up to 4 KiB, also with bytes left in the ring all the time. `constant` is a length \
+         that the compiler knows. `vec` is a `VecDeque`, `floor` two plain copies through the \
+         same memory. One operation is a write and its read.",
+    ),
+    (
+        "parse",
+        "Records with their length in front come in chunks of 4 KiB, and are summed each as a \
+         whole. That happens in place where the ring lends the record in one piece (`mirror`, and the two peers that \
+         map twice). Else the record is copied out first. One operation is a record.",
+    ),
+    (
+        "spsc",
+        "Bytes from one thread to another through a ring of 256 KiB, in chunks that are copied in \
+         and out. `pipe` is the operating system's. A contestant that cannot wait is asked again until there is \
+         something to do. One operation is a chunk.",
+    ),
+    (
+        "messages",
+        "Messages through one queue of 64 KiB, from some threads to others, each copied in and \
+         copied out; lengths fixed or random up to 4 KiB. `vec` a `VecDeque` of vectors behind one \
+         lock. One operation is one message.",
+    ),
+    ("file", "Read a large file in chunks and sum the bytes. One operation is one chunk."),
+    (
+        "replay",
+        "The requests of a recorded program, in their order, by one thread. One operation is one \
+         buffer.",
+    ),
 ];
 
 /// All rows of the matrix.
@@ -65,7 +133,6 @@ pub fn cases(scale: Scale) -> Vec<Case> {
     cases.extend(parse::cases());
     cases.extend(spsc::cases());
     cases.extend(messages::cases());
-    cases.extend(log::cases());
     cases.extend(file::cases(scale));
     cases.extend(replay::cases());
     cases
@@ -83,15 +150,7 @@ pub(crate) fn whole<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn 
         Case::Chaos { .. } => chaos::alone::<P>(case, settings),
         Case::File { .. } => file::cell::<P>(case, settings),
         Case::Replay { .. } => replay::cell::<P>(case, settings),
-        Case::Frame { .. }
-        | Case::RingExtend { .. }
-        | Case::Handoff { .. }
-        | Case::Threads { .. }
-        | Case::Stream { .. }
-        | Case::Parse { .. }
-        | Case::Spsc { .. }
-        | Case::Messages { .. }
-        | Case::Log { .. } => Err(not_mine(case)),
+        _ => Err(not_mine(case)),
     }
 }
 
@@ -108,17 +167,26 @@ pub(crate) fn shared<P: Pool + Clone + Send>(
     case: &Case,
     settings: Settings,
 ) -> Result<Box<dyn Cell>, Unsupported> {
-    match case {
-        Case::Chaos { .. } => chaos::shared::<P>(case, settings),
-        _ => threads::shared::<P>(case, settings),
-    }
+    threads(case, true, &|threads, plan| Crew::<P>::shared(threads, &plan.with(settings)))
 }
 
 /// The cells in which several threads have a pool each.
 pub(crate) fn private<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
+    threads(case, false, &|threads, plan| Crew::<P>::private(threads, &plan.with(settings)))
+}
+
+/// Makes so many threads with pools for a plan.
+type MakeCrew<'a, P> = &'a dyn Fn(usize, Plan) -> Result<Crew<P>, Unsupported>;
+
+/// The cells with several threads, and whether these share one pool.
+fn threads<P: Pool>(
+    case: &Case,
+    is_shared: bool,
+    crew: MakeCrew<'_, P>,
+) -> Result<Box<dyn Cell>, Unsupported> {
     match case {
-        Case::Chaos { .. } => chaos::private::<P>(case, settings),
-        _ => threads::private::<P>(case, settings),
+        Case::Chaos { .. } => chaos::cell(case, is_shared, crew),
+        _ => threads::cell(case, is_shared, crew),
     }
 }
 
@@ -135,14 +203,13 @@ mod tests {
     use crate::adapters;
     use crate::harness::Kind;
     use crate::harness::contestant::Contestant;
-    use crate::harness::plan::Plan;
 
     #[test]
     fn ids_are_unique_and_all_workloads_have_rows() {
         let cases = cases(Scale::Full);
         let ids: HashSet<_> = cases.iter().map(Case::id).collect();
         assert_eq!(ids.len(), cases.len());
-        for workload in WORKLOADS {
+        for (workload, _) in WORKLOADS {
             let rows = cases.iter().filter(|case| case.workload() == workload).count();
             assert!(rows > 0 || workload == "replay", "{workload} has no rows");
         }
@@ -190,11 +257,9 @@ mod tests {
         let each = bare.threads_each::<Asking>().frames::<Asking>();
         let mut cases = cases(Scale::Test);
         cases.retain(|case| bare.takes_part(case));
-        // The traces are made by hand.
-        cases.retain(|case| case.workload() != "replay");
         assert!(cases.len() > 50);
         for planned in [each, bare.threads_share::<Asking>().frames::<Asking>()] {
-            let unset = planned.without_settings("asking-default", &[], "");
+            let unset = planned.without_settings("asking-default", "");
             for case in &cases {
                 let reason = |contestant: &Contestant| contestant.cell(case).err().map(|reason| reason.0);
                 assert_eq!(reason(&planned).as_deref(), Some("Planned"), "{case}");

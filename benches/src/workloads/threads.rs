@@ -6,13 +6,13 @@ use core::hint::black_box;
 use std::thread;
 use std::time::Duration;
 
-use super::not_mine;
+use super::{MakeCrew, not_mine};
 use crate::harness::block::touch_pages;
 use crate::harness::case::Case;
 use crate::harness::cell::Cell;
 use crate::harness::check;
-use crate::harness::crew::{Crew, Handle, Private, Seed};
-use crate::harness::plan::{Plan, Settings, Unsupported};
+use crate::harness::crew::Crew;
+use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::Pool;
 
 const SIZES: [usize; 2] = [4 << 10, 64 << 10];
@@ -32,30 +32,23 @@ pub(super) fn cases() -> Vec<Case> {
         .collect()
 }
 
-struct Threads<T> {
-    crew: Crew<T>,
+struct Threads<P> {
+    crew: Crew<P>,
     plan: Plan,
     bytes: usize,
 }
 
-/// The cell of a contestant that has one pool for all threads.
-pub(super) fn shared<P: Pool + Clone + Send>(
+pub(super) fn cell<P: Pool>(
     case: &Case,
-    settings: Settings,
+    is_shared: bool,
+    crew: MakeCrew<'_, P>,
 ) -> Result<Box<dyn Cell>, Unsupported> {
     let &Case::Threads { threads, bytes } = case else { return Err(not_mine(case)) };
-    let plan = Plan::equal(2 * threads, bytes).with(settings);
-    Ok(Box::new(Threads { crew: Crew::<Handle<P>>::shared(threads, &plan)?, plan, bytes }))
+    let plan = Plan::equal(if is_shared { 2 * threads } else { 1 }, bytes);
+    Ok(Box::new(Threads { crew: crew(threads, plan)?, plan, bytes }))
 }
 
-/// The cell of a contestant that has one pool per thread.
-pub(super) fn private<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
-    let &Case::Threads { threads, bytes } = case else { return Err(not_mine(case)) };
-    let plan = Plan::equal(1, bytes).with(settings);
-    Ok(Box::new(Threads { crew: Crew::<Private<P>>::private(threads, &plan)?, plan, bytes }))
-}
-
-impl<T: Seed> Cell for Threads<T> {
+impl<P: Pool> Cell for Threads<P> {
     fn check(&mut self) -> Result<(), String> {
         const ROUNDS: u64 = 200;
         let bytes = self.bytes;
@@ -77,17 +70,17 @@ impl<T: Seed> Cell for Threads<T> {
 
     fn run(&mut self, iterations: u64) -> Duration {
         let bytes = self.bytes;
-        let turn = |pool: &mut T::Pool| {
+        let turn = |pool: &mut P| {
             let bytes = black_box(bytes);
             let mut buf = pool.acquire(bytes);
             touch_pages(&mut buf, bytes);
         };
-        let warm_up = |pool: &mut T::Pool, _| {
+        let warm_up = |pool: &mut P, _| {
             for _ in 0..WARM_UP {
                 turn(pool);
             }
         };
-        let work = |pool: &mut T::Pool, _, (): &mut ()| {
+        let work = |pool: &mut P, _, (): &mut ()| {
             for _ in 0..iterations {
                 turn(pool);
             }
@@ -102,9 +95,5 @@ impl<T: Seed> Cell for Threads<T> {
 
     fn threads(&self) -> u64 {
         self.crew.threads as u64
-    }
-
-    fn note(&self) -> Option<&'static str> {
-        Some(self.crew.note)
     }
 }

@@ -4,8 +4,11 @@
 //! | --- | --- |
 //! | [`table`] | tables, in Markdown and for a terminal |
 //! | [`report`] | a report of tables and pictures: on a terminal, in Markdown, as a page |
+//! | [`bars`] | a picture of bars |
 //! | [`results`] | results, as JSON |
 //! | [`mark`] | what has to hold of the results |
+//! | [`words`] | files whose bytes are known |
+//! | [`run`] | options of command lines; what parents and children say to each other |
 #![allow(
     clippy::std_instead_of_alloc,
     clippy::std_instead_of_core,
@@ -14,10 +17,13 @@
 
 use std::process::ExitCode;
 
+pub mod bars;
 pub mod mark;
 pub mod report;
 pub mod results;
+pub mod run;
 pub mod table;
+pub mod words;
 
 /// Turns what a program did into its exit code, and prints an error.
 ///

@@ -8,7 +8,6 @@ use bufadvise::drawing::scale::{Log, apart};
 use bufadvise::drawing::svg::{self, Drawing, MARGIN, text_width};
 use buftrials::report::Picture;
 
-use super::table;
 use crate::contestant::{Allocator, Contestant};
 use crate::record::{IdleRun, Results};
 
@@ -32,7 +31,7 @@ const FRONT: [Contestant; 5] = [
 #[must_use]
 pub fn over(results: &Results, allocator: Allocator) -> Option<Picture> {
     let title = format!("Resident memory of a server over time, over {}", allocator.name());
-    let runs = Contestant::ALL.into_iter().filter_map(|one| results.runs(one, allocator).next());
+    let runs = Contestant::all().filter_map(|one| results.runs(one, allocator).next());
     draw(format!("idle-{}", allocator.name()), title, &runs.collect::<Vec<_>>())
 }
 
@@ -43,7 +42,7 @@ pub fn front(results: &Results) -> Option<Picture> {
     let title = format!(
         "Resident memory of a server: {} connections that each send {} once",
         results.course.clients,
-        table::size(results.course.large_bytes)
+        number::exact_memory(results.course.large_bytes as u64)
     );
     draw("front".to_owned(), title, &runs.collect::<Option<Vec<_>>>()?)
 }
@@ -176,26 +175,14 @@ fn names(drawing: &mut Drawing, frame: &Frame, runs: &[&IdleRun]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Load, Phase};
+    use crate::record::{Phase, fixture};
     use crate::watch::Sample;
 
     fn run(contestant: Contestant, bytes: u64) -> IdleRun {
-        let load = Load { requests: 1, seconds: 1.0, processor_seconds: 1.0 };
         let samples = (0..30).map(|at| Sample { at: at * 100, bytes: bytes << 20 }).collect();
         let phase = |name: &str, from, to| Phase { name: name.to_owned(), from, to };
         let phases = vec![phase("burst", 0, 1000), phase("silence", 1000, 3000)];
-        IdleRun {
-            contestant,
-            allocator: Allocator::Glibc,
-            before: 1,
-            peak: 1,
-            idle: 1,
-            idle_lazily_freed: 0,
-            busy: load,
-            after: load,
-            phases,
-            samples,
-        }
+        IdleRun { phases, samples, ..fixture::run(contestant, 1, 1, 1, 1) }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 pub mod chart;
 pub mod table;
 
+use bufadvise::drawing::number::exact_memory;
 use buftrials::mark;
 use buftrials::report::{Report, Section, facts};
 
@@ -17,11 +18,10 @@ pub fn of(results: &Results) -> Report {
     let more = format!(
         "{} connections, a frame of {} from each; {} s of silence",
         course.clients,
-        table::size(course.large_bytes),
+        exact_memory(course.large_bytes as u64),
         course.silence.as_secs_f64()
     );
-    let mut sections: Vec<Section> = Allocator::ALL
-        .into_iter()
+    let mut sections: Vec<Section> = Allocator::all()
         .filter_map(|allocator| {
             let table = table::idle(results, allocator)?;
             Some(Section {
@@ -41,9 +41,6 @@ pub fn of(results: &Results) -> Report {
     if !results.budget.is_empty() {
         section("More than the server may hold", table::budget(&results.budget));
     }
-    if !results.profile.is_empty() {
-        section("A websocket proxy's sizes", table::profile(&results.profile));
-    }
     section("What has to hold", mark::table(&marks::all(results)));
     Report {
         title: "The morning after".to_owned(),
@@ -54,35 +51,14 @@ pub fn of(results: &Results) -> Report {
 
 #[cfg(test)]
 mod tests {
-    use bufadvise::measure::host::Host;
-
     use super::*;
     use crate::contestant::Contestant;
-    use crate::idle::Course;
-    use crate::record::{IdleRun, Load};
+    use crate::record::fixture;
 
     #[test]
     fn the_report_has_tables_and_what_has_to_hold() {
-        let load = Load { requests: 1, seconds: 1.0, processor_seconds: 1.0 };
-        let run = |contestant| IdleRun {
-            contestant,
-            allocator: Allocator::Glibc,
-            before: 1 << 20,
-            peak: 3 << 20,
-            idle: 2 << 20,
-            idle_lazily_freed: 0,
-            busy: load,
-            after: load,
-            phases: Vec::new(),
-            samples: Vec::new(),
-        };
-        let results = Results {
-            host: Host::default(),
-            course: Course::FULL,
-            idle: Contestant::ALL.map(run).to_vec(),
-            budget: Vec::new(),
-            profile: Vec::new(),
-        };
+        let run = |contestant| fixture::run(contestant, 1 << 20, 3 << 20, 2 << 20, 1);
+        let results = fixture::results(Contestant::all().map(run).collect());
         let text = of(&results).markdown();
         for line in [
             "- course: 1000 connections, a frame of 1 MiB from each; 8 s of silence\n",

@@ -5,8 +5,7 @@ use buftrials::median;
 use buftrials::table::Table;
 
 use crate::contestant::{Allocator, Contestant};
-use crate::profile::Source;
-use crate::record::{BudgetRun, IdleRun, ProfileRun, Results};
+use crate::record::{BudgetRun, IdleRun, Results};
 
 /// Memory around a burst, over an allocator; `None` without runs.
 #[must_use]
@@ -21,7 +20,7 @@ pub fn idle(results: &Results, allocator: Allocator) -> Option<Table> {
         "requests/s after the silence",
         "µs of a processor for each",
     ]);
-    for contestant in Contestant::ALL {
+    for contestant in Contestant::all() {
         let runs: Vec<&IdleRun> = results.runs(contestant, allocator).collect();
         let of = |of: fn(&IdleRun) -> f64| median(runs.iter().map(|run| of(run)));
         let (Some(before), Some(peak), Some(idle)) =
@@ -76,50 +75,6 @@ pub fn budget(runs: &[BudgetRun]) -> Table {
     table
 }
 
-/// A websocket proxy's sizes.
-#[must_use]
-pub fn profile(runs: &[ProfileRun]) -> Table {
-    let allocators: Vec<Allocator> =
-        Allocator::ALL.into_iter().filter(|one| runs.iter().any(|run| run.allocator == *one)).collect();
-    let mut live: Vec<usize> = runs.iter().map(|run| run.live).collect();
-    live.sort_unstable();
-    live.dedup();
-    let mut table = Table::new(&["buffers", "live", "asked for"]);
-    for allocator in &allocators {
-        let name = allocator.name();
-        table.head.extend([format!("{name}: time"), format!("{name}: resident"), format!("{name}: kept")]);
-    }
-    for live in live {
-        for source in Source::ALL {
-            let found = |allocator: Allocator| {
-                let same = |run: &&ProfileRun| {
-                    run.source == source && run.live == live && run.allocator == allocator
-                };
-                runs.iter().find(same)
-            };
-            let Some(first) = allocators.iter().find_map(|&allocator| found(allocator)) else { continue };
-            let mut row = vec![source.title().to_owned(), live.to_string(), number::memory(first.asked)];
-            for &allocator in &allocators {
-                row.extend(found(allocator).map_or(["–", "–", "–"].map(str::to_owned), |run| {
-                    [number::time(run.nanos), number::memory(run.growth), number::memory(run.kept)]
-                }));
-            }
-            table.rows.push(row);
-        }
-    }
-    table
-}
-
-/// A size that was chosen, as `1 MiB`.
-#[must_use]
-pub fn size(bytes: usize) -> String {
-    if bytes > 0 && bytes.is_multiple_of(1 << 20) {
-        format!("{} MiB", bytes >> 20)
-    } else {
-        number::memory(bytes as u64)
-    }
-}
-
 /// Mebibytes.
 #[must_use]
 pub fn mib(bytes: f64) -> String {
@@ -145,29 +100,7 @@ mod tests {
 
     #[test]
     fn several_runs_have_a_spread() {
-        assert_eq!((size(2 << 20), size(4096)), ("2 MiB".to_owned(), "4 KiB".to_owned()));
         assert_eq!(spread([2.0].into_iter(), 1), "2.0");
         assert_eq!(spread([3.0, 1.0, 2.0].into_iter(), 0), "2 (1 – 3)");
-    }
-
-    #[test]
-    fn a_profile_has_a_row_for_each_source_and_number() {
-        let run = |source, live, allocator| ProfileRun {
-            source,
-            allocator,
-            live,
-            nanos: 5.0,
-            asked: 4096,
-            growth: 8192,
-            kept: 0,
-        };
-        let table = profile(&[
-            run(Source::Vec, 256, Allocator::Glibc),
-            run(Source::Vec, 128, Allocator::Glibc),
-            run(Source::Shard, 128, Allocator::Mimalloc),
-        ]);
-        let text = table.markdown();
-        assert!(text.contains("| Vec | 128 | 4 KiB | 5.00 ns | 8 KiB | 0 B | – | – | – |"), "{text}");
-        assert_eq!(table.rows.len(), 3, "{text}");
     }
 }

@@ -1,10 +1,8 @@
 //! The servers: one for each contestant, all with the same protocol on the same runtime.
 
 mod growing;
-mod keeper;
 mod mirrored;
 mod pooled;
-mod sources;
 
 use std::io::{self, BufRead};
 use std::net::Ipv4Addr;
@@ -12,13 +10,13 @@ use std::net::Ipv4Addr;
 use anyhow::{Context, Result, bail};
 use bufworks::bump::BumpPool;
 use bufworks::shard::ShardPool;
+use bufworks::{Keeper, Watch};
 use serde::{Deserialize, Serialize};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use crate::contestant::Contestant;
 use crate::system;
-use pooled::Reading;
-use sources::{Bump, Locked, Shard, Source};
+use pooled::{Locked, Shard, Source};
 
 /// As many connections may wait to be accepted; the system may allow fewer.
 const BACKLOG: u32 = 4096;
@@ -26,16 +24,13 @@ const BACKLOG: u32 = 4096;
 const READ_BYTES: usize = 4096;
 
 /// What a server is told.
-#[derive(Debug, Clone, Copy, clap::Args)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Options {
     /// Where it has its buffers from.
-    #[arg(long, value_enum)]
     pub contestant: Contestant,
     /// The most bytes of its pool. Frames that do not fit wait in the system.
-    #[arg(long, value_name = "BYTES")]
     pub budget: Option<usize>,
     /// Bytes that the system keeps for a client that does not read.
-    #[arg(long, value_name = "BYTES")]
     pub send_buffer: Option<u32>,
 }
 
@@ -74,9 +69,8 @@ impl Options {
     }
 
     async fn serve(self, listener: TcpListener) -> Result<()> {
-        let reading = if self.budget.is_some() { Reading::Header } else { Reading::Ahead(READ_BYTES) };
         if self.budget.is_some() && !matches!(self.contestant, Contestant::Shard | Contestant::ShardKeeper) {
-            bail!("{} has no budget", self.contestant.name());
+            bail!("{:?} has no budget", self.contestant);
         }
         match self.contestant {
             Contestant::BytesMut => {
@@ -91,40 +85,36 @@ impl Options {
                 answer_status(Status::default);
                 accept(listener, mirrored::serve).await
             }
-            Contestant::Slot | Contestant::SlotKeeper => self.serve_locked(listener, "slot", reading).await,
-            Contestant::Ring | Contestant::RingKeeper => self.serve_locked(listener, "ring", reading).await,
+            Contestant::SlotKeeper => self.serve_locked(listener, "slot").await,
+            Contestant::RingKeeper => self.serve_locked(listener, "ring").await,
             Contestant::Bump | Contestant::BumpKeeper => {
                 let pool = BumpPool::new()?;
-                if self.contestant.has_keeper() {
-                    keeper::keep(&pool)?;
-                }
-                serve_pool(listener, Bump(pool), reading).await
+                self.serve_pool(listener, &pool, pool.clone()).await
             }
             Contestant::Shard | Contestant::ShardKeeper => {
                 let builder = ShardPool::builder();
                 let pool = self.budget.map_or(builder, |bytes| builder.max_bytes(bytes)).build()?;
-                if self.contestant.has_keeper() {
-                    keeper::keep(&pool)?;
-                }
-                serve_pool(listener, Shard::new(pool), reading).await
+                self.serve_pool(listener, &pool, Shard::new(pool.clone())).await
             }
         }
     }
 
     /// Serves from a pool of the strategy `name`, behind a lock.
-    async fn serve_locked(self, listener: TcpListener, name: &str, reading: Reading) -> Result<()> {
+    async fn serve_locked(self, listener: TcpListener, name: &str) -> Result<()> {
         let source = Locked::named(name)?;
-        if self.contestant.has_keeper() {
-            keeper::keep(source.watched())?;
-        }
-        serve_pool(listener, source, reading).await
+        self.serve_pool(listener, source.watched(), source.clone()).await
     }
-}
 
-async fn serve_pool<S: Source>(listener: TcpListener, source: S, reading: Reading) -> Result<()> {
-    let asked = source.clone();
-    answer_status(move || Status { most_bytes: asked.most_bytes() });
-    accept(listener, move |socket| pooled::serve(socket, source.clone(), reading)).await
+    async fn serve_pool<S: Source>(self, listener: TcpListener, pool: &impl Watch, source: S) -> Result<()> {
+        if self.contestant.has_keeper() {
+            // Its end would be that of the watch.
+            std::mem::forget(Keeper::new().watch(pool).spawn()?);
+        }
+        let asked = source.clone();
+        answer_status(move || Status { most_bytes: asked.most_bytes() });
+        let by_frame = self.budget.is_some();
+        accept(listener, move |socket| pooled::serve(socket, source.clone(), by_frame)).await
+    }
 }
 
 /// Answers each line of the input, and ends the process with it.

@@ -5,9 +5,10 @@ pub mod table;
 
 use buftrials::mark;
 use buftrials::report::{Report, Section, facts};
+use buftrials::run::Scale;
 
 use crate::marks;
-use crate::plan::{Results, Scale};
+use crate::plan::Results;
 
 /// The whole report.
 #[must_use]

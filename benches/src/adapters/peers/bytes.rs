@@ -1,13 +1,10 @@
 //! `bytes`: one `BytesMut` as an arena.
 
 use core::mem;
-use std::fs::File;
-use std::io::{self, Read};
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{BufMut, BytesMut};
 
 use super::Theirs;
-use crate::adapters::lines::{Growing, Grown};
 use crate::harness::block::Block;
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Unsupported};
@@ -27,7 +24,6 @@ pub(super) fn contestant() -> Contestant {
     .sends::<Arena>()
     .threads_each::<Arena>()
     .frames::<Arena>()
-    .lines::<Grown<BytesMut>>()
 }
 
 struct Arena {
@@ -87,21 +83,5 @@ impl OpenFrame for &mut BytesMut {
     #[inline(always)]
     fn detach(self) -> Theirs<BytesMut> {
         Theirs(self.split())
-    }
-}
-
-impl Growing for BytesMut {
-    type Batch = Bytes;
-
-    fn read(&mut self, from: &mut File, len: usize) -> io::Result<usize> {
-        let had = self.len();
-        self.resize(had + len, 0);
-        let n = from.read(&mut self[had..])?;
-        self.truncate(had + n);
-        Ok(n)
-    }
-
-    fn split(&mut self, at: usize) -> Bytes {
-        self.split_to(at).freeze()
     }
 }

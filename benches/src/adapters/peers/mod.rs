@@ -5,19 +5,13 @@
 //! which ends soon.
 
 mod buffer_sv2;
-mod byte_pool;
 mod bytes;
 #[cfg(feature = "peers")]
 mod global;
-mod lockfree;
 mod mirrors;
-mod object_pool;
-mod opool;
+mod objects;
 mod pipes;
 mod ringal;
-mod sharded_slab;
-mod vec_queue;
-mod zeropool;
 
 use crate::harness::contestant::Contestant;
 
@@ -28,30 +22,11 @@ pub struct Theirs<T>(T);
 
 /// All peers that this build has.
 pub(super) fn all() -> Vec<Contestant> {
-    vec![
-        buffer_sv2::contestant(),
-        ringal::contestant(),
-        zeropool::contestant(),
-        zeropool::without_settings(),
-        opool::contestant(),
-        object_pool::contestant(),
-        lockfree::contestant(),
-        sharded_slab::contestant(),
-        byte_pool::contestant(),
-        vec_queue::contestant(),
-        bytes::contestant(),
-        #[cfg(feature = "peers")]
-        global::jemalloc(),
-        #[cfg(feature = "peers")]
-        global::mimalloc(),
-        mirrors::slice_ring_buffer(),
-        mirrors::vmcircbuffer(),
-        pipes::rtrb(),
-        pipes::ringbuf(),
-        pipes::bbqueue(),
-    ]
+    let mut all = vec![buffer_sv2::contestant(), ringal::contestant()];
+    all.extend(objects::all());
+    all.push(bytes::contestant());
+    #[cfg(feature = "peers")]
+    all.extend(global::all());
+    all.extend([mirrors::slice_ring_buffer(), pipes::rtrb(), pipes::ringbuf(), pipes::bbqueue()]);
+    all
 }
-
-/// The reason of those that pool whole buffers only.
-const NO_FRAMES: &str =
-    "pools whole objects; a frame would be a `Vec` of the largest size in it, which is what `vec` shows";

@@ -8,25 +8,24 @@ use ringbuf::traits::{Consumer as _, Observer as _, Producer as _, Split as _};
 use ringbuf::{HeapCons, HeapProd, HeapRb};
 use rtrb::RingBuffer;
 
-use super::mirrors::Halves;
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::Unsupported;
-use crate::harness::serve::{PIPES, Pipe};
+use crate::harness::serve::Pipe;
 use crate::workloads::spsc::CAPACITY;
 
 pub(super) fn rtrb() -> Contestant {
     let idiom = "`RingBuffer<u8>`: chunks, filled and read by `copy_from_slice`, looked for by spinning";
-    Contestant::only("rtrb", Kind::Peer, PIPES, idiom).pipes::<Rtrb>()
+    Contestant::new("rtrb", Kind::Peer, idiom).pipes::<Rtrb>()
 }
 
 pub(super) fn ringbuf() -> Contestant {
     let idiom = "`HeapRb<u8>`: `push_slice` and `pop_slice`, looked for by spinning";
-    Contestant::only("ringbuf", Kind::Peer, PIPES, idiom).pipes::<Ringbuf>()
+    Contestant::new("ringbuf", Kind::Peer, idiom).pipes::<Ringbuf>()
 }
 
 pub(super) fn bbqueue() -> Contestant {
     let idiom = "`BBBuffer`: `grant_exact` and `read`, looked for by spinning";
-    Contestant::only("bbqueue", Kind::Peer, PIPES, idiom).pipes::<BbQueue>()
+    Contestant::new("bbqueue", Kind::Peer, idiom).pipes::<BbQueue>()
 }
 
 /// A ring of elements.
@@ -141,40 +140,5 @@ impl Pipe for BbQueue {
             grant.release(n);
             at += n;
         }
-    }
-}
-
-/// The circular buffer of `vmcircbuffer`, for two threads.
-impl Pipe for Halves {
-    type Writer = vmcircbuffer::sync::Writer<u8>;
-    type Reader = vmcircbuffer::sync::Reader<u8>;
-
-    fn build(bytes: usize) -> Result<(Self::Writer, Self::Reader), Unsupported> {
-        Self::ends(bytes)
-    }
-
-    #[inline(always)]
-    fn write(writer: &mut Self::Writer, bytes: &[u8]) {
-        loop {
-            if let Some(room) = writer.try_slice().get_mut(..bytes.len()) {
-                room.copy_from_slice(bytes);
-                break;
-            }
-            spin_loop();
-        }
-        writer.produce(bytes.len());
-    }
-
-    #[inline(always)]
-    fn read(reader: &mut Self::Reader, into: &mut [u8]) {
-        loop {
-            let filled = reader.try_slice().expect("the writer lives");
-            if let Some(bytes) = filled.get(..into.len()) {
-                into.copy_from_slice(bytes);
-                break;
-            }
-            spin_loop();
-        }
-        reader.consume(into.len());
     }
 }

@@ -1,3 +1,0 @@
-//! What every picture of results is made of, from the package that other programs draw with too.
-
-pub use bufadvise::drawing::{colours, number, scale, svg};

@@ -487,16 +487,6 @@ macro_rules! conformance_wiping {
 macro_rules! conformance_split {
     (pool: $pool:ty = $make:expr $(,)?) => {
         #[test]
-        fn at_every_index() {
-            $crate::trials::parts::at_every_index::<$pool>($make);
-        }
-
-        #[test]
-        fn past_the_end() {
-            $crate::trials::parts::past_the_end::<$pool>($make);
-        }
-
-        #[test]
         fn in_every_order() {
             $crate::trials::parts::in_every_order::<$pool>($make);
         }

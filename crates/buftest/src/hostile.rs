@@ -1,6 +1,5 @@
 //! Fallback pools that behave badly on demand.
 
-use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -41,17 +40,10 @@ impl Remote {
 
 impl Hostile {
     /// Makes a kind pool, with its switch; `reenter` is what it calls in [`Mood::Reenters`].
-    #[must_use]
     pub fn new(reenter: impl FnMut() + Send + 'static) -> (Self, Remote) {
         let mood = Arc::new(AtomicUsize::new(Mood::Kind as usize));
         let pool = Self { heap: HeapPool::new(), mood: Arc::clone(&mood), reenter: Box::new(reenter) };
         (pool, Remote(mood))
-    }
-}
-
-impl fmt::Debug for Hostile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hostile").field("mood", &self.mood).finish_non_exhaustive()
     }
 }
 
@@ -125,7 +117,6 @@ pub struct Scripted {
 
 impl Scripted {
     /// Makes a pool that asks `script` what to do.
-    #[must_use]
     pub fn new(script: impl FnMut(Call) -> Answer + Send + 'static) -> Self {
         Self { heap: HeapPool::new(), script: Box::new(Mutex::new(script)) }
     }
@@ -133,12 +124,6 @@ impl Scripted {
     fn ask(&self, call: Call) -> Answer {
         // A script that panicked is asked again.
         (self.script.lock().unwrap_or_else(PoisonError::into_inner))(call)
-    }
-}
-
-impl fmt::Debug for Scripted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scripted").finish_non_exhaustive()
     }
 }
 

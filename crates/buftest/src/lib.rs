@@ -21,6 +21,7 @@
 //!
 //! How to use it: `docs/testing.md`. `cargo xtask broken --list` prints the mutant that each trial catches.
 
+#![allow(missing_debug_implementations, reason = "tests print what they compare, and nothing else")]
 #![allow(
     clippy::alloc_instead_of_core,
     clippy::std_instead_of_alloc,

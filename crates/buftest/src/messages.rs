@@ -8,13 +8,11 @@ use crate::pattern;
 const WORD_BYTES: usize = 8;
 
 /// Returns the bytes that a message takes for which there is room for `len` bytes.
-#[must_use]
 pub fn frame_bytes(len: usize) -> usize {
     (WORD_BYTES + len).next_multiple_of(WORD_BYTES)
 }
 
 /// Makes the bytes of a message, which are those of its number.
-#[must_use]
 pub fn message(number: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];
     pattern::fill(&mut bytes, number, 0);
@@ -76,13 +74,11 @@ pub struct NaiveQueue {
 
 impl NaiveQueue {
     /// Makes an empty queue of `capacity` bytes.
-    #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self { capacity, frames: VecDeque::new(), next: 0 }
     }
 
     /// Returns the number that the next message gets.
-    #[must_use]
     pub fn next(&self) -> u64 {
         self.next
     }

@@ -12,7 +12,6 @@ use crate::process::is_alone;
 /// process. Only tests that run [`alone`](crate::process::alone) call it. Returns `false` where
 /// there are no such filters.
 #[cfg(target_os = "linux")]
-#[must_use]
 pub fn refuse(number: libc::c_long, error: i32) -> bool {
     assert!(is_alone(), "the other tests of this process would be refused it too");
     const SET_MODE_FILTER: libc::c_long = 1;
@@ -37,7 +36,6 @@ pub fn refuse(number: libc::c_long, error: i32) -> bool {
 /// Refuses `membarrier` from here on, as [`refuse`] does; `false`, with a note, where no filters
 /// are to be had.
 #[cfg(target_os = "linux")]
-#[must_use]
 pub fn refuse_fences() -> bool {
     let is_refused = refuse(libc::SYS_membarrier, libc::EPERM);
     if !is_refused {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bufcore::{Buf, BufferPool, SplitLease};
 
-use super::{Handle, Live, Lockstep};
+use super::{Handle, Live, Lockstep, panics};
 use crate::model::{Claim, Expected};
 
 impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
@@ -28,6 +28,10 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         off: bool,
     ) -> Handle<P::Lease> {
         let limit = if off { buf.capacity() } else { buf.len() };
+        for outside in [limit + 1, usize::MAX] {
+            let split = || drop(if off { buf.split_off(outside) } else { buf.split_to(outside) });
+            assert!(panics(split), "split at {outside} of {limit}");
+        }
         let index = index % (limit + 1);
         let len = expected.bytes.len();
         let mut of_back = expected.slice(index.min(len), len);

@@ -6,7 +6,6 @@ use super::is_alone;
 
 /// Returns the resident memory of this process in bytes, after the allocator gave back what it only
 /// keeps for later.
-#[must_use]
 pub fn resident_bytes() -> usize {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: no preconditions.
@@ -25,14 +24,12 @@ pub fn resident_bytes_as_it_is() -> usize {
 }
 
 /// Counts the page faults of the calling thread that needed no file.
-#[must_use]
 pub fn thread_faults() -> usize {
     usize::try_from(thread_usage().ru_minflt).expect("a count")
 }
 
 /// Counts how often the calling thread gave its processor up by itself, as it does to sleep.
 /// Moments in which others have the processor do not count.
-#[must_use]
 pub fn thread_sleeps() -> usize {
     usize::try_from(thread_usage().ru_nvcsw).expect("a count")
 }
@@ -47,19 +44,16 @@ fn thread_usage() -> libc::rusage {
 }
 
 /// Counts the open descriptors.
-#[must_use]
 pub fn open_files() -> usize {
     fs::read_dir("/proc/self/fd").expect("procfs is mounted").count()
 }
 
 /// Counts the mappings.
-#[must_use]
 pub fn mappings() -> usize {
     fs::read_to_string("/proc/self/maps").expect("procfs is mounted").lines().count()
 }
 
 /// Reads a line of `/proc/self/status` that is given in KiB, such as `VmLck`, in bytes.
-#[must_use]
 pub fn status_bytes(field: &str) -> usize {
     field_bytes(&fs::read_to_string("/proc/self/status").expect("procfs is mounted"), field)
 }
@@ -73,7 +67,6 @@ fn field_bytes(text: &str, field: &str) -> usize {
 }
 
 /// Returns the lines of `/proc/self/smaps` about the mapping that holds `address`.
-#[must_use]
 pub fn smaps(address: usize) -> String {
     let smaps = fs::read_to_string("/proc/self/smaps").expect("procfs is mounted");
     let mut lines = smaps.lines().skip_while(|line| {
@@ -137,7 +130,6 @@ pub fn give_up_privileges() {
 }
 
 /// Returns the address space that this process uses now, in bytes.
-#[must_use]
 pub fn address_space_bytes() -> usize {
     status_bytes("VmSize")
 }
@@ -145,7 +137,6 @@ pub fn address_space_bytes() -> usize {
 /// Returns zeroed memory for good, which may be more than the machine has: nothing is behind it before
 /// it is used.
 #[cfg(target_pointer_width = "64")]
-#[must_use]
 pub fn vast(bytes: usize) -> &'static mut [u8] {
     let (protection, flags) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);

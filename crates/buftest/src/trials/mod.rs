@@ -28,12 +28,9 @@ pub mod serving;
 pub mod shared_books;
 pub mod sources;
 #[cfg(target_os = "linux")]
-pub mod steady;
-#[cfg(target_os = "linux")]
 pub mod system;
 pub mod thresholds;
 pub mod traffic;
-pub mod waits;
 pub mod zeroed;
 
 use std::env;
@@ -46,7 +43,6 @@ use crate::model::Shadow;
 /// Returns how many buffers a trial of the size `full` uses: two of twenty-five in release, and a
 /// fiftieth in debug builds and in programs for sanitizers ([`races`](crate::races)). Wherever
 /// `BUFTEST_COUNT` is set, that says it (as the size of the largest trial, 1 000 000).
-#[must_use]
 pub fn scaled(full: usize) -> usize {
     const FULL: usize = 1_000_000;
     let largest = match env::var("BUFTEST_COUNT") {

@@ -1,5 +1,5 @@
-//! Buffers that are split, for the pools whose buffers can be: every index, every order of going,
-//! with views and on other threads.
+//! Buffers that are split, for the pools whose buffers can be: every order of going, with views and
+//! on other threads. Generated programs ([`ops`](crate::ops)) split and join them at any index.
 
 use bufcore::strategy::Tracker;
 use bufcore::{Buf, BufferPool, SplitLease};
@@ -13,57 +13,6 @@ fn filled<P: BufferPool>(pool: &mut P, len: usize) -> Buf<P::Lease> {
     pattern::fill(&mut buf.spare_mut()[..len], 1, 0);
     buf.commit(len);
     buf
-}
-
-/// Parts at every index of every length.
-pub fn at_every_index<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
-    let mut pool = make();
-    for len in 0..=BYTES {
-        for at in 0..=BYTES {
-            let mut front = filled(&mut pool, len);
-            let start = front.as_ptr();
-            let mut back = front.split_off(at);
-            assert_eq!((front.capacity(), back.capacity()), (at, BYTES - at));
-            assert_eq!((front.len(), back.len()), (len.min(at), len.saturating_sub(at)));
-            pattern::check(&front, 1, 0);
-            pattern::check(&back, 1, at.min(len));
-            assert!(at == 0 || front.as_ptr() == start);
-            // Each is written in its own part only.
-            let (front_room, back_room) = (front.spare_capacity(), back.spare_capacity());
-            front.spare_mut().fill(0xFF);
-            back.spare_mut().fill(0xEE);
-            front.commit(front_room);
-            back.commit(back_room);
-            assert!(front[len.min(at)..].iter().all(|&byte| byte == 0xFF));
-            assert!(back[len.saturating_sub(at)..].iter().all(|&byte| byte == 0xEE));
-            pattern::check(&front[..len.min(at)], 1, 0);
-            assert!(front.push(1).is_err() && back.push(1).is_err(), "no room past the parts");
-            if at <= len {
-                let mut back = filled(&mut pool, len);
-                let front = back.split_to(at);
-                assert_eq!((front.len(), front.capacity(), back.len()), (at, at, len - at));
-                assert_eq!(back.capacity(), BYTES - at);
-                pattern::check(&front, 1, 0);
-                pattern::check(&back, 1, at);
-            }
-        }
-    }
-    assert_eq!(pool.stats().in_use, 0);
-}
-
-/// Checks that a call past the end panics, and changes nothing.
-pub fn past_the_end<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
-    let mut pool = make();
-    let mut panics = |f: fn(&mut Buf<P::Lease>)| {
-        let mut buf = filled(&mut pool, 10);
-        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| f(&mut buf))).is_err());
-        pattern::check(&buf, 1, 0);
-        assert_eq!((buf.len(), buf.capacity()), (10, BYTES));
-    };
-    panics(|buf| drop(buf.split_to(11)));
-    panics(|buf| drop(buf.split_to(usize::MAX)));
-    panics(|buf| drop(buf.split_off(BYTES + 1)));
-    panics(|buf| drop(buf.split_off(usize::MAX)));
 }
 
 /// Checks that the memory is used again after the last part, in whichever order they go, and not
@@ -200,27 +149,10 @@ pub fn wiped<P: BufferPool<Lease: SplitLease>>(mut pool: P) {
     }
 }
 
-/// Checks that neighbouring parts are joined again, at every index of every length. Parts that are
-/// no neighbours stay apart, and nothing is lost by trying.
+/// Checks that neighbouring parts are joined again. Parts that are no neighbours stay apart, and
+/// nothing is lost by trying.
 pub fn joined<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
     let mut pool = make();
-    for len in 0..=BYTES {
-        for at in 0..=BYTES {
-            let mut front = filled(&mut pool, len);
-            let start = front.as_ptr();
-            let back = front.split_off(at);
-            front.unsplit(back).expect("neighbours without a gap");
-            assert_eq!((front.as_ptr(), front.len(), front.capacity()), (start, len, BYTES));
-            pattern::check(&front, 1, 0);
-            // All of it can be written again, and it splits again.
-            let room = front.spare_capacity();
-            front.spare_mut().fill(0xAB);
-            front.commit(room);
-            let mut again = front.split_to(at);
-            again.unsplit(front).expect("neighbours without a gap");
-            assert_eq!((again.len(), again.capacity()), (BYTES, BYTES));
-        }
-    }
     // With a gap between the filled bytes, in the wrong order, and not next to each other.
     let mut first = filled(&mut pool, 10);
     let mut third = first.split_off(32);

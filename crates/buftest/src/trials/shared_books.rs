@@ -18,7 +18,6 @@ const SMALL: usize = 100;
 pub type Special<P> = (&'static str, fn(&SharedBooks<P>));
 
 /// Pools of one kind, and the ledger that watches them.
-#[allow(missing_debug_implementations, reason = "a ledger's numbers say nothing")]
 pub struct SharedBooks<P> {
     /// The global allocator.
     pub ledger: &'static Ledger,
@@ -90,7 +89,6 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Send + 'static> SharedBooks<P> {
     }
 
     /// Makes a pool.
-    #[must_use]
     pub fn pool(&self) -> P {
         (self.make)()
     }
@@ -108,7 +106,6 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Send + 'static> SharedBooks<P> {
     }
 
     /// Counts the bytes that are out.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.ledger.outstanding().1
     }

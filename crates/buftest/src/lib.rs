@@ -6,7 +6,6 @@
 //!   naive [`model`].
 //! - [`thresholds`] has the sizes at which the implementations change what they do.
 //! - [`bytes`] reads programs from what a fuzzer makes up.
-//! - [`messages`] is a naive queue of messages.
 //! - [`alloc`] has global allocators that fail on demand, keep a ledger, or count.
 //! - `models` is for the models, and only there with `--cfg loom` or `--cfg shuttle`.
 //! - [`races`] is what ThreadSanitizer runs.
@@ -38,7 +37,6 @@ pub mod errands;
 pub mod hostile;
 pub mod identities;
 pub mod lockstep;
-pub mod messages;
 pub mod model;
 #[cfg(any(loom, shuttle))]
 pub mod models;

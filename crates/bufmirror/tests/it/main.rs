@@ -13,6 +13,7 @@ mod hostile;
 mod io;
 mod messages;
 mod model;
+mod program;
 mod refusals;
 mod ring;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]

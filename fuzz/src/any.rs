@@ -56,7 +56,7 @@ pub fn run(data: &[u8]) {
     let end = End::of(bytes.byte());
     let builder: AnyBuilder = pick(&mut bytes).parse().expect("settings are right");
     let pool = builder.build().expect("settings are right");
-    let mut lockstep = Lockstep::over(pool, |_| None, true);
+    let mut lockstep = Lockstep::over(pool, true);
     let is_shared = lockstep.pool().share().is_some();
     if is_shared {
         // Memory that is idle elsewhere, or still on its way back, may be missed.

@@ -29,7 +29,7 @@ pub fn run(data: &[u8]) {
     let builder = if flags & 2 != 0 { builder.max_idle_bytes(1 << 20) } else { builder };
     let builder = if flags & 4 != 0 { mapped(builder, &mut bytes) } else { builder };
     let pool = builder.wipe(wipes).build().expect("settings are right");
-    let mut lockstep = Lockstep::over(pool, |_| None, false);
+    let mut lockstep = Lockstep::over(pool, false);
     if wipes {
         lockstep.set_zeroed(|buf| !buf.lease().is_fallback());
     }

@@ -191,7 +191,8 @@ impl Others {
                 self.held.push(Box::new(shard.acquire(100).expect("the heap serves")));
             }
             1 => {
-                slot.writable(200).expect("the heap serves").fill(9);
+                let mut buf = slot.acquire(100).expect("the heap serves");
+                slot.grow(&mut buf, 200).expect("the heap serves");
                 orphans::sweep();
             }
             2 => {

@@ -1,15 +1,12 @@
 //! Operations on a ring: buffers, frames, buffers that grow, vectors of values whose drop panics; in memory of the heap's, or of a
 //! source's.
 
-use std::mem;
-
 use bufcore::BufferPool;
 use bufring::{Builder, RingPool, RingVec};
 use buftest::bytes::Bytes;
 use buftest::identities;
 use buftest::lockstep::Lockstep;
 use buftest::model::Claim;
-use buftest::pattern;
 
 use crate::drive::{Drive, End, appended};
 use crate::hostile::{guarded, panic_on_purpose};
@@ -73,7 +70,7 @@ fn built(builder: Builder, memory: Option<&Memory>) -> Option<RingPool> {
 }
 
 fn program(pool: RingPool, bytes: &mut Bytes<'_>, wipes: bool, end: End) {
-    let mut lockstep = Lockstep::over(pool, |pool| Some(pool), true);
+    let mut lockstep = Lockstep::over(pool, true);
     if wipes {
         lockstep.set_zeroed(|_| true);
     }
@@ -84,18 +81,11 @@ fn program(pool: RingPool, bytes: &mut Bytes<'_>, wipes: bool, end: End) {
         while let Some(last) = vecs.pop() {
             guarded(|| drop(last));
         }
-        let (pool, frame, _) = drive.lockstep.pool_and_frame();
-        if let Ok(detached) = pool.detach() {
-            assert!(detached == frame[..], "the last frame differs");
-            drop(detached);
-            drive.lockstep.frame_is_closed();
-            if drive.release(end) {
-                let pool = drive.lockstep.pool();
-                // One that grows and was forgotten is out until the next one is made.
-                drop(pool.extendable(1));
-                let stats = pool.stats();
-                assert!(pool.is_idle() && stats.in_use == 0, "all was released: {stats:?}");
-            }
+        drive.lockstep.finish_frame();
+        if drive.release(end) {
+            let pool = drive.lockstep.pool();
+            let stats = pool.stats();
+            assert!(pool.is_idle() && stats.in_use == 0, "all was released: {stats:?}");
         }
     }
     // A source may panic when its memory comes back.
@@ -106,7 +96,7 @@ fn program(pool: RingPool, bytes: &mut Bytes<'_>, wipes: bool, end: End) {
 /// What only a ring does.
 fn special(drive: &mut Drive<RingPool>, vecs: &mut Vec<Typed>, bytes: &mut Bytes<'_>) {
     match appended(bytes, 8, 1) {
-        0..=2 => extendable(drive, bytes),
+        0..=2 => drive.lockstep.finish_frame(),
         3 => {
             let capacity = bytes.size();
             if let Ok(vec) = drive.lockstep.pool().acquire_vec::<Value>(capacity) {
@@ -159,44 +149,6 @@ impl Typed {
             "a vector differs"
         );
     }
-}
-
-/// Fills a buffer that grows, which becomes a fixed one, is dropped, or is forgotten.
-fn extendable(drive: &mut Drive<RingPool>, bytes: &mut Bytes<'_>) {
-    let (size, steps, end) = (bytes.size(), bytes.below(8), bytes.below(4));
-    let pool = drive.lockstep.pool();
-    let mut model = Vec::new();
-    let Ok(mut buffer) = pool.extendable(size) else { return };
-    for _ in 0..steps {
-        let (kind, size, seed) = (bytes.below(4), bytes.size(), bytes.seed());
-        if kind == 0 {
-            if buffer.make_room(size).is_ok() {
-                assert!(buffer.spare_capacity() >= size);
-            }
-        } else {
-            let mut more = vec![0; size];
-            pattern::fill(&mut more, seed, 0);
-            if buffer.extend_from_slice(&more).is_ok() {
-                model.extend_from_slice(&more);
-            }
-        }
-        assert!(buffer[..] == model, "a buffer that grows differs");
-    }
-    match end {
-        0 => {
-            mem::forget(buffer);
-            drive.lockstep.frame_has_place();
-        }
-        1 => drop(buffer),
-        _ => {
-            let buf = buffer.finish();
-            let len = model.len();
-            drive.lockstep.admit(buf, len, model);
-            return;
-        }
-    }
-    let (pool, frame, _) = drive.lockstep.pool_and_frame();
-    assert!(pool.filled() == &frame[..], "the open frame differs");
 }
 
 /// A change to a vector.

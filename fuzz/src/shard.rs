@@ -111,7 +111,7 @@ pub fn run(data: &[u8]) {
     let (most, budget) = (budget, budget.min(200_000));
     let handle = Arc::new(Mutex::new(Some(pool.clone())));
     let world = world(&handle);
-    let mut lockstep = Lockstep::over(pool, |_| None, true);
+    let mut lockstep = Lockstep::over(pool, true);
     lockstep.set_refusal(|error, asked| match error {
         AcquireError::TooLarge { requested, .. }
         | AcquireError::Exhausted { requested, .. }

@@ -1,14 +1,11 @@
 //! Operations on a slot pool over the heap, over nothing, and over a fallback that lies, panics and comes back in. It has memory of the
 //! heap's, or of a source's.
 
-use std::mem;
-
-use bufcore::{BufferPool, FrameBuffer, HeapPool, Reject, SplitLease};
+use bufcore::{BufferPool, HeapPool, Reject, SplitLease};
 use bufslot::{Builder, SlotPool};
 use buftest::bytes::Bytes;
 use buftest::identities;
 use buftest::lockstep::Lockstep;
-use buftest::pattern;
 use buftest::trials::fallbacks::check_numbers;
 
 use crate::drive::{Drive, End, appended};
@@ -73,7 +70,7 @@ fn program<F: BufferPool<Lease: SplitLease> + Send + 'static>(
     setting: &Setting<'_>,
 ) {
     let &Setting { wipes, end, rejects, script } = setting;
-    let mut lockstep = Lockstep::over(pool, |pool| Some(pool), rejects);
+    let mut lockstep = Lockstep::over(pool, rejects);
     if wipes {
         lockstep.set_zeroed(|buf| !buf.lease().is_fallback());
     }
@@ -94,7 +91,7 @@ fn program<F: BufferPool<Lease: SplitLease> + Send + 'static>(
                 baggage.put(move || thing.end());
             }
         }
-        5..=6 => writer(drive, bytes),
+        5..=6 => drive.lockstep.finish_frame(),
         7 => look(drive, bytes),
         _ => {
             sums(drive, script.is_some());
@@ -111,11 +108,7 @@ fn program<F: BufferPool<Lease: SplitLease> + Send + 'static>(
     }
     if !end.pool_first {
         baggage.clear();
-        let (pool, frame, _) = drive.lockstep.pool_and_frame();
-        let detached = pool.detach().expect("an open frame can be detached");
-        assert!(detached == frame[..], "the last frame differs");
-        drop(detached);
-        drive.lockstep.frame_is_closed();
+        drive.lockstep.finish_frame();
         if drive.release(end) {
             let pool = drive.lockstep.pool();
             let stats = pool.stats();
@@ -134,58 +127,6 @@ fn sums<F: BufferPool<Lease: SplitLease>>(drive: &mut Drive<SlotPool<F>>, lies: 
         let own = lockstep.own_bytes(|buf| buf.lease().is_fallback());
         let (is_clear, stats) = (lockstep.is_clear(), lockstep.pool().stats());
         identities::check(&stats, own, is_clear);
-    }
-}
-
-/// Writes through a writer, which is dropped, forgotten, or makes a buffer of the frame.
-fn writer<F: BufferPool<Lease: SplitLease>>(drive: &mut Drive<SlotPool<F>>, bytes: &mut Bytes<'_>) {
-    let steps = 1 + bytes.below(8);
-    let end = bytes.below(4);
-    let (pool, frame, gone) = drive.lockstep.pool_and_frame();
-    let mut writer = pool.open_frame();
-    for _ in 0..steps {
-        let (kind, size, seed) = (bytes.below(4), bytes.size(), bytes.seed());
-        let mut more = vec![0; size];
-        pattern::fill(&mut more, seed, 0);
-        let written = match kind {
-            0 => writer.writable(size).map(|room| room.copy_from_slice(&more)),
-            1 if size <= frame.len() => {
-                writer.consume(size);
-                frame.drain(..size);
-                *gone += size;
-                more.clear();
-                Ok(())
-            }
-            _ => writer.extend_from_slice(&more),
-        };
-        match written {
-            Ok(()) => frame.extend_from_slice(&more),
-            Err(error) => assert!(size > 0, "{error}"),
-        }
-        assert!(writer.filled() == &frame[..], "the frame of a writer differs");
-        assert!(writer.filled_mut() == &frame[..], "the frame of a writer differs");
-    }
-    match end {
-        0 => {
-            mem::forget(writer);
-            // What was written since the pool last heard of it is lost.
-            let left = pool.filled().len();
-            assert!(pool.filled() == &frame[..left], "what is left of a frame differs");
-            *gone += frame.len() - left;
-            frame.truncate(left);
-        }
-        1 => {
-            let buf = writer.detach().expect("an open frame can be detached");
-            assert!(buf == frame[..], "a detached frame differs");
-            let filled = mem::take(frame);
-            drive.lockstep.frame_is_closed();
-            let len = filled.len();
-            drive.lockstep.admit(buf, len, filled);
-        }
-        _ => drop(writer),
-    }
-    if end != 1 {
-        drive.lockstep.frame_has_place();
     }
 }
 

@@ -17,7 +17,7 @@ pub mod gate;
 use core::hint::black_box;
 
 use bufbump::BumpPool;
-use bufcore::{Buf, BufferPool, FrameBuffer, Frozen, Lease};
+use bufcore::{Buf, BufferPool, Frozen, Lease, SplitLease, Writer};
 use bufring::RingPool;
 use bufshard::ShardPool;
 use bufslot::SlotPool;
@@ -197,23 +197,29 @@ fn whole<P: BufferPool + 'static>(strategy: &'static str, build: fn(usize) -> P)
 }
 
 /// A frame that grows.
-struct Growing<F> {
-    frames: F,
+struct Growing<P> {
+    pool: P,
     count: usize,
 }
 
-impl<F: FrameBuffer> Work for Growing<F> {
+impl<P: BufferPool<Lease: SplitLease>> Work for Growing<P> {
     fn work(&mut self) {
-        let step = [1; BYTES];
+        let mut writer = Writer::new(&mut self.pool);
+        let step = black_box([1; BYTES]);
         for _ in 0..self.count {
-            self.frames.writable(black_box(BYTES)).expect("room for the frame").copy_from_slice(&step);
+            writer.extend_from_slice(&step).expect("room for the frame");
         }
+        black_box(writer.finish());
     }
 }
 
 /// The operation on frames.
-fn frames<F: FrameBuffer + 'static>(strategy: &'static str, build: fn(usize) -> F) -> Measure {
-    let prepare = move |count| -> Box<dyn Work> { Box::new(Growing { frames: build(count), count }) };
+fn frames<P>(strategy: &'static str, build: fn(usize) -> P) -> Measure
+where
+    P: BufferPool<Lease: SplitLease> + 'static,
+{
+    let prepare =
+        move |count| -> Box<dyn Work> { Box::new(Growing { pool: build(count), count }) };
     Measure { strategy, operation: "grow", prepare: Box::new(prepare) }
 }
 

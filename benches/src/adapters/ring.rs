@@ -2,8 +2,8 @@
 
 use std::io;
 
-use bufcore::Buf;
-use bufring::{Builder, Extendable, RingLease, RingPool};
+use bufcore::{Buf, Writer};
+use bufring::{Builder, RingLease, RingPool};
 
 use super::lines::{BatchPool, Pooled};
 use crate::harness::case::size;
@@ -17,7 +17,7 @@ pub(super) fn contestant() -> Contestant {
         Kind::Strategy,
         "`RingPool` with as many bytes as the workload has out at once (twice as many where sizes differ, a quarter \
          more in `queue`). A ring of its own for each buffer where it is exhausted. Whole buffers through `acquire`, frames \
-         through `extendable` and `finish`",
+         through a `Writer`",
     )
     .whole::<RingBuffers>()
     .sends::<RingBuffers>()
@@ -116,7 +116,7 @@ impl RingFrames {
 pub(crate) struct RingFrames(RingPool);
 
 /// The frame that is being filled.
-pub(crate) struct Open<'a>(Extendable<'a>);
+pub(crate) struct Open<'a>(Writer<&'a mut RingPool>);
 
 impl Frames for RingFrames {
     type Frame = Buf<RingLease>;
@@ -133,7 +133,7 @@ impl Frames for RingFrames {
 
     #[inline(always)]
     fn open(&mut self) -> Open<'_> {
-        Open(self.0.extendable(64).expect("the ring has room for one frame more than are out"))
+        Open(Writer::with_capacity(&mut self.0, 64))
     }
 }
 
@@ -146,7 +146,7 @@ impl OpenFrame for Open<'_> {
     }
 
     #[inline(always)]
-    fn detach(self) -> Self::Frame {
+    fn detach(mut self) -> Self::Frame {
         self.0.finish()
     }
 }

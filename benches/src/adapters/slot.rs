@@ -2,7 +2,7 @@
 
 use std::io;
 
-use bufcore::{Buf, FrameBuffer, HeapLease};
+use bufcore::{Buf, HeapLease, Writer};
 use bufslot::{Builder, SlotLease, SlotPool};
 
 use super::lines::{BatchPool, Pooled};
@@ -19,7 +19,7 @@ pub(super) fn contestant() -> Contestant {
         Kind::Strategy,
         "`SlotPool` with as many slots and bytes as the workload has out at once (twice as many where sizes differ; in \
          `queue` two slots and a quarter of the bytes more), the heap as fallback. Whole buffers through `acquire`, frames in \
-         place through `open_frame`",
+         place through a `Writer`",
     )
     .whole::<SlotBuffers>()
     .sends::<SlotBuffers>()
@@ -79,8 +79,8 @@ impl Pool for SlotBuffers {
 /// Frames.
 pub(crate) struct SlotFrames(SlotPool);
 
-/// The frame that is open in the pool.
-pub(crate) struct Open<'a>(bufslot::OpenFrame<'a, bufcore::HeapPool>);
+/// The frame that is being filled.
+pub(crate) struct Open<'a>(Writer<&'a mut SlotPool>);
 
 impl Frames for SlotFrames {
     type Frame = Buf<SlotLease<HeapLease>>;
@@ -92,7 +92,7 @@ impl Frames for SlotFrames {
 
     #[inline(always)]
     fn open(&mut self) -> Open<'_> {
-        Open(self.0.open_frame())
+        Open(Writer::new(&mut self.0))
     }
 
     fn fallbacks(&self) -> Option<u64> {
@@ -109,7 +109,7 @@ impl OpenFrame for Open<'_> {
     }
 
     #[inline(always)]
-    fn detach(self) -> Self::Frame {
-        self.0.detach().expect("the frame has its place")
+    fn detach(mut self) -> Self::Frame {
+        self.0.finish()
     }
 }

@@ -2,7 +2,7 @@
 
 use core::mem;
 
-use bufcore::{AcquireError, Buf, Frozen, Lease, Region};
+use bufcore::{AcquireError, Buf, Frozen, Lease, Region, Writer};
 
 use crate::pattern::{self, Numbers};
 use crate::{Checked, Strategy};
@@ -57,7 +57,7 @@ pub(crate) fn refused<S: Strategy>(pool: &mut S) -> Checked {
             pool.acquire(absurd),
             Err(AcquireError::TooLarge { requested, limit }) if requested == absurd && limit == all
         ));
-        check!(pool.acquire_zeroed(absurd).is_err() && pool.writable(absurd).is_err());
+        check!(pool.acquire_zeroed(absurd).is_err() && Writer::new(&mut *pool).writable(absurd).is_err());
     }
     check!(pool.is_idle());
     let mut buf = ok!(pool.acquire(3));
@@ -79,24 +79,25 @@ pub(crate) fn frames<S: Strategy>(pool: &mut S) -> Checked {
     let all = pool.max_capacity();
     for in_the_way in [0, 1, all / 4] {
         let before = ok!(pool.acquire(in_the_way));
+        let mut writer = Writer::new(&mut *pool);
         let mut len = 0;
         let grown = loop {
             let mut step = [0; STEP];
             step.iter_mut().enumerate().for_each(|(at, byte)| *byte = pattern::byte(1, len + at));
-            if pool.extend_from_slice(&step).is_err() {
-                break pool.filled().len();
+            if writer.extend_from_slice(&step).is_err() {
+                break writer.filled().len();
             }
             len += STEP;
         };
         // A buffer that could not grow is as it was; all of the memory could be had except what is
         // in the way, twice for what has to move.
-        check!(grown == len && len >= (all - in_the_way) / 4 && pattern::is(pool.filled(), 1, 0));
-        pool.filled_mut()[0] ^= 0xFF;
-        pool.consume(1);
-        let frame = ok!(pool.detach());
+        check!(grown == len && len >= (all - in_the_way) / 4 && pattern::is(writer.filled(), 1, 0));
+        writer.filled_mut()[0] ^= 0xFF;
+        writer.discard_front(1);
+        let frame = writer.finish();
         drop(before);
         check!(frame.len() == len - 1 && pattern::is(&frame, 1, 1));
-        check!(pool.filled().is_empty());
+        check!(writer.filled().is_empty());
     }
     check!(pool.is_idle());
     Ok(())

@@ -1,6 +1,6 @@
 //! What only the ring has: buffers that grow beside others, and typed ones.
 
-use bufcore::{AcquireError, Region};
+use bufcore::{AcquireError, Region, Writer};
 use bufring::Builder;
 
 use crate::Checked;
@@ -13,13 +13,13 @@ pub(crate) fn growing_and_typed(region: Region) -> Checked<Region> {
     ok!(first.extend_from_slice(b"first"));
     check!(first.as_ptr().addr() % 32 == 0);
 
-    let mut growing = ok!(ring.extendable(4));
+    let mut writer = Writer::new(&mut ring);
     for _ in 0..capacity / 16 {
-        ok!(growing.extend_from_slice(b"growing "));
+        ok!(writer.extend_from_slice(b"growing "));
     }
-    let len = growing.len();
-    check!(growing.make_room(capacity).is_err() && growing.len() == len);
-    let grown = growing.finish();
+    let len = writer.filled().len();
+    check!(writer.writable(capacity).is_err() && writer.filled().len() == len);
+    let grown = writer.finish();
     check!(grown.len() == capacity / 16 * 8 && grown.chunks(8).all(|word| word == b"growing "));
 
     let mut words = ok!(ring.acquire_vec::<u64>(3));

@@ -1,7 +1,7 @@
 //! What only the slot pool has: its modes.
 
 use bufcore::{AcquireError, Region, Reject};
-use bufslot::{Builder, Mode};
+use bufslot::{Builder, Mode, Writer};
 
 use crate::Checked;
 
@@ -18,10 +18,10 @@ pub(crate) fn modes(region: Region) -> Checked<Region> {
     drop(others);
     check!(pool.is_taken(0) && !pool.is_taken(3));
 
-    // A frame that was given up stays readable until it is detached; the pool outlives none of it.
-    ok!(pool.extend_from_slice(b"headbody"));
-    pool.consume(4);
-    let frame = ok!(pool.detach());
+    let mut writer = Writer::new(&mut pool);
+    ok!(writer.extend_from_slice(b"headbody"));
+    writer.discard_front(4);
+    let frame = writer.finish();
     check!(&frame[..] == b"body");
     let Err(pool) = pool.into_region() else {
         fail!();

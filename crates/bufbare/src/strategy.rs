@@ -1,16 +1,16 @@
 //! What the scenarios need of a strategy beyond its traits: made over memory that is lent, and
 //! giving it back.
 
-use bufcore::{BufferPool, FrameBuffer, Lease, Region, Reject};
+use bufcore::{BufferPool, Region, Reject, SplitLease};
 use bufring::RingPool;
 use bufslot::SlotPool;
 
 use crate::Checked;
 
 /// A pool over memory that is lent to it.
-pub trait Strategy: BufferPool<Lease = Self::Of> + FrameBuffer<Lease = Self::Of> + Sized {
+pub trait Strategy: BufferPool<Lease = Self::Of> + Sized {
     /// Its leases.
-    type Of: Lease;
+    type Of: SplitLease;
     /// As people call it.
     const NAME: &'static str;
     /// To what its buffers are aligned.

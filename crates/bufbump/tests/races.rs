@@ -21,7 +21,6 @@ fn default() -> BumpPool {
 fn main() {
     let kit = |make| Kit::<BumpPool> {
         make,
-        frames: |_| None,
         is_fallback: |_| false,
         rejects: false,
         share: 1,

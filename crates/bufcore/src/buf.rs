@@ -118,6 +118,29 @@ impl<L: Lease> Buf<L> {
         Self { ptr, len: 0, capacity, guard: LeaseGuard::new(lease, Ticket::none()) }
     }
 
+    /// Sets the capacity, under the same lease: the strategy has resized the memory.
+    ///
+    /// # Safety
+    ///
+    /// 1. `capacity` bytes from the buffer's first one are as for
+    ///    [`from_raw_parts`](Self::from_raw_parts): valid, initialised and exclusive, until the lease
+    ///    has been dropped.
+    /// 2. They are at least [`len`](Self::len) bytes.
+    ///
+    /// ```
+    /// use bufcore::{BufferPool, Reject};
+    ///
+    /// let mut nothing = Reject.acquire(0)?;
+    /// // SAFETY: no bytes are claimed, and none are filled.
+    /// unsafe { nothing.set_capacity(0) };
+    /// # Ok::<(), bufcore::AcquireError>(())
+    /// ```
+    #[inline]
+    pub unsafe fn set_capacity(&mut self, capacity: usize) {
+        debug_assert!(self.len <= capacity, "{} filled of {capacity}", self.len);
+        self.capacity = capacity;
+    }
+
     /// Returns the lease. Strategies look into it, and wrappers of their leases.
     ///
     /// ```

@@ -6,9 +6,8 @@
 //! - [`Buf`] owns bytes exclusively, like a `Vec<u8>` that cannot reallocate, and is `Send`.
 //!   [`Frozen`] is its read-only view, which can be cloned. [`SharedBytes`] is such a view with its
 //!   strategy erased, or a program's own bytes.
-//! - A [`BufferPool`] hands out whole buffers. A [`FrameBuffer`] fills bytes in steps, then
-//!   detaches them as one buffer; a [`FrameWriter`] does so over any pool. Bytes stream through a
-//!   [`ByteSink`] and a [`ByteSource`].
+//! - A [`BufferPool`] hands out whole buffers. A [`Writer`] fills one in steps, and the pool lets
+//!   it grow, in place where it can. Bytes stream through a [`ByteSink`] and a [`ByteSource`].
 //! - [`AcquireError`], [`ReserveError`], [`ConfigError`] and [`RegionError`] are small, `Copy`, and
 //!   have the numbers of the failed call in them.
 //! - A [`Region`] is where the bytes come from: the heap, a caller's static memory, or mapped
@@ -103,8 +102,8 @@ mod error;
 #[cfg(feature = "fences")]
 mod fences;
 mod format;
-mod frame_writer;
 mod frozen;
+mod growth;
 #[cfg(feature = "alloc")]
 mod handle;
 #[cfg(feature = "alloc")]
@@ -156,6 +155,7 @@ mod threads;
 mod track;
 mod unwind;
 mod views;
+mod writer;
 
 #[cfg(any(feature = "allocator-api2-0_2", feature = "allocator-api2-0_4"))]
 pub mod allocator;
@@ -164,7 +164,6 @@ pub mod strategy;
 
 pub use buf::Buf;
 pub use error::{AcquireError, ConfigError, Error, RegionError, ReserveError};
-pub use frame_writer::FrameWriter;
 pub use frozen::Frozen;
 #[cfg(feature = "alloc")]
 pub use heap::{HeapBuf, HeapLease, HeapPool, HeapView};
@@ -176,7 +175,7 @@ pub use lease::{Lease, NoLease, SplitLease};
 #[cfg(feature = "mmap")]
 pub use map_options::{HugePages, MapOptions};
 pub use pieces::{Pieces, PiecesIter};
-pub use pool::{BufferPool, FrameBuffer, Reject};
+pub use pool::{BufferPool, Reject};
 #[cfg(feature = "std")]
 pub use pressure::{MemoryUse, Pressure, PressureLevel, PressureSource, Stall};
 pub use region::Region;
@@ -191,6 +190,7 @@ pub use stats::PoolStats;
 pub use stream::{ByteSink, ByteSource, copy, copy_up_to};
 #[cfg(feature = "track")]
 pub use track::Outstanding;
+pub use writer::Writer;
 
 /// The examples of the README, compiled and run.
 #[cfg(all(doctest, feature = "alloc"))]

@@ -70,10 +70,9 @@ macro_rules! pool_methods {
                 $crate::BufferPool::acquire_zeroed(self, len)
             }
 
-            /// Replaces `buf` by a larger buffer of this pool, which has room for `capacity` bytes
-            /// in all and the same filled bytes. A buffer that has the room stays as it is.
+            /// Gives `buf` room for at least `additional` bytes behind the filled ones.
             ///
-            /// Cost: an acquire, a copy of the filled bytes, and a release.
+            /// Cost: that of [`BufferPool::grow`](bufcore::BufferPool::grow).
             ///
             /// # Errors
             ///
@@ -83,9 +82,17 @@ macro_rules! pool_methods {
             pub fn grow(
                 &mut self,
                 buf: &mut $crate::Buf<$lease>,
-                capacity: usize,
+                additional: usize,
             ) -> Result<(), $crate::AcquireError> {
-                $crate::BufferPool::grow(self, buf, capacity)
+                $crate::BufferPool::grow(self, buf, additional)
+            }
+
+            /// Lowers the capacity of `buf` to what is filled.
+            ///
+            /// Cost: that of [`BufferPool::shrink`](bufcore::BufferPool::shrink).
+            #[inline]
+            pub fn shrink(&mut self, buf: &mut $crate::Buf<$lease>) {
+                $crate::BufferPool::shrink(self, buf);
             }
 
             /// Returns the largest request, in bytes, that can ever succeed.
@@ -99,127 +106,6 @@ macro_rules! pool_methods {
             #[must_use]
             pub fn stats(&self) -> $crate::PoolStats {
                 $crate::BufferPool::stats(self)
-            }
-        }
-    };
-}
-
-/// Gives a pool the methods of [`FrameBuffer`](crate::FrameBuffer), which it implements, as its
-/// own.
-///
-/// It is for authors of strategies, and used [in the same way](crate::pool_methods).
-///
-/// ```
-/// # use bufcore::{AcquireError, Buf, FrameBuffer, FrameWriter, NoLease, Reject};
-/// struct Frames(FrameWriter<Reject>);
-///
-/// impl FrameBuffer for Frames {
-///     type Lease = NoLease;
-/// #   fn writable(&mut self, additional: usize) -> Result<&mut [u8], AcquireError> {
-/// #       self.0.writable(additional)
-/// #   }
-/// #   fn filled(&self) -> &[u8] {
-/// #       self.0.filled()
-/// #   }
-/// #   fn filled_mut(&mut self) -> &mut [u8] {
-/// #       self.0.filled_mut()
-/// #   }
-/// #   fn consume(&mut self, bytes: usize) {
-/// #       self.0.consume(bytes);
-/// #   }
-/// #   fn truncate(&mut self, len: usize) {
-/// #       self.0.truncate(len);
-/// #   }
-/// #   fn detach(&mut self) -> Result<Buf<NoLease>, AcquireError> {
-/// #       self.0.detach()
-/// #   }
-///     // ...
-/// }
-///
-/// bufcore::frame_methods!(impl[] Frames => NoLease);
-/// let mut frames = Frames(FrameWriter::new(Reject));
-/// assert!(frames.extend_from_slice(b"hello").is_err()); // the same without the trait
-/// assert!(frames.filled().is_empty());
-/// ```
-#[macro_export]
-macro_rules! frame_methods {
-    (impl[$($generics:tt)*] $pool:ty => $lease:ty) => {
-        /// Methods of [`FrameBuffer`](bufcore::FrameBuffer), which need no import of the trait
-        /// here.
-        impl<$($generics)*> $pool {
-            /// Appends `additional` bytes to the open frame and lends them to be written. They
-            /// count as filled at once.
-            ///
-            /// Contents: recycled bytes, unless the pool wipes. The caller overwrites all of them.
-            ///
-            /// Cost: that of [`FrameBuffer::writable`](bufcore::FrameBuffer::writable) for this
-            /// pool, described below.
-            ///
-            /// # Errors
-            ///
-            /// The errors are those of [`acquire`](Self::acquire). The frame and the bytes in it
-            /// are unchanged then.
-            #[inline(always)]
-            #[cfg_attr(feature = "track", track_caller)]
-            pub fn writable(&mut self, additional: usize) -> Result<&mut [u8], $crate::AcquireError> {
-                $crate::FrameBuffer::writable(self, additional)
-            }
-
-            /// Appends `bytes` to the open frame.
-            ///
-            /// # Errors
-            ///
-            /// The errors are those of [`writable`](Self::writable). Nothing is appended then.
-            #[inline(always)]
-            #[cfg_attr(feature = "track", track_caller)]
-            pub fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), $crate::AcquireError> {
-                $crate::FrameBuffer::extend_from_slice(self, bytes)
-            }
-
-            /// Returns the bytes of the open frame, or an empty slice when none is open.
-            #[inline(always)]
-            #[must_use]
-            pub fn filled(&self) -> &[u8] {
-                $crate::FrameBuffer::filled(self)
-            }
-
-            /// Returns the bytes of the open frame, which can be changed in place. The slice is
-            /// empty when no frame is open.
-            #[inline(always)]
-            #[must_use]
-            pub fn filled_mut(&mut self) -> &mut [u8] {
-                $crate::FrameBuffer::filled_mut(self)
-            }
-
-            /// Drops the first `bytes` bytes of the open frame. The detached frame starts behind
-            /// them.
-            ///
-            /// # Panics
-            ///
-            /// Panics when `bytes` is over the length of the open frame.
-            #[inline]
-            pub fn consume(&mut self, bytes: usize) {
-                $crate::FrameBuffer::consume(self, bytes);
-            }
-
-            /// Keeps the first `len` bytes of the open frame. A `len` over its length changes
-            /// nothing.
-            #[inline]
-            pub fn truncate(&mut self, len: usize) {
-                $crate::FrameBuffer::truncate(self, len);
-            }
-
-            /// Closes the frame and returns its bytes as an owned buffer. The buffer is empty when
-            /// no frame is open.
-            ///
-            /// # Errors
-            ///
-            /// Returns an error when the pool could not give the bytes a place of their own. The
-            /// frame stays open then.
-            #[inline(always)]
-            #[cfg_attr(feature = "track", track_caller)]
-            pub fn detach(&mut self) -> Result<$crate::Buf<$lease>, $crate::AcquireError> {
-                $crate::FrameBuffer::detach(self)
             }
         }
     };
@@ -260,10 +146,9 @@ macro_rules! shared_pool {
         /// A method of [`BufferPool`](bufcore::BufferPool), which needs no import of the trait
         /// here.
         impl $pool {
-            /// Replaces `buf` by a larger buffer of this pool, which has room for `capacity` bytes
-            /// in all and the same filled bytes. A buffer that has the room stays as it is.
+            /// Gives `buf` room for at least `additional` bytes behind the filled ones.
             ///
-            /// Cost: an acquire, a copy of the filled bytes, and a release.
+            /// Cost: that of [`BufferPool::grow`](bufcore::BufferPool::grow).
             ///
             /// # Errors
             ///
@@ -273,10 +158,10 @@ macro_rules! shared_pool {
             pub fn grow(
                 &self,
                 buf: &mut $crate::Buf<$lease>,
-                capacity: usize,
+                additional: usize,
             ) -> Result<(), $crate::AcquireError> {
                 let mut pool = self;
-                $crate::BufferPool::grow(&mut pool, buf, capacity)
+                $crate::BufferPool::grow(&mut pool, buf, additional)
             }
         }
 

@@ -1,9 +1,9 @@
-//! The two ways to ask a strategy for memory.
+//! How a strategy is asked for memory.
 
 use core::ptr::NonNull;
 
-use crate::copying::copy_bytes;
-use crate::{AcquireError, Buf, FrameWriter, Lease, NoLease, PoolStats, SplitLease};
+use crate::growth::Growth;
+use crate::{AcquireError, Buf, Lease, NoLease, PoolStats, SplitLease};
 
 /// Hands out whole buffers: every strategy is such a pool.
 ///
@@ -94,19 +94,26 @@ pub trait BufferPool {
         Ok(buf)
     }
 
-    /// Moves the filled bytes of `buf` to a buffer of this pool with room for `capacity` bytes,
-    /// which replaces `buf`. A buffer that has the room stays as it is.
+    /// Gives `buf` room for at least `additional` bytes behind the filled ones.
     ///
-    /// `buf` may be of another pool with the same kind of lease, or a part of a split buffer. The
-    /// bytes come to the front, also when bytes before them were consumed. Where [`Buf::compact`]
-    /// makes enough room, that is cheaper.
+    /// The slot pool and the ring do so in place, where what lies behind the buffer is free.
+    /// Otherwise the filled bytes move to another buffer of this pool, which replaces `buf`. A
+    /// buffer that grows gets room for twice its bytes if the pool has that, so one that is filled
+    /// in small steps seldom moves. [`shrink`](Self::shrink) gives back what was too much.
     ///
-    /// Cost: an acquire, a copy of the filled bytes, and a release. While both are out, the pool
-    /// needs room for both.
+    /// `buf` may be of another pool with the same kind of lease, or a part of a split buffer: it
+    /// moves then. Room of bytes that were consumed in front of the filled ones is used first.
+    ///
+    /// Contents: the new room has recycled bytes, unless the pool wipes.
+    ///
+    /// Cost: nothing when there is room. In place some fifty instructions; otherwise an acquire, a
+    /// copy of the filled bytes, and a release. While both buffers are out, the pool needs room for
+    /// both.
     ///
     /// # Errors
     ///
-    /// The errors are those of [`acquire`](Self::acquire). `buf` is unchanged then.
+    /// The errors are those of [`acquire`](Self::acquire), in the numbers of this request. The
+    /// filled bytes are unchanged then.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -115,53 +122,63 @@ pub trait BufferPool {
     /// let mut pool = HeapPool::new();
     /// let mut buf = pool.acquire(4)?;
     /// buf.extend_from_slice(b"head")?;
-    /// pool.grow(&mut buf, 9)?;
+    /// pool.grow(&mut buf, 5)?;
     /// buf.extend_from_slice(b" body")?;
-    /// assert_eq!((&buf[..], buf.capacity()), (&b"head body"[..], 9));
+    /// assert_eq!(&buf[..], b"head body");
     /// # }
     /// # Ok::<(), bufcore::Error>(())
     /// ```
     #[cfg_attr(feature = "track", track_caller)]
-    fn grow(&mut self, buf: &mut Buf<Self::Lease>, capacity: usize) -> Result<(), AcquireError> {
-        if capacity <= buf.capacity() {
-            return Ok(());
+    fn grow(&mut self, buf: &mut Buf<Self::Lease>, additional: usize) -> Result<(), AcquireError> {
+        match Growth::of(buf, additional, self.max_capacity())? {
+            Some(growth) => growth.move_to(self, buf),
+            None => Ok(()),
         }
-        let mut larger = self.acquire(capacity)?;
-        // A pool of the user's may return one that is not empty, or too small.
-        larger.clear();
-        let available = larger.capacity();
-        if available < capacity || larger.extend_from_slice(buf).is_err() {
-            return Err(AcquireError::Exhausted { requested: capacity, available });
-        }
-        *buf = larger;
-        Ok(())
     }
 
-    /// Returns a writer that fills bytes in steps in buffers of this pool: a [`FrameBuffer`] over
-    /// any pool. See [`FrameWriter`].
+    /// Takes a buffer as [`acquire`](Self::acquire) does, with as much more room as costs nothing: a
+    /// [`Writer`](crate::Writer) calls it, and [`grow_most`](Self::grow_most). Until the writer
+    /// [shrinks](Self::shrink) the buffer, nobody else asks the pool for anything, unless it is
+    /// shared.
     ///
-    /// Pools with frames of their own, which grow in place, have a function of this name that
-    /// returns those.
+    /// # Errors
     ///
-    /// Cost: nothing.
+    /// The errors are those of [`acquire`](Self::acquire).
+    #[cfg_attr(feature = "track", track_caller)]
+    fn acquire_most(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError> {
+        self.acquire(capacity)
+    }
+
+    /// Grows as [`grow`](Self::grow) does, with as much more room as costs nothing, as
+    /// [`acquire_most`](Self::acquire_most).
+    ///
+    /// # Errors
+    ///
+    /// The errors are those of [`grow`](Self::grow).
+    #[cfg_attr(feature = "track", track_caller)]
+    fn grow_most(&mut self, buf: &mut Buf<Self::Lease>, additional: usize) -> Result<(), AcquireError> {
+        self.grow(buf, additional)
+    }
+
+    /// Lowers the capacity of `buf` to what is filled. The slot pool and the ring have the rest for
+    /// other buffers at once; in other pools it is released with the buffer.
+    ///
+    /// Cost: a few instructions; nothing is copied.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::{BufferPool, FrameBuffer, HeapPool};
+    /// use bufcore::{BufferPool, HeapPool};
     ///
     /// let mut pool = HeapPool::new();
-    /// let mut frame = pool.open_frame();
-    /// frame.extend_from_slice(b"hel")?;
-    /// frame.extend_from_slice(b"lo")?;
-    /// assert_eq!(&frame.detach()?[..], b"hello");
+    /// let mut line = pool.acquire(80)?;
+    /// line.extend_from_slice(b"short")?;
+    /// pool.shrink(&mut line);
+    /// assert_eq!((line.len(), line.capacity()), (5, 5));
     /// # }
-    /// # Ok::<(), bufcore::AcquireError>(())
+    /// # Ok::<(), bufcore::Error>(())
     /// ```
-    fn open_frame(&mut self) -> FrameWriter<&mut Self>
-    where
-        Self: Sized,
-    {
-        FrameWriter::new(self)
+    fn shrink(&mut self, buf: &mut Buf<Self::Lease>) {
+        buf.shrink_to(0);
     }
 
     /// Returns the largest request, in bytes, that can ever succeed.
@@ -216,9 +233,24 @@ impl<P: BufferPool + ?Sized> BufferPool for &mut P {
         (**self).acquire_zeroed(len)
     }
 
-    #[inline]
-    fn grow(&mut self, buf: &mut Buf<Self::Lease>, capacity: usize) -> Result<(), AcquireError> {
-        (**self).grow(buf, capacity)
+    #[inline(always)]
+    fn acquire_most(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError> {
+        (**self).acquire_most(capacity)
+    }
+
+    #[inline(always)]
+    fn grow(&mut self, buf: &mut Buf<Self::Lease>, additional: usize) -> Result<(), AcquireError> {
+        (**self).grow(buf, additional)
+    }
+
+    #[inline(always)]
+    fn grow_most(&mut self, buf: &mut Buf<Self::Lease>, additional: usize) -> Result<(), AcquireError> {
+        (**self).grow_most(buf, additional)
+    }
+
+    #[inline(always)]
+    fn shrink(&mut self, buf: &mut Buf<Self::Lease>) {
+        (**self).shrink(buf);
     }
 
     fn max_capacity(&self) -> usize {
@@ -227,229 +259,6 @@ impl<P: BufferPool + ?Sized> BufferPool for &mut P {
 
     fn stats(&self) -> PoolStats {
         (**self).stats()
-    }
-}
-
-/// Fills bytes in steps, then detaches them as one buffer.
-///
-/// A codec reads a header, learns the length of the payload from it, reads the payload, and passes
-/// both on together. One frame is open at a time. It opens with the first
-/// [`writable`](Self::writable) and closes with [`detach`](Self::detach). Its bytes stay
-/// contiguous; they move if they have to.
-///
-/// ```
-/// # #[cfg(feature = "alloc")] {
-/// use std::io::{self, Read};
-///
-/// use bufcore::{Buf, BufferPool, FrameBuffer, HeapPool};
-///
-/// /// Reads a message: two bytes with its length, and as many bytes.
-/// fn message<F: FrameBuffer>(frame: &mut F, socket: &mut impl Read) -> io::Result<Buf<F::Lease>> {
-///     let header = frame.writable(2).map_err(io::Error::other)?;
-///     socket.read_exact(header)?;
-///     let length = usize::from(u16::from_be_bytes([header[0], header[1]]));
-///     socket.read_exact(frame.writable(length).map_err(io::Error::other)?)?;
-///     frame.detach().map_err(io::Error::other)
-/// }
-///
-/// let mut pool = HeapPool::new();
-/// let message = message(&mut pool.open_frame(), &mut &b"\0\x05hello, and more"[..])?;
-/// assert_eq!(message, b"\0\x05hello");
-/// # }
-/// # Ok::<(), std::io::Error>(())
-/// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be filled in frames",
-    label = "no frame can be opened in this",
-    note = "a pool with frames is passed by value or as `&mut pool`"
-)]
-pub trait FrameBuffer {
-    /// The lease type: the part of the pool that its frames keep.
-    type Lease: Lease;
-
-    /// Appends `additional` bytes to the open frame and lends them to be written. They count as
-    /// filled at once.
-    ///
-    /// Contents: recycled bytes, unless the pool wipes. The caller overwrites all of them.
-    ///
-    /// # Errors
-    ///
-    /// The errors are those of [`BufferPool::acquire`]. The frame and the bytes in it are unchanged
-    /// then.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::{BufferPool, FrameBuffer, HeapPool};
-    ///
-    /// let mut pool = HeapPool::new();
-    /// let mut frame = pool.open_frame();
-    /// frame.writable(2)?.copy_from_slice(&[0, 5]);
-    /// frame.writable(5)?.copy_from_slice(b"hello");
-    /// assert_eq!(&frame.detach()?[..], b"\0\x05hello");
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    #[cfg_attr(feature = "track", track_caller)]
-    fn writable(&mut self, additional: usize) -> Result<&mut [u8], AcquireError>;
-
-    /// Appends `bytes` to the open frame.
-    ///
-    /// # Errors
-    ///
-    /// The errors are those of [`writable`](Self::writable). Nothing is appended then.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::{BufferPool, FrameBuffer, HeapPool};
-    ///
-    /// let mut pool = HeapPool::new();
-    /// let mut response = pool.open_frame();
-    /// for header in ["HTTP/1.1 200 OK", "Content-Length: 0", ""] {
-    ///     response.extend_from_slice(header.as_bytes())?;
-    ///     response.extend_from_slice(b"\r\n")?;
-    /// }
-    /// assert!(response.detach()?.ends_with(b": 0\r\n\r\n"));
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    #[inline]
-    #[cfg_attr(feature = "track", track_caller)]
-    fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), AcquireError> {
-        copy_bytes(self.writable(bytes.len())?, bytes);
-        Ok(())
-    }
-
-    /// Returns the bytes of the open frame, or an empty slice when none is open.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::{BufferPool, FrameBuffer, HeapPool};
-    ///
-    /// let mut pool = HeapPool::new();
-    /// let mut frame = pool.open_frame();
-    /// assert!(frame.filled().is_empty());
-    /// frame.extend_from_slice(&[0, 5])?;
-    /// assert_eq!(frame.filled(), [0, 5]); // a header that says how much follows
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    fn filled(&self) -> &[u8];
-
-    /// Returns the bytes of the open frame, which can be changed in place. The slice is empty when
-    /// no frame is open.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::{BufferPool, FrameBuffer, HeapPool};
-    ///
-    /// let mut pool = HeapPool::new();
-    /// let mut frame = pool.open_frame();
-    /// frame.extend_from_slice(b"\0hello")?;
-    /// frame.filled_mut()[0] = 5; // the length, which was not known before
-    /// assert_eq!(&frame.detach()?[..], b"\x05hello");
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    fn filled_mut(&mut self) -> &mut [u8];
-
-    /// Drops the first `bytes` bytes of the open frame. The detached frame starts behind them.
-    ///
-    /// # Panics
-    ///
-    /// Panics when `bytes` is over the length of the open frame.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::{BufferPool, FrameBuffer, HeapPool};
-    ///
-    /// let mut pool = HeapPool::new();
-    /// let mut frame = pool.open_frame();
-    /// frame.extend_from_slice(b"\0\x05hello")?;
-    /// frame.consume(2);
-    /// assert_eq!(&frame.detach()?[..], b"hello");
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    fn consume(&mut self, bytes: usize);
-
-    /// Keeps the first `len` bytes of the open frame. A `len` over its length changes nothing.
-    ///
-    /// The frame can grow into the room again. Codecs that decrypt in place use this, and those
-    /// that ask for room before they know how much they write.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::{BufferPool, FrameBuffer, HeapPool};
-    ///
-    /// let mut pool = HeapPool::new();
-    /// let mut frame = pool.open_frame();
-    /// frame.extend_from_slice(b"hello, and padding")?;
-    /// frame.truncate(5);
-    /// assert_eq!(&frame.detach()?[..], b"hello");
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    fn truncate(&mut self, len: usize);
-
-    /// Closes the frame and returns its bytes as an owned buffer, whose capacity is its length. The
-    /// buffer is empty when no frame is open.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error when the pool could not give the bytes a place of their own. The frame
-    /// stays open then.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::{BufferPool, FrameBuffer, HeapPool};
-    ///
-    /// let mut pool = HeapPool::new();
-    /// let mut frame = pool.open_frame();
-    /// frame.extend_from_slice(b"one")?;
-    /// let first = frame.detach()?; // owned, `Send`
-    /// frame.extend_from_slice(b"two")?; // the next frame
-    /// assert_eq!((&first[..], &frame.detach()?[..]), (&b"one"[..], &b"two"[..]));
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    #[cfg_attr(feature = "track", track_caller)]
-    fn detach(&mut self) -> Result<Buf<Self::Lease>, AcquireError>;
-}
-
-impl<F: FrameBuffer + ?Sized> FrameBuffer for &mut F {
-    type Lease = F::Lease;
-
-    #[inline]
-    fn writable(&mut self, additional: usize) -> Result<&mut [u8], AcquireError> {
-        (**self).writable(additional)
-    }
-
-    #[inline]
-    fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), AcquireError> {
-        (**self).extend_from_slice(bytes)
-    }
-
-    #[inline]
-    fn filled(&self) -> &[u8] {
-        (**self).filled()
-    }
-
-    #[inline]
-    fn filled_mut(&mut self) -> &mut [u8] {
-        (**self).filled_mut()
-    }
-
-    fn consume(&mut self, bytes: usize) {
-        (**self).consume(bytes);
-    }
-
-    fn truncate(&mut self, len: usize) {
-        (**self).truncate(len);
-    }
-
-    #[inline]
-    fn detach(&mut self) -> Result<Buf<Self::Lease>, AcquireError> {
-        (**self).detach()
     }
 }
 

@@ -160,7 +160,8 @@ impl<L: SplitLease> Buf<L> {
     }
 
     /// Makes an empty buffer of no bytes.
-    fn of_nothing() -> Self {
+    #[inline]
+    pub(crate) fn of_nothing() -> Self {
         // SAFETY: no bytes are claimed.
         unsafe { Self::from_raw_parts(ptr::NonNull::dangling(), 0, L::nothing()) }
     }

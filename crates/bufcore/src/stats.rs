@@ -273,6 +273,22 @@ impl Counters {
         let _ = (served, bytes, released, elsewhere);
     }
 
+    /// Counts the bytes of a buffer that is out and was resized in place from `before` to `after`
+    /// bytes. `elsewhere` is as for [`acquired`](Self::acquired).
+    #[inline]
+    pub fn resized(&mut self, before: usize, after: usize, released: &Released, elsewhere: &PoolStats) {
+        #[cfg(feature = "stats")]
+        {
+            let counts = &mut self.counts;
+            counts.in_use_bytes = counts.in_use_bytes.wrapping_add(after).wrapping_sub(before);
+            let now = counts.in_use_bytes.wrapping_sub(released.load().1);
+            let bytes = now.saturating_add(elsewhere.in_use_bytes);
+            counts.high_water_bytes = counts.high_water_bytes.max(bytes);
+        }
+        #[cfg(not(feature = "stats"))]
+        let _ = (before, after, released, elsewhere);
+    }
+
     /// Lets the high-water marks start again from the buffers that are out now, those of the
     /// fallback (`elsewhere`) included.
     pub fn reset_high_water(&mut self, released: &Released, elsewhere: &PoolStats) {

@@ -4,6 +4,7 @@
 #[cfg(feature = "std")]
 pub use crate::coop::Coop;
 pub use crate::copying::copy_bytes;
+pub use crate::growth::Growth;
 #[cfg(feature = "alloc")]
 pub use crate::handle::{Bookkeeping, Handle, Refs, WeakHandle};
 #[cfg(feature = "std")]

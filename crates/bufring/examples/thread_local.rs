@@ -9,7 +9,7 @@ use std::error::Error;
 use std::io::Write;
 use std::thread;
 
-use bufring::{LocalAcquire, LocalRing, RingBuf};
+use bufring::{LocalAcquire, LocalRing, RingBuf, Writer};
 
 thread_local! {
     /// Built in each thread at its first request.
@@ -20,9 +20,9 @@ thread_local! {
 fn greeting(name: &str) -> Result<RingBuf, Box<dyn Error + Send + Sync>> {
     // A borrow of the ring is used in a closure; the finished buffer may leave it.
     let greeting = RING.with_ring(|ring| -> Result<_, Box<dyn Error + Send + Sync>> {
-        let mut growing = ring.extendable(8)?;
-        write!(growing, "hello {name}!")?;
-        Ok(growing.finish())
+        let mut writer = Writer::new(ring);
+        write!(writer, "hello {name}!")?;
+        Ok(writer.finish())
     })??;
     Ok(greeting)
 }

@@ -98,7 +98,7 @@ impl Builder {
     /// capacity. More buffers may be out, if they leave room for their guards.
     ///
     /// An idle ring has room for this number of buffers of equal size. They are released and
-    /// acquired again in any order, as long as no other buffer is in use and no frame is open.
+    /// acquired again in any order, as long as no other buffer is in use.
     /// Buffers of different sizes may leave holes between them that are too small, until the ring
     /// is idle again.
     ///

@@ -56,7 +56,7 @@
 //! | --- | --- |
 //! | `std` (default) | `std::io` for buffers; `LocalRing`; it implies `alloc` |
 //! | `alloc` | rings on the heap |
-//! | `bytes`, `embedded-io-0_7` | the traits of these crates for buffers; `embedded_io::Write` for buffers that grow |
+//! | `bytes`, `embedded-io-0_7` | the traits of these crates for buffers |
 //! | `serde` | `Serialize` for buffers and views; settings in a configuration file |
 //! | `mmap` | regions of mapped pages, and on Linux pages that go back to the system |
 //! | `wipe` | rings that zero bytes on release |
@@ -69,7 +69,7 @@
 //!
 //! ```
 //! # #[cfg(feature = "alloc")] {
-//! use bufring::RingPool;
+//! use bufring::{RingPool, Writer};
 //!
 //! let mut ring = RingPool::new(64 * 1024)?; // bytes
 //!
@@ -79,8 +79,9 @@
 //! std::thread::spawn(move || drop(buf)).join().unwrap();
 //!
 //! // One that grows.
-//! let mut message = ring.extendable(4)?;
-//! message.extend_from_slice(b"a longer message than was expected")?;
+//! let mut message = Writer::new(&mut ring);
+//! message.extend_from_slice(b"a longer ")?;
+//! message.extend_from_slice(b"message than was expected")?;
 //! let message = message.finish().freeze();
 //!
 //! // Typed values.
@@ -107,8 +108,7 @@ extern crate std;
 mod pool;
 
 mod config;
-mod extendable;
-mod frame;
+mod grow;
 mod lease;
 #[cfg(feature = "std")]
 mod local;
@@ -126,9 +126,8 @@ pub use bufcore;
 pub use bufcore::Outstanding;
 #[doc(no_inline)]
 pub use bufcore::{
-    AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, FrameBuffer, Frozen, Lease,
-    NoLease, Pieces, PoolStats, Region, RegionError, Reject, ReserveError, SharedBytes, SplitLease, copy,
-    copy_up_to,
+    AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, Frozen, Lease, NoLease, Pieces,
+    PoolStats, Region, RegionError, Reject, ReserveError, SharedBytes, SplitLease, Writer, copy, copy_up_to,
 };
 #[cfg(feature = "alloc")]
 #[doc(no_inline)]
@@ -137,7 +136,6 @@ pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
 #[doc(no_inline)]
 pub use bufcore::{HugePages, MapOptions};
 pub use config::{BuildInError, Builder};
-pub use extendable::Extendable;
 pub use lease::{RingBuf, RingLease, RingView};
 #[cfg(feature = "std")]
 pub use local::{LocalAcquire, LocalError, LocalRing};

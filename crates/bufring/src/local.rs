@@ -14,7 +14,7 @@ use crate::{Builder, RingLease, RingPool, RingVec};
 /// [`LocalAcquire`] gives the static its `acquire`. Buffers may leave their thread, and outlive it.
 ///
 /// ```
-/// use bufring::{LocalAcquire, LocalRing};
+/// use bufring::{LocalAcquire, LocalRing, Writer};
 ///
 /// thread_local! {
 ///     static RING: LocalRing = const { LocalRing::new(1024) };
@@ -24,9 +24,9 @@ use crate::{Builder, RingLease, RingPool, RingVec};
 /// fixed.extend_from_slice(b"hello world!")?;
 /// // A closure may use anything that borrows the ring; a fixed buffer may come out of it.
 /// let finished = RING.with_ring(|ring| {
-///     let mut buffer = ring.extendable(8)?;
-///     buffer.extend_from_slice(b"hello world, again!")?;
-///     Ok::<_, bufcore::AcquireError>(buffer.finish())
+///     let mut writer = Writer::new(ring);
+///     writer.extend_from_slice(b"hello world, again!")?;
+///     Ok::<_, bufcore::AcquireError>(writer.finish())
 /// })??;
 /// assert_eq!((&fixed[..], &finished[..]), (&b"hello world!"[..], &b"hello world, again!"[..]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -230,7 +230,7 @@ pub trait LocalAcquire: sealed::Sealed {
     #[cfg_attr(feature = "track", track_caller)]
     fn acquire_vec<T>(&'static self, capacity: usize) -> Result<RingVec<T>, LocalError>;
 
-    /// Lends this thread's ring to `f`: for extendable buffers, and for all else that borrows it.
+    /// Lends this thread's ring to `f`: for a `Writer`, and for all else that borrows it.
     ///
     /// # Errors
     ///
@@ -238,15 +238,15 @@ pub trait LocalAcquire: sealed::Sealed {
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
-    /// use bufring::{LocalAcquire, LocalRing};
+    /// use bufring::{LocalAcquire, LocalRing, Writer};
     ///
     /// thread_local! {
     ///     static RING: LocalRing = const { LocalRing::new(1024) };
     /// }
     /// let text = RING.with_ring(|ring| {
-    ///     let mut buffer = ring.extendable(16)?;
-    ///     buffer.extend_from_slice(b"longer than sixteen bytes")?;
-    ///     Ok::<_, Box<dyn std::error::Error>>(buffer.finish())
+    ///     let mut writer = Writer::with_capacity(ring, 16);
+    ///     writer.extend_from_slice(b"longer than sixteen bytes")?;
+    ///     Ok::<_, Box<dyn std::error::Error>>(writer.finish())
     /// })??;
     /// assert_eq!(text.len(), 25);
     /// # }

@@ -6,10 +6,7 @@
 //!   block, or of where the last search ended; `head` is the one behind it. From `base` to `newest`
 //!   is the way that the requests since have come, without stepping over a live block. `resume` is
 //!   where to go on when the way from `base` is blocked; the guard at the front stands for nowhere.
-//! - P2: every live block but those of open frames (`frame`, `lent`) belongs to one lease.
-//! - P3: `frame` is closed, or the only record of a live block. `lent` is the guard at the front,
-//!   or that of a live block, of which only an [`Extendable`](crate::Extendable) that is still in
-//!   use knows more.
+//! - P2: every live block belongs to one lease.
 
 use core::fmt;
 use core::ptr::NonNull;
@@ -20,7 +17,6 @@ use bufcore::{AcquireError, Buf, BufferPool, PoolStats, SplitLease};
 #[cfg(feature = "alloc")]
 use crate::Builder;
 use crate::RingLease;
-use crate::frame::Frame;
 use crate::ring::{At, Grid, Ring, UNIT};
 
 /// A ring allocator: buffers carved from one region in turn. See the [crate documentation](crate).
@@ -53,13 +49,8 @@ pub struct RingPool {
     /// Where the requests go back to when the newest block is free.
     pub(crate) base: At,
     pub(crate) ring: Ring,
-    /// The frame of the `FrameBuffer` that this is.
-    pub(crate) frame: Frame,
     /// Where requests continue after those at `base`, or the guard at the front.
     pub(crate) resume: At,
-    /// The block of the frame that an [`Extendable`](crate::Extendable) has, or had when it was
-    /// forgotten; the guard at the front stands for none.
-    pub(crate) lent: At,
     pub(crate) counters: Counters,
     pub(crate) tracker: Tracker,
 }
@@ -114,7 +105,6 @@ impl RingPool {
     pub(crate) fn over(ring: Ring, grid: Grid) -> Self {
         let front = ring.front();
         let first = ring.next(front);
-        let closed = Frame::closed(&ring);
         Self {
             capacity: ring.capacity(),
             ring,
@@ -123,8 +113,6 @@ impl RingPool {
             head: first,
             base: first,
             resume: front,
-            frame: closed,
-            lent: front,
             counters: Counters::default(),
             tracker: Tracker::default(),
         }
@@ -168,8 +156,8 @@ impl RingPool {
 
     /// Takes all of a block that has room for `bytes` bytes; none when there is none, and for no
     /// bytes.
-    #[inline]
-    pub(crate) fn take_whole(&mut self, bytes: usize) -> Option<At> {
+    #[inline(always)]
+    fn take_whole(&mut self, bytes: usize) -> Option<At> {
         if bytes.wrapping_sub(1) >= self.capacity {
             return None;
         }
@@ -195,7 +183,7 @@ impl RingPool {
     /// Returns the free block that is tried first: one that was released already and is still hot,
     /// or the one behind the newest.
     #[inline(always)]
-    pub(crate) fn at_hand(&mut self) -> Option<At> {
+    fn at_hand(&mut self) -> Option<At> {
         let at = if !self.ring.is_free(self.newest) {
             self.head
         } else if let Some(before) = self.free_before(self.newest) {
@@ -321,11 +309,11 @@ impl RingPool {
         Err(self.refuse(bytes, 0, 0))
     }
 
-    /// Returns why there are no `requested` bytes more, and counts the refusal. An open frame has
-    /// `held` bytes already, and can grow by `reach` where it is.
+    /// Returns why there are no `requested` bytes more, and counts the refusal. A buffer that grows
+    /// has `held` bytes already, and can grow by `reach` where it is.
     #[cold]
     pub(crate) fn refuse(&mut self, requested: usize, held: usize, reach: usize) -> AcquireError {
-        let limit = self.capacity - held;
+        let limit = self.capacity.saturating_sub(held);
         if requested > limit {
             return AcquireError::TooLarge { requested, limit };
         }
@@ -364,6 +352,37 @@ impl BufferPool for RingPool {
         }
     }
 
+    #[inline(always)]
+    fn acquire_most(&mut self, capacity: usize) -> Result<Buf<RingLease>, AcquireError> {
+        if let Some(at) = self.take_whole(capacity) {
+            Ok(self.hand_out(at, self.ring.data(at), self.ring.room(at)))
+        } else {
+            // As in `acquire`.
+            let mut buf = self.not_taken(capacity)?;
+            buf.clear();
+            Ok(buf)
+        }
+    }
+
+    /// Gives `buf` room for at least `additional` bytes behind the filled ones.
+    ///
+    /// Cost: one comparison when there is room. It grows in place into the free blocks behind it;
+    /// otherwise it moves, with its bytes.
+    #[inline(always)]
+    fn grow(&mut self, buf: &mut Buf<RingLease>, additional: usize) -> Result<(), AcquireError> {
+        if additional <= buf.spare_capacity() { Ok(()) } else { self.make_room(buf, additional, false) }
+    }
+
+    #[inline(always)]
+    fn grow_most(&mut self, buf: &mut Buf<RingLease>, additional: usize) -> Result<(), AcquireError> {
+        if additional <= buf.spare_capacity() { Ok(()) } else { self.make_room(buf, additional, true) }
+    }
+
+    #[inline]
+    fn shrink(&mut self, buf: &mut Buf<RingLease>) {
+        self.give_back(buf);
+    }
+
     fn max_capacity(&self) -> usize {
         self.capacity
     }
@@ -382,8 +401,6 @@ impl BufferPool for RingPool {
 
 impl Drop for RingPool {
     fn drop(&mut self) {
-        self.close_lent();
-        self.close_frame();
         drop(self.ring.leave());
     }
 }

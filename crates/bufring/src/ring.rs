@@ -58,7 +58,8 @@ fn least_left(units: usize, left: usize) -> usize {
 /// - R2: every `At` that a method takes is such a guard; they come out of the ring only. A guard
 ///   that was merged into a block is none any more, and the allocator holds none of those.
 /// - R3: one ring per control block; only it touches the guards' `Cell`s, but that the lease of a
-///   live block may read its `size`, which nobody writes meanwhile.
+///   live block may read its `size`. Meanwhile only `grow` writes it, for a buffer that it has
+///   alone.
 /// - R4: `front` and `end` are live. `end.size` and `front.before` are 0.
 /// - R5: guards stand at multiples of a unit, and a block is what is between its guard and the next
 ///   one. `last` is at or behind `end`, by no unit or by [`LEAST_UNITS`] and more. A guard has room
@@ -246,12 +247,6 @@ impl Ring {
         self.guard(at).state.hold();
     }
 
-    /// Frees a live block of the allocator's own, whose bytes up to `used` were written.
-    pub(crate) fn abandon(&self, at: At, used: NonNull<u8>) {
-        self.wipe(self.data(at), used);
-        self.guard(at).state.let_go();
-    }
-
     /// Cuts a block of the allocator's own down to `units`, a multiple of the grid, and returns the
     /// free block that it puts behind it. Returns `None` when nothing is left.
     #[inline]
@@ -335,13 +330,14 @@ impl Ring {
         }
     }
 
-    /// Zeroes the bytes `from .. to`, which are the allocator's own, if it wipes and there are any.
+    /// Zeroes the bytes `from .. to`, which nobody else has, if the allocator wipes and there are
+    /// any.
     pub(crate) fn wipe(&self, from: NonNull<u8>, to: NonNull<u8>) {
         #[cfg(feature = "wipe")]
         if self.control().wipe && from < to {
             let bytes = NonNull::slice_from_raw_parts(from, to.addr().get() - from.addr().get());
-            // SAFETY: the range is in blocks of the allocator's own, so nobody else has these
-            // bytes, and they are initialised.
+            // SAFETY: the range is in blocks of the allocator's own, or of a buffer that the caller
+            // has alone, so nobody else has these bytes, and they are initialised.
             unsafe { bufcore::strategy::wipe(bytes) };
         }
         #[cfg(not(feature = "wipe"))]

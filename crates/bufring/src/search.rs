@@ -1,6 +1,6 @@
 //! The search for a free block, when neither the newest one nor the one behind it does.
 //!
-//! The invariants P1 to P3 of `pool` are kept here.
+//! The invariants P1 and P2 of `pool` are kept here.
 
 use crate::pool::RingPool;
 use crate::ring::{At, room};
@@ -12,8 +12,6 @@ impl RingPool {
     /// Finds a free block of at least `units`: where the requests were before they went back, or by
     /// a search.
     pub(crate) fn find(&mut self, units: usize) -> Option<At> {
-        self.close_lent();
-        self.return_gap();
         if self.resume != self.ring.front() {
             self.move_to(self.resume);
             (self.base, self.resume) = (self.newest, self.ring.front());

@@ -95,7 +95,7 @@ impl RingPool {
     ///
     /// # Errors
     ///
-    /// Returns the ring unchanged while buffers are out or a frame is open.
+    /// Returns the ring unchanged while buffers are out.
     ///
     /// ```
     /// use bufring::{Builder, Region};
@@ -111,7 +111,6 @@ impl RingPool {
     /// ```
     #[allow(clippy::result_large_err, reason = "the error is the allocator, which the caller just owned")]
     pub fn into_region(mut self) -> Result<Region, Self> {
-        self.close_lent();
         if !self.is_idle() {
             return Err(self);
         }

@@ -4,7 +4,7 @@
 //! in the processor's caches, and pages that no buffer needs are not touched. A request that finds
 //! no room before the end moves the end up. [`RingPool::trim`] moves it down again.
 //!
-//! The invariants P1 to P3 of `pool` are kept here.
+//! The invariants P1 and P2 of `pool` are kept here.
 
 use core::ops::Range;
 
@@ -58,8 +58,6 @@ impl RingPool {
     /// Makes one block of each run of free ones, and moves the end down. The requests start over at
     /// the front.
     pub(crate) fn merge_all(&mut self) {
-        self.close_lent();
-        self.return_gap();
         let mut at = self.ring.next(self.ring.front());
         while at != self.ring.end() {
             if self.ring.is_free(at) {
@@ -79,8 +77,8 @@ impl RingPool {
     fn return_pages(&self) {
         let free = self.ring.all().filter(|&at| self.ring.is_free(at)).map(|at| self.addresses(at));
         for addresses in free.chain([self.ring.unused_bytes()]) {
-            // SAFETY: the bytes of a free block are in no buffer (P2) and no frame, and no guard is
-            // among them; what is behind the guard at the end is nobody's (R5). The borrow of the
+            // SAFETY: the bytes of a free block are in no buffer (P2), and no guard is among
+            // them; what is behind the guard at the end is nobody's (R5). The borrow of the
             // ring, which is `mut` further up, keeps requests away.
             let _bytes = unsafe { self.ring.region().return_pages(addresses) };
         }

@@ -5,8 +5,9 @@
 #![cfg(not(any(feature = "stats", feature = "track")))]
 
 use bufcore::{ConfigError, RegionError};
-use bufring::{LocalAcquire, LocalError, LocalRing, RingPool};
+use bufring::{LocalAcquire, LocalError, LocalRing, RingPool, Writer};
 use buftest::alloc::Failing;
+use buftest::append::Append;
 use buftest::pattern;
 use buftest::trials::refusals;
 
@@ -45,19 +46,19 @@ fn a_program_without_allocations() {
         let mut held = refusals::fill_all(&mut ring, [1500; 6], &mut failures);
         assert_eq!(failures, 0);
         // A frame that grows past a buffer that is in its way.
+        let mut writer = Writer::new(&mut ring);
         let mut filled = 0;
         for bytes in [100, 2000, 5000, 20_000] {
-            pattern::fill(ring.writable(bytes).expect("room"), 9, filled);
+            pattern::fill(writer.append(bytes).expect("room"), 9, filled);
             filled += bytes;
             drop(held[filled % 6].take());
         }
-        let frame = ring.detach().expect("it has its place");
+        let frame = writer.finish();
         pattern::check(&frame, 9, 0);
-        let mut growing = ring.extendable(10).expect("room");
         for part in frame.chunks(700).take(20) {
-            growing.extend_from_slice(part).expect("room");
+            writer.extend_from_slice(part).expect("room");
         }
-        pattern::check(&growing.finish(), 9, 0);
+        pattern::check(&writer.finish(), 9, 0);
         let mut words = ring.acquire_vec::<u64>(100).expect("room");
         while words.push(1).is_ok() {}
         assert_eq!(words.into_iter().sum::<u64>(), 100);

@@ -14,7 +14,6 @@ fn main() {
         &Kit::<RingPool> {
             // Small, so that all of it is used many times.
             make: || RingPool::new(256 << 10).expect("settings are right"),
-            frames: |ring| Some(ring),
             is_fallback: |_| false,
             rejects: true,
             share: 1,

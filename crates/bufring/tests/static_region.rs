@@ -8,7 +8,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use bufcore::AcquireError;
-use bufring::{Builder, RingPool};
+use bufring::{Builder, RingPool, Writer};
 
 const BYTES: usize = 4096;
 
@@ -47,17 +47,19 @@ fn buffers_frames_and_vectors() {
     assert!(capacity > BYTES - 256 && capacity < BYTES);
     let mut buf = ring.acquire(100).expect("room");
     buf.extend_from_slice(b"static").expect("room");
-    ring.writable(6).expect("room").copy_from_slice(b"header");
-    ring.writable(4).expect("room").copy_from_slice(b"body");
-    let frame = ring.detach().expect("never fails");
+    let mut writer = Writer::new(&mut ring);
+    writer.extend_from_slice(b"header").expect("room");
+    writer.extend_from_slice(b"body").expect("room");
+    let frame = writer.finish();
     assert_eq!((&buf[..], &frame[..]), (&b"static"[..], &b"headerbody"[..]));
     let view = frame.freeze();
     let body = view.slice(6..);
     drop(view);
     assert_eq!(&body[..], b"body");
-    let mut growing = ring.extendable(1).expect("room");
-    growing.extend_from_slice(b"grown").expect("room");
-    let grown = growing.finish();
+    let mut grown = ring.acquire(1).expect("room");
+    ring.grow(&mut grown, 5).expect("room");
+    grown.extend_from_slice(b"grown").expect("room");
+    ring.shrink(&mut grown);
     let mut words = ring.acquire_vec::<u64>(3).expect("room");
     words.push(7).expect("room");
     assert_eq!((&grown[..], &words[..]), (&b"grown"[..], &[7][..]));

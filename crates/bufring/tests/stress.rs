@@ -45,7 +45,6 @@ fn main() {
     let owned = Subject::<RingPool, ()> {
         shared: |_| (),
         pool: |()| RingPool::new(BYTES).expect("settings are right"),
-        frames: |ring| Some(ring),
         split: |_, _| None,
         own: |_, _, _| {},
         at_rest,
@@ -53,7 +52,6 @@ fn main() {
     let local = Subject::<Local, ()> {
         shared: |_| (),
         pool: |()| Local,
-        frames: |_| None,
         split: |_, _| None,
         own: |_, _, _| {},
         at_rest: |_| {},

@@ -122,9 +122,8 @@ pub use bufcore;
 pub use bufcore::Outstanding;
 #[doc(no_inline)]
 pub use bufcore::{
-    AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, FrameBuffer, Frozen, Lease,
-    NoLease, Pieces, PoolStats, Region, RegionError, Reject, ReserveError, SharedBytes, SplitLease, copy,
-    copy_up_to,
+    AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, Frozen, Lease, NoLease, Pieces,
+    PoolStats, Region, RegionError, Reject, ReserveError, SharedBytes, SplitLease, Writer, copy, copy_up_to,
 };
 #[doc(no_inline)]
 pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};

@@ -101,7 +101,6 @@ fn growth() {
 fn main() {
     let kit = |make| Kit::<ShardPool> {
         make,
-        frames: |_| None,
         is_fallback: |_| false,
         rejects: false,
         share: 1,

@@ -3,8 +3,8 @@
 //! # Invariants
 //!
 //! - E1: whenever a function of the fallback is called, and whenever a buffer of its is dropped,
-//!   the pool is whole. Then P1 to P7 of `pool` hold, and every live slot has a buffer or is the
-//!   open frame's. A panic that comes out of the call leaves all as it was.
+//!   the pool is whole. Then P1 to P4 of `pool` hold, and every live slot has a buffer. A panic
+//!   that comes out of the call leaves all as it was.
 //! - E2: [`SlotPool::ask_fallback`] is the one place where a buffer comes in. Those that it returns
 //!   are empty and have room for what was asked.
 //!
@@ -93,7 +93,7 @@ impl<F: BufferPool> SlotPool<F> {
     }
 
     /// Translates the fallback's error for a request of `bytes` bytes into this pool's own terms.
-    /// An open frame has `held` of them already: the numbers are those of the request without
+    /// A buffer that grows has `held` of them already: the numbers are those of the request without
     /// these. The numbers of `error` may be nonsense; `largest` is what the region could give.
     #[cold]
     pub(crate) fn refusal(

@@ -128,6 +128,15 @@ impl<L> SlotLease<L> {
         }
     }
 
+    /// Returns the slot, if the buffer has all of it.
+    #[inline]
+    pub(crate) fn slot_alone(&self) -> Option<&SlotHandle> {
+        match &*self.place {
+            Place::Slot(handle) => Some(handle),
+            _ => None,
+        }
+    }
+
     /// Returns whether the memory came from the fallback.
     ///
     /// ```

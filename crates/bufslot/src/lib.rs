@@ -65,7 +65,7 @@
 //!
 //! ```
 //! # #[cfg(feature = "alloc")] {
-//! use bufslot::{Mode, SlotPool};
+//! use bufslot::{Mode, SlotPool, Writer};
 //!
 //! let mut pool = SlotPool::new(64 * 1024, 8)?; // bytes, slots
 //!
@@ -74,11 +74,13 @@
 //! buf.extend_from_slice(b"packet")?;
 //! std::thread::spawn(move || drop(buf)).join().unwrap();
 //!
-//! // Frames: a header, then as many bytes as it announces, detached as one buffer.
-//! pool.writable(2)?.copy_from_slice(&[0, 5]);
-//! let body = usize::from(pool.filled()[1]);
-//! pool.writable(body)?.copy_from_slice(b"hello");
-//! let frame = pool.detach()?;
+//! // Frames: a header, then as many bytes as it announces, as one buffer that grows in place.
+//! let mut writer = Writer::new(&mut pool);
+//! writer.extend_from_slice(&[0, 5])?;
+//! let body = usize::from(writer.filled()[1]);
+//! writer.writable(body)?[..body].copy_from_slice(b"hello");
+//! writer.commit(body);
+//! let frame = writer.finish();
 //! assert_eq!(&frame[2..], b"hello");
 //! assert_eq!(pool.mode(), Mode::Back);
 //! # }
@@ -103,7 +105,7 @@ mod pool;
 
 mod config;
 mod fallback;
-mod frame;
+mod grow;
 mod lease;
 mod mode;
 mod search;
@@ -119,9 +121,8 @@ pub use bufcore;
 pub use bufcore::Outstanding;
 #[doc(no_inline)]
 pub use bufcore::{
-    AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, FrameBuffer, Frozen, Lease,
-    NoLease, Pieces, PoolStats, Region, RegionError, Reject, ReserveError, SharedBytes, SplitLease, copy,
-    copy_up_to,
+    AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, Frozen, Lease, NoLease, Pieces,
+    PoolStats, Region, RegionError, Reject, ReserveError, SharedBytes, SplitLease, Writer, copy, copy_up_to,
 };
 #[cfg(feature = "alloc")]
 #[doc(no_inline)]
@@ -130,7 +131,6 @@ pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
 #[doc(no_inline)]
 pub use bufcore::{HugePages, MapOptions};
 pub use config::{BuildInError, Builder};
-pub use frame::OpenFrame;
 pub use lease::{SlotBuf, SlotLease, SlotView};
 pub use mode::Mode;
 pub use pool::SlotPool;

@@ -13,20 +13,10 @@
 //! - P3: `resume` and `run` are slots in the list or the sentinel; `hand` is any slot.
 //! - P4: every slot is either in the list or on the stack `free`; a slot on the stack is free, and
 //!   its `prev` is the slot itself.
-//! - P5: the open frame's bytes reach from `frame_first` to `frame_next`. In the region, `frame` is
-//!   its slot, which is in the list and live. Otherwise `frame` is `NONE`, and the bytes are the
-//!   first of `spill`, which counts none of them as filled, or there are none.
-//! - P6: `frame_next ..` up to the address `frame_limit` is what the frame can grow into without
-//!   asking. With the fallback that is the rest of `spill`. In the region it is nothing, or in the
-//!   gap behind its slot, which the frame has then *borrowed*. The slot's end in the table is then
-//!   the sentinel's start, behind every gap, so nobody else can carve there. That does not move
-//!   until the gap is returned.
-//! - P7: at most one of `frame` and `spill` holds the open frame.
 
 mod traits;
 
 use core::panic::{RefUnwindSafe, UnwindSafe};
-use core::ptr::NonNull;
 
 use bufcore::strategy::{Counters, Served, Tracker};
 use bufcore::{Buf, BufferPool, PoolStats, size};
@@ -74,25 +64,14 @@ pub struct SlotPool<F: BufferPool = DefaultFallback> {
     pub(crate) run: u32,
     /// Where the next look for a free slot starts, when the stack is empty (P3).
     pub(crate) hand: u32,
-    /// The open frame's slot (P5).
-    pub(crate) frame: u32,
     /// The start of every buffer is a multiple of this plus one.
     alignment_mask: usize,
     /// Buffers of at least this number of bytes are staggered.
     stagger_from: usize,
     pub(crate) fell_back: bool,
-    /// Whether the frame has the gap behind it (P6).
-    pub(crate) gap_borrowed: bool,
     pub(crate) table: Table,
-    /// The first byte of the open frame, and the address behind its last one (P5); the start of the
-    /// region's memory while no frame is open.
-    pub(crate) frame_first: NonNull<u8>,
-    pub(crate) frame_next: NonNull<u8>,
-    pub(crate) frame_limit: usize,
     pub(crate) capacity: usize,
     pub(crate) fallback: F,
-    /// The open frame, when it is with the fallback (P7).
-    pub(crate) spill: Option<Buf<F::Lease>>,
     pub(crate) counters: Counters,
     pub(crate) tracker: Tracker,
 }
@@ -170,7 +149,6 @@ bufcore::pool_methods!(impl[F: BufferPool] SlotPool<F> => SlotLease<F::Lease>);
 impl<F: BufferPool> SlotPool<F> {
     pub(crate) fn over(table: Table, capacity: usize, alignment: usize, stagger: bool, fallback: F) -> Self {
         let sentinel = table.sentinel();
-        let memory = table.memory();
         let mut pool = Self {
             table,
             capacity,
@@ -179,16 +157,10 @@ impl<F: BufferPool> SlotPool<F> {
             resume: sentinel,
             run: sentinel,
             hand: 0,
-            frame: NONE,
-            frame_first: memory,
-            frame_next: memory,
-            frame_limit: memory.addr().get(),
-            gap_borrowed: false,
             alignment_mask: alignment - 1,
             stagger_from: if stagger { size::STAGGER_FROM_BYTES } else { usize::MAX },
             fell_back: false,
             fallback,
-            spill: None,
             counters: Counters::default(),
             tracker: Tracker::default(),
         };
@@ -310,11 +282,10 @@ impl<F: BufferPool> SlotPool<F> {
     /// around it do.
     #[inline(never)]
     fn carve_elsewhere(&mut self, bytes: usize) -> Carved {
-        self.return_gap();
         self.search(bytes)
     }
 
-    /// Finds a place for a frame, as [`carve`](Self::carve) and
+    /// Finds a place for a buffer that grows, as [`carve`](Self::carve) and
     /// [`carve_elsewhere`](Self::carve_elsewhere) do for buffers.
     #[inline(never)]
     pub(crate) fn find(&mut self, bytes: usize) -> Carved {

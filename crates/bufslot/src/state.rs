@@ -59,7 +59,7 @@ impl<F: BufferPool> SlotPool<F> {
         self.capacity
     }
 
-    /// Returns whether a buffer, or the open frame, holds slot `index`, at this moment.
+    /// Returns whether a buffer holds slot `index`, at this moment.
     ///
     /// # Panics
     ///
@@ -107,8 +107,7 @@ impl<F: BufferPool> SlotPool<F> {
         self.counters.reset_high_water(self.table.released(), &elsewhere);
     }
 
-    /// Returns whether nothing of the region is out, at this moment. An open frame in the region is
-    /// out, too.
+    /// Returns whether nothing of the region is out, at this moment.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -195,7 +194,7 @@ impl<F: BufferPool> SlotPool<F> {
     ///
     /// # Errors
     ///
-    /// Returns the pool unchanged while buffers are out or a frame is open in the region.
+    /// Returns the pool unchanged while buffers are out.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {

@@ -46,7 +46,8 @@ pub(crate) use self::slots::Slots;
 /// - T2: every `at` that a method takes is a multiple of `STEP`, at most `sentinel`; they come out
 ///   of the table only.
 /// - T3: one table per control block; only it touches the slots' `Cell`s, but that the lease of a
-///   live slot may read its `start` and `extra`, which nobody writes meanwhile.
+///   live slot may read its `start` and `extra`. Meanwhile only `resize` in `grow` writes these,
+///   for a buffer that it has alone.
 #[derive(Debug)]
 pub(crate) struct Table {
     control: NonNull<Control>,
@@ -174,8 +175,7 @@ impl Table {
         in_memory(self.memory, address)
     }
 
-    /// Notes how many bytes the buffer of a live slot of this pool's own (the open frame) has by
-    /// now.
+    /// Notes how many bytes the buffer of a live slot has by now, which the caller has alone.
     pub(crate) fn set_capacity(&self, at: u32, capacity: usize) {
         #[cfg(any(feature = "wipe", feature = "stats"))]
         self.slots.slot(at).extra.capacity.set(capacity);
@@ -183,37 +183,30 @@ impl Table {
         let _ = (at, capacity);
     }
 
-    /// Frees a slot of the pool's own, the open frame's, whose bytes end at `end`.
-    pub(crate) fn abandon(&self, at: u32, end: usize) {
-        self.wipe(self.slots.start(at), end);
-        self.slots.slot(at).state.let_go();
-    }
-
-    /// Returns whether the pool wipes.
-    #[cfg(feature = "wipe")]
-    pub(crate) fn wipes(&self) -> bool {
-        self.control().wipe
-    }
-
-    /// Zeroes the bytes `start .. end`, which are the pool's own, if the pool wipes and there are
-    /// any.
+    /// Zeroes the bytes `start .. end`, which nobody else has, if the pool wipes and there are any.
     pub(crate) fn wipe(&self, start: usize, end: usize) {
         #[cfg(feature = "wipe")]
         if self.control().wipe && start < end {
             let bytes = NonNull::slice_from_raw_parts(self.byte(start), end - start);
-            // SAFETY: the range is in the region and in no live slot but the pool's own, so nobody
-            // else has these bytes.
+            // SAFETY: the range is in the region, and in no live slot but one whose buffer the
+            // caller has alone, so nobody else has these bytes.
             unsafe { bufcore::strategy::wipe(bytes) };
         }
         #[cfg(not(feature = "wipe"))]
         let _ = (start, end);
     }
 
+    /// Returns the position of the slot that a lease holds, if it is of this table.
+    #[inline]
+    pub(crate) fn position_of(&self, handle: &SlotHandle) -> Option<u32> {
+        let position = handle.slot.addr().get().checked_sub(self.slots.first.addr().get())?;
+        // No live slot of another table is in this one's region.
+        u32::try_from(position).ok().filter(|&position| position < self.sentinel)
+    }
+
     /// Returns the index of the slot that a lease holds, if it is of this table.
     pub(crate) fn index_of(&self, handle: &SlotHandle) -> Option<usize> {
-        let first = self.slots.first.addr().get();
-        let index = handle.slot.addr().get().checked_sub(first)? / size_of::<Slot>();
-        (index < self.control().slots as usize).then_some(index)
+        self.position_of(handle).map(|position| (position / STEP) as usize)
     }
 
     /// Leaves the region as [`leave`](Self::leave) does, and clears it so that it can be used

@@ -5,7 +5,7 @@
 //! touched. A request that finds no room before the end moves the end up. [`SlotPool::trim`] moves
 //! it down again.
 //!
-//! The invariants P1 to P7 of `pool` are kept here. Nothing here calls the user's code.
+//! The invariants P1 to P4 of `pool` are kept here. Nothing here calls the user's code.
 
 use bufcore::BufferPool;
 
@@ -57,7 +57,6 @@ impl<F: BufferPool> SlotPool<F> {
 
     /// Lets go of all free slots, and moves the end down. The requests start over at the front.
     pub(crate) fn widen_all(&mut self) {
-        self.return_gap();
         let (slots, sentinel) = (self.table.slots(), self.sentinel());
         let mut before = sentinel;
         loop {
@@ -111,7 +110,6 @@ impl<F: BufferPool> SlotPool<F> {
 
     /// Moves the end up to `until` at least, if it is not there. Returns whether it can be.
     pub(crate) fn extend_to(&mut self, until: usize) -> bool {
-        debug_assert!(!self.gap_borrowed);
         let (end, limit) = (self.table.end(), self.limit());
         if until > end && until <= limit {
             let used = end - self.table.memory().addr().get();

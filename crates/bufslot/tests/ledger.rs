@@ -34,7 +34,6 @@ fn refused_and_given_back() {
 fn main() {
     let kit = Kit {
         make: pool,
-        frames: |pool| Some(pool),
         is_fallback: |buf| buf.lease().is_fallback(),
         rejects: false,
         share: 1,

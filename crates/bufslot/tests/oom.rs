@@ -9,9 +9,10 @@
     reason = "tests have an operating system"
 )]
 
-use bufcore::{AcquireError, ConfigError, FrameBuffer, RegionError};
+use bufcore::{AcquireError, ConfigError, RegionError, Writer};
 use bufslot::SlotPool;
 use buftest::alloc::Failing;
+use buftest::append::Append;
 use buftest::pattern;
 use buftest::trials::refusals;
 
@@ -36,8 +37,9 @@ fn program(pool: &mut SlotPool) -> usize {
     let held = refusals::fill_all(pool, [1500; 6], &mut failures);
     // A frame that spills, and grows there twice.
     let mut filled = 0;
+    let mut writer = Writer::new(&mut *pool);
     for bytes in [100, 2000, 5000, 20_000] {
-        match pool.writable(bytes) {
+        match writer.append(bytes) {
             Ok(room) => {
                 pattern::fill(room, 9, filled);
                 filled += bytes;
@@ -47,10 +49,10 @@ fn program(pool: &mut SlotPool) -> usize {
                 failures += 1;
             }
         }
-        assert_eq!(pool.filled().len(), filled);
-        pattern::check(pool.filled(), 9, 0);
+        assert_eq!(writer.filled().len(), filled);
+        pattern::check(writer.filled(), 9, 0);
     }
-    let frame = pool.detach().expect("never fails");
+    let frame = writer.finish();
     assert_eq!(frame.len(), filled);
     pattern::check(&frame, 9, 0);
     refusals::check_all(&held);

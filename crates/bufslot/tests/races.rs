@@ -21,7 +21,6 @@ fn main() {
                     .build_with(Reject)
                     .expect("settings are right")
             },
-            frames: |pool| Some(pool),
             is_fallback: |buf| buf.lease().is_fallback(),
             rejects: true,
             share: 1,
@@ -32,7 +31,6 @@ fn main() {
         "over the heap",
         &Kit::<SlotPool> {
             make: || SlotPool::new(1 << 20, 64).expect("settings are right"),
-            frames: |pool| Some(pool),
             is_fallback: |buf| buf.lease().is_fallback(),
             rejects: false,
             share: 1,

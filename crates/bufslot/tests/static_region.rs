@@ -8,7 +8,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use bufcore::{AcquireError, Region, Reject};
-use bufslot::{Builder, Mode, SlotPool};
+use bufslot::{Builder, Mode, SlotPool, Writer};
 
 const BYTES: usize = 4096;
 
@@ -47,9 +47,10 @@ fn buffers_and_frames() {
     assert!(capacity > BYTES - 1024 && capacity < BYTES);
     let mut buf = pool.acquire(100).expect("room");
     buf.extend_from_slice(b"static").expect("room");
-    pool.writable(6).expect("room").copy_from_slice(b"header");
-    pool.writable(4).expect("room").copy_from_slice(b"body");
-    let frame = pool.detach().expect("never fails");
+    let mut writer = Writer::new(&mut pool);
+    writer.extend_from_slice(b"header").expect("room");
+    writer.extend_from_slice(b"body").expect("room");
+    let frame = writer.finish();
     assert_eq!((&buf[..], &frame[..], pool.mode()), (&b"static"[..], &b"headerbody"[..], Mode::Back));
     let view = frame.freeze();
     let body = view.slice(6..);

@@ -23,7 +23,6 @@ fn main() {
     let refuses = Subject::<SlotPool<Reject>, ()> {
         shared: |_| (),
         pool: |()| refusing(),
-        frames: |pool| Some(pool),
         split: |_, _| None,
         own: |_, _, _| {},
         at_rest,
@@ -31,7 +30,6 @@ fn main() {
     let over_heap = Subject::<SlotPool, ()> {
         shared: |_| (),
         pool: |()| SlotPool::new(64 << 10, 16).expect("settings are right"),
-        frames: |pool| Some(pool),
         split: |_, _| None,
         own: |_, _, _| {},
         at_rest,

@@ -2,12 +2,9 @@
 
 use std::time::Duration;
 
-use bufcore::{Buf, BufferPool, FrameBuffer};
+use bufcore::{Buf, BufferPool};
 
 use crate::trials::scaled;
-
-/// The frames of a pool.
-pub type Frames<'a, P> = Option<&'a mut dyn FrameBuffer<Lease = <P as BufferPool>::Lease>>;
 
 /// What the trials have to know about a strategy. Filled in by
 /// [`conformance!`](crate::conformance!).
@@ -15,8 +12,6 @@ pub type Frames<'a, P> = Option<&'a mut dyn FrameBuffer<Lease = <P as BufferPool
 pub struct Kit<P: BufferPool> {
     /// A pool of ordinary size.
     pub make: fn() -> P,
-    /// The pool as a [`FrameBuffer`], if it is one.
-    pub frames: fn(&mut P) -> Frames<'_, P>,
     /// Whether a buffer came from the fallback. A strategy without one says `false`.
     pub is_fallback: fn(&Buf<P::Lease>) -> bool,
     /// Whether requests up to `max_capacity` may be refused.
@@ -56,7 +51,6 @@ impl<P: BufferPool> Copy for Kit<P> {}
 /// buftest::conformance! {
 ///     name: slot,                                        // the module
 ///     pool: SlotPool = || SlotPool::new(1 << 20, 64).unwrap(), // its type, and how to make one
-///     frames: |pool| Some(pool),                         // as a `FrameBuffer`, or `|_| None`
 ///     is_fallback: |buf| buf.lease().is_fallback(),      // or `|_| false`
 ///     rejects: false,                                    // may refuse requests that fit it
 ///     // What follows may be left out.
@@ -76,7 +70,6 @@ macro_rules! conformance {
     (
         name: $name:ident,
         pool: $pool:ty = $make:expr,
-        frames: $frames:expr,
         is_fallback: $is_fallback:expr,
         rejects: $rejects:expr,
         $(share: $share:expr,)?
@@ -101,7 +94,6 @@ macro_rules! conformance {
                 }
                 $crate::Kit {
                     make: $make,
-                    frames: $frames,
                     is_fallback: $is_fallback,
                     rejects: $rejects,
                     share: 1 $(* $share)?,
@@ -327,7 +319,7 @@ macro_rules! conformance {
             $(
                 #[test]
                 fn t11_wiped() {
-                    trials::secrets::wiped($wiping, kit().frames);
+                    trials::secrets::wiped($wiping);
                 }
 
                 #[cfg(target_os = "linux")]
@@ -336,7 +328,7 @@ macro_rules! conformance {
                     alone!(
                         "t35_no_secret_is_left_in_memory",
                         120,
-                        trials::secrets::t35_memory($wiping, kit().frames)
+                        trials::secrets::t35_memory($wiping)
                     );
                 }
             )?
@@ -344,22 +336,22 @@ macro_rules! conformance {
             $(
                 #[test]
                 fn t09_hostile_fallback() {
-                    trials::failure::hostile_fallback($over, |pool| Some(pool));
+                    trials::failure::hostile_fallback($over);
                 }
 
                 #[test]
                 fn t21_lying_fallback() {
-                    trials::fallbacks::t21_lies($over, |pool, body| body(pool));
+                    trials::fallbacks::t21_lies($over);
                 }
 
                 #[test]
                 fn t22_panicking_fallback() {
-                    trials::fallbacks::t22_panics($over, |pool, body| body(pool), $is_fallback);
+                    trials::fallbacks::t22_panics($over, $is_fallback);
                 }
 
                 #[test]
                 fn t23_reentering_fallback() {
-                    trials::fallbacks::t23_reentered($over, |pool, body| body(pool), $is_fallback);
+                    trials::fallbacks::t23_reentered($over, $is_fallback);
                 }
             )?
 
@@ -399,7 +391,6 @@ macro_rules! conformance_part {
 
             const KIT: $crate::Kit<$pool> = $crate::Kit {
                 make: $make,
-                frames: |_| None,
                 is_fallback: $is_fallback,
                 rejects: false,
                 share: 5,
@@ -464,7 +455,7 @@ macro_rules! conformance_wiping {
 
             #[test]
             fn t11_wiped() {
-                $crate::trials::secrets::wiped(KIT.make, KIT.frames);
+                $crate::trials::secrets::wiped(KIT.make);
             }
 
             #[cfg(target_os = "linux")]
@@ -474,7 +465,7 @@ macro_rules! conformance_wiping {
                     module_path!(),
                     "t35_no_secret_is_left_in_memory",
                     std::time::Duration::from_secs(120),
-                    || $crate::trials::secrets::t35_memory(KIT.make, KIT.frames),
+                    || $crate::trials::secrets::t35_memory(KIT.make),
                 );
             }
         }

@@ -30,6 +30,7 @@
 #![allow(clippy::missing_panics_doc, reason = "everything here is a test: it panics to fail")]
 
 pub mod alloc;
+pub mod append;
 pub mod bounds;
 pub mod bytes;
 pub mod conformance;

@@ -9,10 +9,9 @@ use std::sync::{Arc, Once};
 use std::thread;
 use std::time::Duration;
 
-use bufcore::{AcquireError, Buf, BufferPool, Frozen, Lease, SplitLease};
+use bufcore::{AcquireError, Buf, BufferPool, Frozen, Lease, SplitLease, Writer};
 
 use crate::Kit;
-use crate::conformance::Frames;
 use crate::model::{Claim, Expected, Shadow};
 use crate::ops::Op;
 
@@ -66,9 +65,8 @@ pub type Refusal = fn(AcquireError, usize);
 ///
 /// A step that panics because users' code did, such as a fallback or a waker, has changed nothing
 /// but what went by then: it can be caught, and [`compare`](Self::compare) holds.
-pub struct Lockstep<P: BufferPool> {
-    pool: P,
-    frames: fn(&mut P) -> Frames<'_, P>,
+pub struct Lockstep<P: BufferPool<Lease: SplitLease>> {
+    writer: Writer<P>,
     trim: fn(&mut P, Option<Duration>),
     rejects: bool,
     refusal: Option<Refusal>,
@@ -83,7 +81,7 @@ pub struct Lockstep<P: BufferPool> {
     has_place: bool,
 }
 
-impl<P: BufferPool> fmt::Debug for Lockstep<P> {
+impl<P: BufferPool<Lease: SplitLease>> fmt::Debug for Lockstep<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lockstep").field("live", &self.live).finish_non_exhaustive()
     }
@@ -93,15 +91,14 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
     /// Makes a pool of the kit's.
     #[must_use]
     pub fn new(kit: &Kit<P>) -> Self {
-        Self { trim: kit.trim, ..Self::over((kit.make)(), kit.frames, kit.rejects) }
+        Self { trim: kit.trim, ..Self::over((kit.make)(), kit.rejects) }
     }
 
-    /// Takes this pool, with nothing out, and does not trim it. `frames` and `rejects` are as in [`Kit`].
+    /// Takes this pool, with nothing out, and does not trim it. `rejects` is as in [`Kit`].
     #[must_use]
-    pub fn over(pool: P, frames: fn(&mut P) -> Frames<'_, P>, rejects: bool) -> Self {
+    pub fn over(pool: P, rejects: bool) -> Self {
         Self {
-            pool,
-            frames,
+            writer: Writer::new(pool),
             trim: |_, _| {},
             rejects,
             refusal: None,
@@ -128,26 +125,7 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
     /// Returns the pool. Buffers that are taken from it elsewhere are the caller's, or are
     /// [admitted](Self::admit).
     pub fn pool(&mut self) -> &mut P {
-        &mut self.pool
-    }
-
-    /// Returns the pool, what is to be in its open frame, and how many bytes more that has had,
-    /// which are gone.
-    pub fn pool_and_frame(&mut self) -> (&mut P, &mut Vec<u8>, &mut usize) {
-        (&mut self.pool, &mut self.frame, &mut self.forgotten)
-    }
-
-    /// Notes that the frame was closed, and none is open.
-    pub fn frame_is_closed(&mut self) {
-        self.frame.clear();
-        self.forgotten = 0;
-        self.has_place = false;
-    }
-
-    /// Notes that the open frame, or a buffer that grows and was forgotten, may have a place,
-    /// whatever bytes it shows.
-    pub fn frame_has_place(&mut self) {
-        self.has_place = true;
+        self.writer.get_mut()
     }
 
     /// Notes memory that something else of the pool has.
@@ -186,7 +164,7 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         let handle = match handle {
             Handle::Buf(buf) => {
                 let before = buf.as_ptr();
-                let buf = exchange(&mut self.pool, buf);
+                let buf = exchange(self.writer.get_mut(), buf);
                 if buf.as_ptr() != before {
                     assert!(buf.capacity() >= expected.capacity);
                     expected.capacity = buf.capacity();
@@ -210,8 +188,8 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
             Op::FrameTruncate { len } => self.frame_truncate(len),
             Op::Unsplit { at, other } => self.unsplit(at, other),
             Op::Grow { at, bytes } => self.grow(at, bytes),
-            Op::Detach => self.detach(),
-            Op::Trim { all } => (self.trim)(&mut self.pool, (!all).then_some(Duration::ZERO)),
+            Op::Detach => self.finish_frame(),
+            Op::Trim { all } => (self.trim)(self.writer.get_mut(), (!all).then_some(Duration::ZERO)),
             Op::Fill { at, .. }
             | Op::Extend { at, .. }
             | Op::Push { at, .. }
@@ -337,7 +315,7 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
     }
 
     fn acquire(&mut self, bytes: usize) {
-        match self.pool.acquire(bytes) {
+        match self.writer.get_mut().acquire(bytes) {
             Ok(buf) => {
                 assert!(buf.is_empty(), "a fresh buffer has {} bytes", buf.len());
                 self.admit(buf, bytes, Vec::new());
@@ -347,7 +325,7 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
     }
 
     fn acquire_zeroed(&mut self, bytes: usize) {
-        match self.pool.acquire_zeroed(bytes) {
+        match self.writer.get_mut().acquire_zeroed(bytes) {
             Ok(buf) => self.admit(buf, bytes, vec![0; bytes]),
             Err(error) => self.refused(error, bytes),
         }
@@ -371,7 +349,7 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         if let Some(refusal) = self.refusal {
             return refusal(error, bytes);
         }
-        let max_capacity = self.pool.max_capacity();
+        let max_capacity = self.writer.get_ref().max_capacity();
         match error {
             AcquireError::TooLarge { requested, limit } => {
                 assert!(requested == bytes && limit < requested, "{error}");
@@ -393,25 +371,39 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         let Some(Live { mut expected, handle }) = self.take(at) else { return };
         let handle = match handle {
             Handle::Buf(mut buf) => {
-                let (before, capacity) = (buf.as_ptr(), buf.capacity());
-                match self.pool.grow(&mut buf, bytes) {
-                    Ok(()) if bytes > capacity => {
-                        assert_eq!(buf.capacity(), bytes, "what a buffer can hold is what was asked for");
-                        expected.capacity = bytes;
-                        expected.memory = Arc::new(self.shadow.claim(buf.as_ptr(), bytes));
+                let (before, capacity, spare) = (buf.as_ptr(), buf.capacity(), buf.spare_capacity());
+                let grown = self.writer.get_mut().grow(&mut buf, bytes);
+                assert!(buf.capacity() >= capacity, "a buffer that is to grow has shrunk");
+                match &grown {
+                    Ok(()) if bytes <= spare => assert_eq!(buf.capacity(), capacity),
+                    Ok(()) => assert!(buf.spare_capacity() >= bytes, "less than was asked for"),
+                    Err(error) => assert!(bytes > spare, "{error}"),
+                }
+                if bytes.is_multiple_of(8) && !buf.is_empty() {
+                    self.writer.get_mut().shrink(&mut buf);
+                    assert_eq!(buf.capacity(), buf.len());
+                }
+                if (buf.as_ptr(), buf.capacity()) != (before, capacity) {
+                    expected.capacity = buf.capacity();
+                    // A part that only gives room back still shares the memory of the others.
+                    if expected.is_unique() || buf.as_ptr() != before {
+                        // In place it has the bytes of the old claim.
+                        let other = Box::new(0_u8);
+                        expected.memory = Arc::new(self.shadow.claim(&raw const *other, 1));
+                        expected.memory = Arc::new(self.shadow.claim(buf.as_ptr(), buf.capacity()));
                     }
-                    Ok(()) => assert_eq!((buf.as_ptr(), buf.capacity()), (before, capacity)),
-                    Err(error) => {
-                        assert_eq!(
-                            (buf.as_ptr(), buf.capacity()),
-                            (before, capacity),
-                            "changed by a failed call"
-                        );
-                        assert!(bytes > capacity, "{error}");
-                        // A handle is out.
-                        self.live.push(Live { expected, handle: Handle::Buf(buf) });
-                        return self.refused(error, bytes);
+                }
+                if let Err(error) = grown {
+                    // A handle is out.
+                    self.live.push(Live { expected, handle: Handle::Buf(buf) });
+                    match (self.refusal, error) {
+                        (Some(refusal), _) => refusal(error, bytes),
+                        (None, AcquireError::TooLarge { requested, limit }) => {
+                            assert!(requested == bytes && limit < requested, "{error}");
+                        }
+                        (None, _) => assert!(self.rejects, "{error}"),
                     }
+                    return;
                 }
                 Handle::Buf(buf)
             }
@@ -437,16 +429,15 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
                 "capacity {capacity:?}"
             );
         }
-        if let Some(frames) = (self.frames)(&mut self.pool) {
-            assert!(frames.filled() == self.frame, "the open frame of {} bytes differs", self.frame.len());
-        }
+        let filled = self.writer.filled();
+        assert!(filled == self.frame, "the open frame of {} bytes differs", self.frame.len());
     }
 
     /// Drops all handles and the pool.
     pub fn finish(mut self, pool_first: bool) {
         if pool_first {
-            let Self { pool, live, .. } = self;
-            drop(pool);
+            let Self { writer, live, .. } = self;
+            drop(writer);
             for Live { expected, handle } in live {
                 let bytes = match &handle {
                     Handle::Buf(buf) => &buf[..],

@@ -5,7 +5,7 @@
 
 use std::env;
 
-use bufcore::BufferPool;
+use bufcore::{BufferPool, SplitLease};
 
 use crate::Kit;
 use crate::model::Shadow;
@@ -20,7 +20,7 @@ fn is_wanted(name: &str) -> bool {
 }
 
 /// Runs the trial that is asked for, or all of them, and says how many that were.
-pub fn run<P: BufferPool<Lease: 'static> + Send + 'static>(what: &str, kit: &Kit<P>) -> usize {
+pub fn run<P: BufferPool<Lease: SplitLease> + Send + 'static>(what: &str, kit: &Kit<P>) -> usize {
     // Its lock would order what the pool has to.
     Shadow::switch_off();
     let trials: [(&str, Trial<P>); 6] = [

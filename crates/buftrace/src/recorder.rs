@@ -4,7 +4,7 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use bufcore::strategy::Views;
-use bufcore::{AcquireError, Buf, BufferPool, FrameBuffer, Lease, PoolStats, SplitLease};
+use bufcore::{AcquireError, Buf, BufferPool, Lease, PoolStats, SplitLease};
 
 use crate::Recording;
 use crate::recording::Tag;
@@ -16,8 +16,8 @@ use crate::recording::Tag;
 /// offers beyond [`BufferPool`], such as one with a time limit, go through
 /// [`get_ref`](Self::get_ref), and [`Recording::record`] records them.
 ///
-/// Requests that fail are not recorded: they have no buffer. A frame is recorded when it is
-/// detached, as an acquire of its length; its growth is not recorded. A buffer that is split stays
+/// Requests that fail are not recorded: they have no buffer. A buffer that
+/// grows is recorded as an acquire of the larger one and a release. A buffer that is split stays
 /// one buffer in the recording, which is released with its last part.
 ///
 /// ```
@@ -196,40 +196,6 @@ impl<P: BufferPool> BufferPool for Recorder<P> {
 
     fn stats(&self) -> PoolStats {
         self.pool.stats()
-    }
-}
-
-impl<P: FrameBuffer> FrameBuffer for Recorder<P> {
-    type Lease = RecordedLease<P::Lease>;
-
-    #[inline]
-    fn writable(&mut self, additional: usize) -> Result<&mut [u8], AcquireError> {
-        self.pool.writable(additional)
-    }
-
-    #[inline]
-    fn filled(&self) -> &[u8] {
-        self.pool.filled()
-    }
-
-    #[inline]
-    fn filled_mut(&mut self) -> &mut [u8] {
-        self.pool.filled_mut()
-    }
-
-    fn consume(&mut self, bytes: usize) {
-        self.pool.consume(bytes);
-    }
-
-    fn truncate(&mut self, len: usize) {
-        self.pool.truncate(len);
-    }
-
-    #[inline]
-    fn detach(&mut self) -> Result<Buf<Self::Lease>, AcquireError> {
-        let buf = self.pool.detach()?;
-        let bytes = buf.len();
-        Ok(tagged(&self.recording, buf, bytes))
     }
 }
 

@@ -8,7 +8,7 @@ use core::cell::RefCell;
 
 use bufbare::pattern::{self, Numbers};
 use bufbare::{Checked, Strategy, check, ok, some};
-use bufcore::{Buf, Region, Reject};
+use bufcore::{Buf, Region, Reject, Writer};
 use bufring::RingPool;
 use bufslot::SlotPool;
 use cortex_m_semihosting::hprintln;
@@ -33,7 +33,7 @@ type Frame<S> = Buf<<S as Strategy>::Of>;
 
 /// What a handler works with.
 struct Receiver<S: Strategy> {
-    pool: S,
+    writer: Writer<S>,
     whole: Producer<'static, Frame<S>>,
     /// What of a frame did not fit; it is given up, up to its end.
     skips: bool,
@@ -47,11 +47,11 @@ impl<S: Strategy> Receiver<S> {
         while let Some(byte) = port.received() {
             if byte != 0 {
                 // In place; the pool moves the frame where there is more room.
-                self.skips = self.skips || self.pool.extend_from_slice(&[byte]).is_err();
+                self.skips = self.skips || self.writer.extend_from_slice(&[byte]).is_err();
                 continue;
             }
-            let frame = self.pool.detach();
-            let handed_on = !self.skips && frame.is_ok_and(|frame| self.whole.enqueue(frame).is_ok());
+            let frame = self.writer.finish();
+            let handed_on = !self.skips && self.whole.enqueue(frame).is_ok();
             self.lost += u32::from(!handed_on);
             self.skips = false;
         }
@@ -97,7 +97,7 @@ impl<S: Strategy> End<S> {
         region: Region,
     ) -> Checked<Self> {
         let (whole, frames) = queue.split();
-        let state = Receiver { pool: S::over(region)?, whole, skips: false, lost: 0 };
+        let state = Receiver { writer: Writer::new(S::over(region)?), whole, skips: false, lost: 0 };
         critical_section::with(|section| receiver.borrow_ref_mut(section).replace(state));
         port.start();
         Ok(Self { port, receiver, frames })
@@ -129,7 +129,7 @@ impl<S: Strategy> End<S> {
     /// Stops receiving; nothing may be out any more.
     fn stop(self) -> Checked<Region> {
         let state = critical_section::with(|section| self.receiver.borrow_ref_mut(section).take());
-        Ok(ok!(some!(state).pool.into_region()))
+        Ok(ok!(some!(state).writer.into_inner().into_region()))
     }
 }
 

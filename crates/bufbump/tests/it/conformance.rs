@@ -10,7 +10,6 @@ fn built(builder: Builder) -> BumpPool {
 buftest::conformance! {
     name: default,
     pool: BumpPool = || built(BumpPool::builder().preallocate(1)),
-    frames: |_| None,
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
     handle: |pool| Some(pool.clone()),
@@ -23,7 +22,6 @@ buftest::conformance! {
 buftest::conformance! {
     name: tight,
     pool: BumpPool = || built(BumpPool::builder().shard_size(8 << 10).max_idle_bytes(0).max_probes(0).alignment(8)),
-    frames: |_| None,
     is_fallback: |_| false,
     rejects: false,
     handle: |pool| Some(pool.clone()),
@@ -35,7 +33,6 @@ buftest::conformance! {
 buftest::conformance! {
     name: pages,
     pool: BumpPool = || built(BumpPool::builder().shard_size(64 << 10).alignment(512)),
-    frames: |_| None,
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
     handle: |pool| Some(pool.clone()),
@@ -49,7 +46,6 @@ buftest::conformance! {
 buftest::conformance! {
     name: mapped,
     pool: BumpPool = || built(BumpPool::builder().shard_size(20_000).mapped_from(1)),
-    frames: |_| None,
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
     aligned: |bytes| BumpPool::builder().shard_size(20_000).mapped_from(1).alignment(bytes).build(),

@@ -39,7 +39,7 @@ fn after_every_step() {
             BumpPool::builder().shard_size(4096).max_idle_bytes([0, 10_000, 1 << 20][round as usize % 3]);
         let pool = builder.preallocate(round as usize % 5).build().expect("settings are right");
         add_up(&pool);
-        let mut lockstep = Lockstep::over(pool.clone(), |_| None, false);
+        let mut lockstep = Lockstep::over(pool.clone(), false);
         for _ in 0..200 {
             let mut bytes = [0; 8];
             rng.fill(&mut bytes);

@@ -3,7 +3,7 @@
 use bytes::buf::UninitSlice;
 use bytes::{BufMut, Bytes};
 
-use crate::{Buf, Frozen, Lease};
+use crate::{Buf, BufferPool, Frozen, Lease, SplitLease, Writer};
 
 /// Appends, up to the capacity.
 ///
@@ -35,6 +35,43 @@ unsafe impl<L: Lease> BufMut for Buf<L> {
     #[inline]
     fn chunk_mut(&mut self) -> &mut UninitSlice {
         UninitSlice::new(self.spare_mut())
+    }
+}
+
+/// Bytes that a writer makes room for when it is full and is asked for a chunk.
+const CHUNK_BYTES: usize = 64;
+
+/// Appends, and grows as `BytesMut` does.
+///
+/// # Panics
+///
+/// Methods panic when the pool refuses to grow, since they return no errors.
+// SAFETY: `chunk_mut` lends the room behind the filled bytes, which is never empty, and
+// `advance_mut` moves their end over it, never past its end.
+unsafe impl<P: BufferPool<Lease: SplitLease>> BufMut for Writer<P> {
+    #[inline]
+    fn remaining_mut(&self) -> usize {
+        crate::size::MAX_BYTES - self.filled().len()
+    }
+
+    #[inline]
+    unsafe fn advance_mut(&mut self, bytes: usize) {
+        self.commit(bytes);
+    }
+
+    #[inline]
+    fn chunk_mut(&mut self) -> &mut UninitSlice {
+        let has_room = self.writable(0).is_ok_and(|room| !room.is_empty());
+        match self.writable(if has_room { 0 } else { CHUNK_BYTES }) {
+            Ok(room) => UninitSlice::new(room),
+            Err(error) => panic!("a writer cannot grow: {error}"),
+        }
+    }
+
+    fn put_slice(&mut self, bytes: &[u8]) {
+        if let Err(error) = self.extend_from_slice(bytes) {
+            panic!("a writer cannot grow: {error}");
+        }
     }
 }
 
@@ -117,6 +154,17 @@ mod tests {
         assert_eq!(shared.slice(2..), view.as_slice());
         assert_eq!(shared[2..].as_ptr(), view.as_ptr(), "no copy");
         assert!(view.try_into_mut().is_err(), "the bytes share it");
+    }
+
+    #[test]
+    fn a_writer_grows() {
+        let mut writer = crate::Writer::new(HeapPool::new());
+        writer.put_u16(7);
+        writer.put_bytes(1, 1000);
+        writer.put_slice(&[2; 1000]);
+        let buf = writer.finish();
+        assert_eq!((&buf[..2], buf.len()), (&[0, 7][..], 2002));
+        assert_eq!((&buf[2..1002], &buf[1002..]), (&[1; 1000][..], &[2; 1000][..]));
     }
 
     #[test]

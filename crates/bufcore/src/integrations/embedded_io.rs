@@ -5,7 +5,7 @@ use core::convert::Infallible;
 use embedded_io::{BufRead, Error, ErrorKind, ErrorType, Read, Write};
 
 use crate::copying::copy_bytes;
-use crate::{AcquireError, Buf, Frozen, Lease, ReserveError};
+use crate::{AcquireError, Buf, BufferPool, Frozen, Lease, ReserveError, SplitLease, Writer};
 
 impl Error for ReserveError {
     fn kind(&self) -> ErrorKind {
@@ -44,6 +44,22 @@ impl<L: Lease> Write for Buf<L> {
     }
 
     fn flush(&mut self) -> Result<(), ReserveError> {
+        Ok(())
+    }
+}
+
+impl<P: BufferPool<Lease: SplitLease>> ErrorType for Writer<P> {
+    type Error = AcquireError;
+}
+
+/// Appends all or nothing.
+impl<P: BufferPool<Lease: SplitLease>> Write for Writer<P> {
+    fn write(&mut self, bytes: &[u8]) -> Result<usize, AcquireError> {
+        self.extend_from_slice(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> Result<(), AcquireError> {
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use core::convert::Infallible;
 
 use embedded_io_async::{BufRead, Read, Write};
 
-use crate::{Buf, Frozen, Lease, ReserveError, SharedBytes};
+use crate::{AcquireError, Buf, BufferPool, Frozen, Lease, ReserveError, SharedBytes, SplitLease, Writer};
 
 /// Appends as `embedded_io::Write` does. A full buffer is an error, and nothing is waited for.
 /// `write_all` appends all or nothing.
@@ -19,6 +19,17 @@ impl<L: Lease> Write for Buf<L> {
 
     async fn write_all(&mut self, bytes: &[u8]) -> Result<(), ReserveError> {
         self.extend_from_slice(bytes)
+    }
+}
+
+/// Appends all or nothing. No room is an error, and nothing is waited for.
+impl<P: BufferPool<Lease: SplitLease>> Write for Writer<P> {
+    async fn write(&mut self, bytes: &[u8]) -> Result<usize, AcquireError> {
+        embedded_io::Write::write(self, bytes)
+    }
+
+    async fn flush(&mut self) -> Result<(), AcquireError> {
+        Ok(())
     }
 }
 

@@ -5,12 +5,40 @@ use core::ops::Range;
 use std::io::{self, BufRead, Read, Write};
 
 use crate::copying::copy_bytes;
-use crate::{Buf, ByteSink, Frozen, Lease, ReserveError};
+use crate::{AcquireError, Buf, BufferPool, ByteSink, Frozen, Lease, ReserveError, SplitLease, Writer};
 
 /// Makes an error of kind `StorageFull`, with the [`ReserveError`] within.
 impl From<ReserveError> for io::Error {
     fn from(error: ReserveError) -> Self {
         Self::new(io::ErrorKind::StorageFull, error)
+    }
+}
+
+/// Makes an error of kind `StorageFull`, or `OutOfMemory` if the system refused, with the
+/// [`AcquireError`] within.
+impl From<AcquireError> for io::Error {
+    fn from(error: AcquireError) -> Self {
+        let is_refused = matches!(error, AcquireError::OutOfMemory { .. });
+        Self::new(if is_refused { io::ErrorKind::OutOfMemory } else { io::ErrorKind::StorageFull }, error)
+    }
+}
+
+/// Appends all or nothing.
+impl<P: BufferPool<Lease: SplitLease>> Write for Writer<P> {
+    /// Appends all of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the [`AcquireError`] of the pool, as one of `std::io`, when it has no room for all
+    /// of them. Nothing is appended then.
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.extend_from_slice(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

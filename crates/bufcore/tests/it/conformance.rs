@@ -1,24 +1,13 @@
 //! The suite over the heap pool.
 
-use bufcore::{ConfigError, FrameWriter, HeapPool};
+use bufcore::{ConfigError, HeapPool};
 
 buftest::conformance! {
     name: heap,
     pool: HeapPool = HeapPool::new,
-    frames: |_| None,
     is_fallback: |_| false,
     rejects: false,
     aligned: |bytes| HeapPool::new().with_alignment(bytes) as Result<_, ConfigError>,
-}
-
-// Frames over a pool that has none of its own.
-buftest::conformance! {
-    name: frames,
-    pool: FrameWriter<HeapPool> = || FrameWriter::new(HeapPool::new()),
-    frames: |pool| Some(pool),
-    is_fallback: |_| false,
-    rejects: false,
-    share: 5,
 }
 
 mod split {
@@ -42,13 +31,10 @@ mod split {
 
 #[cfg(feature = "wipe")]
 mod wiping {
-    use bufcore::{FrameWriter, HeapPool};
+    use bufcore::HeapPool;
 
     #[test]
     fn t11_wiped() {
-        buftest::trials::secrets::wiped(
-            || FrameWriter::new(HeapPool::new().with_wipe(true)),
-            |pool| Some(pool),
-        );
+        buftest::trials::secrets::wiped(|| HeapPool::new().with_wipe(true));
     }
 }

@@ -6,8 +6,7 @@ use std::ptr::NonNull;
 
 use bufcore::strategy::{Bookkeeping, Handle, Link, Listed, RefCounts, Refs, Roll};
 use bufcore::{
-    AcquireError, ByteSource, ConfigError, Error, FrameBuffer, FrameWriter, HeapPool, Region, RegionError,
-    ReserveError,
+    AcquireError, ByteSource, ConfigError, Error, HeapPool, Region, RegionError, ReserveError, Writer,
 };
 use buftest::words::says;
 
@@ -96,16 +95,17 @@ fn handles_print_what_they_know() {
     let pool = HeapPool::new().with_alignment(64).expect("a power of two");
     assert_eq!(format!("{pool:?}"), "HeapPool { alignment: 64, .. }");
     assert_eq!(format!("{:?}", HeapPool::default()), format!("{:?}", HeapPool::new()));
-    let mut frames = FrameWriter::new(pool);
+    let mut frames = Writer::new(pool);
     frames.extend_from_slice(b"abc").expect("room");
-    assert_eq!(format!("{frames:?}"), "FrameWriter { len: 3, .. }");
+    let room = frames.writable(0).expect("no more").len();
+    assert_eq!(format!("{frames:?}"), format!("Writer {{ len: 3, room: {room}, .. }}"));
     let mut source = &b"one\ntwo"[..];
     let mut pieces = source.pieces(b'\n');
     let mut iter = pieces.into_iter();
     assert_eq!(iter.next(), Some(&b"one"[..]));
     assert_eq!(format!("{iter:?}"), "PiecesIter { delimiter: 10, rest: 3, .. }");
     assert_eq!(format!("{pieces:?}"), "Pieces { delimiter: 10, taken: 4, .. }");
-    let buf = frames.detach().expect("it has its place");
+    let buf = frames.finish();
     assert_eq!(format!("{:?}", buf.lease()), "HeapLease { tagged: TaggedPtr { is_shared: false, .. } }");
     let roll = Roll::default();
     let entry = roll.add(Entry(Link::default())).expect("the heap has room");

@@ -60,6 +60,12 @@ impl GuardHandle {
         self.tagged.is_shared()
     }
 
+    /// Returns the guard, if the buffer has all of its block.
+    #[inline(always)]
+    pub(crate) fn alone(&self) -> Option<At> {
+        self.tagged.unmarked()
+    }
+
     /// Marks the handle as one of several.
     #[inline]
     pub(crate) fn into_shared(self) -> Self {

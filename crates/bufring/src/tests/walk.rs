@@ -1,9 +1,8 @@
-//! Walks over random requests that check the invariants of `ring`, `pool` and `frame` after every
-//! step.
+//! Walks over random requests that check the invariants of `ring` and `pool` after every step.
 
 use alloc::vec::Vec;
 
-use bufcore::Buf;
+use bufcore::{Buf, Writer};
 
 use crate::{RingLease, RingPool, RingVec};
 
@@ -24,24 +23,20 @@ impl Held {
     }
 }
 
-/// A step of an `Extendable`, or of the frame of the ring itself.
-fn grow(ring: &mut RingPool, random: &mut fastrand::Rng, stamp: u8, held: &mut Vec<(Held, u8)>) {
-    let Ok(mut buffer) = ring.extendable(random.usize(..60)) else { return };
+/// Fills a buffer in steps.
+fn write(ring: &mut RingPool, random: &mut fastrand::Rng, stamp: u8, held: &mut Vec<(Held, u8)>) {
+    let mut writer = Writer::with_capacity(ring, random.usize(..60));
     let mut len = 0;
     for _ in 0..random.usize(..6) {
-        let bytes = [stamp; 100];
         let n = random.usize(..100);
-        if buffer.extend_from_slice(&bytes[..n]).is_ok() {
+        if writer.extend_from_slice(&[stamp; 100][..n]).is_ok() {
             len += n;
         }
-        assert_eq!(buffer.len(), len);
+        assert_eq!(writer.filled().len(), len);
     }
-    assert!(buffer.iter().all(|&byte| byte == stamp));
-    match random.usize(..4) {
-        0 => drop(buffer),
-        // Its place is free again when the ring needs it.
-        1 => core::mem::forget(buffer),
-        _ => held.push((Held::Buf(buffer.finish()), stamp)),
+    assert!(writer.filled().iter().all(|&byte| byte == stamp));
+    if random.usize(..4) > 0 {
+        held.push((Held::Buf(writer.finish()), stamp));
     }
 }
 
@@ -49,7 +44,6 @@ fn walk(seed: u64, capacity: usize, largest: usize, alignment: usize) {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut ring = RingPool::builder().capacity(capacity).alignment(alignment).build().unwrap();
     let mut held: Vec<(Held, u8)> = Vec::new();
-    let mut frame = Vec::new();
     let mut served = 0;
     for step in 0..2500_usize {
         let what = alloc::format!("seed {seed} step {step}");
@@ -77,24 +71,25 @@ fn walk(seed: u64, capacity: usize, largest: usize, alignment: usize) {
                     held.push((Held::Words(words), stamp));
                 }
             }
-            9 => grow(&mut ring, &mut random, stamp, &mut held),
-            10 => {
+            9 => write(&mut ring, &mut random, stamp, &mut held),
+            10 if !held.is_empty() => {
+                let at = random.usize(..held.len());
+                let (Held::Buf(buf), stamp) = &mut held[at] else { continue };
                 let bytes = random.usize(..largest);
-                if let Ok(room) = ring.writable(bytes) {
-                    room.fill(stamp);
-                    frame.resize(frame.len() + bytes, stamp);
+                if random.bool() {
+                    buf.consume(random.usize(..=buf.len()));
                 }
-                assert_eq!(ring.filled(), frame, "{what}");
-                if random.usize(..4) == 0 {
-                    let discarded = random.usize(..frame.len() + 1);
-                    ring.consume(discarded);
-                    frame.drain(..discarded);
+                if ring.grow(buf, bytes).is_ok() {
+                    assert!(buf.spare_capacity() >= bytes, "{what}");
+                    assert!(buf.iter().all(|byte| byte == stamp), "{what}");
+                    buf.resize(buf.capacity(), *stamp).expect("within the capacity");
                 }
             }
-            11 => {
-                let buf = ring.detach().unwrap();
-                assert_eq!(&buf[..], &frame[..], "{what}");
-                frame.clear();
+            11 if !held.is_empty() => {
+                let at = random.usize(..held.len());
+                let (Held::Buf(buf), _) = &mut held[at] else { continue };
+                buf.truncate(random.usize(..=buf.len()));
+                ring.shrink(buf);
             }
             _ => {}
         }
@@ -111,9 +106,6 @@ fn walk(seed: u64, capacity: usize, largest: usize, alignment: usize) {
     }
     assert!(served > 100, "seed {seed}: only {served} requests were served");
     drop(held);
-    drop(ring.detach());
-    // An `Extendable` that was forgotten last still has its place.
-    drop(ring.extendable(0));
     assert!(ring.is_idle(), "seed {seed}");
     // After all that, the whole region is there again.
     assert_eq!(ring.acquire(ring.capacity()).unwrap().capacity(), ring.capacity());

@@ -6,7 +6,6 @@ use bufring::{Builder, RingPool};
 buftest::conformance! {
     name: heap,
     pool: RingPool = || RingPool::new(1 << 20).expect("settings are right"),
-    frames: |ring| Some(ring),
     is_fallback: |_| false,
     rejects: true,
     trim: buftest::trials::trim,
@@ -23,7 +22,6 @@ buftest::conformance! {
         let region = Region::heap(80_000, 1).expect("the heap has room");
         Builder::new().build_in(region).expect("settings are right")
     },
-    frames: |ring| Some(ring),
     is_fallback: |_| false,
     rejects: true,
     share: 5,
@@ -39,7 +37,6 @@ buftest::conformance! {
 buftest::conformance! {
     name: pages,
     pool: RingPool = || RingPool::builder().capacity(1 << 20).alignment(512).build().expect("settings are right"),
-    frames: |ring| Some(ring),
     is_fallback: |_| false,
     rejects: true,
     share: 5,
@@ -58,7 +55,6 @@ buftest::conformance! {
         let region = Region::mapped(1 << 20, bufcore::MapOptions::new()).expect("the system maps");
         Builder::new().build_in(region).expect("settings are right")
     },
-    frames: |ring| Some(ring),
     is_fallback: |_| false,
     rejects: true,
     share: 5,
@@ -75,7 +71,6 @@ buftest::conformance! {
     pool: RingPool = || {
         RingPool::builder().capacity(1 << 18).wipe(true).build().expect("settings are right")
     },
-    frames: |ring| Some(ring),
     is_fallback: |_| false,
     rejects: true,
     share: 5,
@@ -91,7 +86,6 @@ buftest::conformance! {
 fn long_programs() {
     let kit = buftest::Kit::<RingPool> {
         make: || RingPool::new(150_000).expect("settings are right"),
-        frames: |ring| Some(ring),
         is_fallback: |_| false,
         rejects: true,
         share: 1,

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use bufcore::{AcquireError, Buf, ConfigError};
-use bufring::{Builder, LocalAcquire, LocalError, LocalRing, RingLease};
+use bufring::{Builder, LocalAcquire, LocalError, LocalRing, RingLease, Writer};
 
 thread_local! {
     static RING: LocalRing = const { LocalRing::new(1 << 16) };
@@ -40,7 +40,7 @@ fn errors_are_typed() {
         Some(LocalError::Acquire(AcquireError::TooLarge { requested: 1_048_576, .. }))
     ));
     let inside = SMALL.with_ring(|ring| {
-        let _growing = ring.extendable(10).expect("room");
+        let _writer = Writer::new(ring);
         (SMALL.acquire(1).err(), SMALL.acquire_vec::<u8>(1).err(), SMALL.with_ring(|_| ()).err())
     });
     assert_eq!(inside, Ok((Some(LocalError::InUse), Some(LocalError::InUse), Some(LocalError::InUse))));
@@ -65,7 +65,7 @@ fn destructors_of_other_thread_locals() {
             }
             let _ = self.0.send(RING.acquire(100).map(drop));
             let _ = self.0.send(RING.acquire_vec::<String>(3).map(drop));
-            let _ = self.0.send(RING.with_ring(|ring| drop(ring.extendable(10))));
+            let _ = self.0.send(RING.with_ring(|ring| drop(ring.acquire(10))));
         }
     }
     thread_local! {

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use bufcore::{MapOptions, Region};
-use bufring::{Builder, LocalAcquire, LocalRing, RingPool};
+use bufring::{Builder, LocalAcquire, LocalRing, RingPool, Writer};
 use buftest::process::{alone, resident_bytes, steady_allocator};
 use buftest::trials::pages::{self, Trimmed};
 
@@ -25,7 +25,6 @@ fn trimmed(builder: Builder) -> Trimmed<RingPool> {
 buftest::conformance! {
     name: heap,
     pool: Trimmed<RingPool> = || trimmed(RingPool::builder().capacity(1 << 20).buffers(1000)),
-    frames: |pool| Some(pool),
     is_fallback: |_| false,
     rejects: true,
     share: 5,
@@ -38,7 +37,6 @@ buftest::conformance! {
 buftest::conformance! {
     name: aligned_to_pages,
     pool: Trimmed<RingPool> = || trimmed(RingPool::builder().capacity(4 << 20).buffers(64).alignment(4096)),
-    frames: |pool| Some(pool),
     is_fallback: |_| false,
     rejects: true,
     share: 5,
@@ -48,7 +46,6 @@ buftest::conformance! {
 buftest::conformance! {
     name: wiping,
     pool: Trimmed<RingPool> = || trimmed(RingPool::builder().capacity(1 << 20).buffers(100).wipe(true)),
-    frames: |pool| Some(pool),
     is_fallback: |_| false,
     rejects: true,
     share: 5,
@@ -116,21 +113,21 @@ fn nothing_is_refused() {
     }
 }
 
-/// A trim changes nothing that a program sees; an extendable buffer takes in what was trimmed.
+/// A trim changes nothing that a program sees; a buffer that grows takes in what was trimmed.
 #[test]
 fn idle_all_the_time() {
     let mut ring = RingPool::new(MIB).expect("settings are right");
     ring.trim();
     assert!(ring.is_idle() && ring.stats().in_use == 0, "{ring:?}");
     assert!(format!("{ring:?}").contains("blocks_out: 0"), "{ring:?}");
-    let mut line = ring.extendable(100).expect("room");
-    while line.len() < MIB / 2 {
+    let mut line = Writer::new(&mut ring);
+    while line.filled().len() < MIB / 4 {
         line.extend_from_slice(&[1; 1000]).expect("room");
     }
-    assert!(line.iter().all(|&byte| byte == 1));
-    core::mem::forget(line);
+    assert!(line.filled().iter().all(|&byte| byte == 1));
+    drop(line);
     ring.trim();
-    drop(ring.acquire(MIB).expect("the place of the forgotten one, too"));
+    drop(ring.acquire(MIB).expect("all of it"));
     ring.trim();
     assert!(ring.into_region().is_ok());
 }

@@ -1,7 +1,7 @@
 //! Regions and settings at their edges.
 
 use bufcore::{ConfigError, RegionError};
-use bufring::{Builder, RingPool};
+use bufring::{Builder, RingPool, Writer};
 
 fn leaked(bytes: usize) -> &'static mut [u8] {
     Box::leak(vec![0x5A; bytes].into())
@@ -116,7 +116,7 @@ fn pages_split_and_grow() {
     let mut tail = tail;
     tail.compact();
     assert_eq!((tail.as_ptr(), tail.len(), tail.capacity()), (start, 2 * 4096, 3 * 4096));
-    let mut message = ring.extendable(10).expect("room");
+    let mut message = Writer::new(&mut ring);
     for step in 0..100_u8 {
         message.extend_from_slice(&[step; 100]).expect("room");
     }
@@ -232,20 +232,6 @@ fn alignments_beyond_the_limit_in_a_vast_region() {
     let refused = Builder::new().alignment(1 << 36).build_static(buftest::process::vast(3 << 36));
     let expected = ConfigError::TooLarge { setting: "alignment", requested: 1 << 36, limit: 1 << 35 };
     assert_eq!(refused.err(), Some(expected));
-}
-
-/// A frame is open while the region is asked for: it keeps its bytes, and the ring.
-#[test]
-fn a_region_with_an_open_frame() {
-    let mut ring = RingPool::new(100).expect("right");
-    ring.writable(10).expect("room").fill(1);
-    let mut ring = ring.into_region().expect_err("the frame is open");
-    assert_eq!(ring.filled(), [1; 10]);
-    drop(ring.detach());
-    // A forgotten writer does not keep it.
-    std::mem::forget(ring.extendable(20));
-    let region = ring.into_region().expect("nothing is out");
-    assert!(region.len() > 100);
 }
 
 /// More than can be counted is used in part.

@@ -1,7 +1,7 @@
 //! What the ring does turn by turn: exact fits, splits, merges, wraps, and blocks that are held.
 
 use bufcore::{AcquireError, Buf};
-use bufring::{RingLease, RingPool};
+use bufring::{RingLease, RingPool, Writer};
 use buftest::trials::room;
 
 /// A ring for exactly `buffers` buffers of `bytes` bytes.
@@ -290,12 +290,8 @@ fn promised_buffers_fit_around_the_first_end() {
                 let result = (0..n).try_for_each(|_| {
                     held.push(match by {
                         0 => ring.acquire(bytes)?,
-                        1 => {
-                            ring.writable(bytes)?.fill(1);
-                            ring.detach()?
-                        }
                         _ => {
-                            let mut line = ring.extendable(1)?;
+                            let mut line = Writer::new(&mut ring);
                             line.extend_from_slice(&vec![1; bytes])?;
                             line.finish()
                         }

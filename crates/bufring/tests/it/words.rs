@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use bufcore::{AcquireError, ConfigError, Region, RegionError};
-use bufring::{Builder, LocalError, PushError, RingPool};
+use bufring::{Builder, LocalError, PushError, RingPool, Writer};
 use buftest::words::says;
 
 #[test]
@@ -38,11 +38,11 @@ fn errors() {
 fn handles_print_what_they_know() {
     let mut ring = RingPool::new(4096).expect("settings are right");
     assert!(format!("{ring:?}").starts_with("RingPool {"));
-    let mut growing = ring.extendable(10).expect("room");
-    growing.extend_from_slice(b"secret").expect("room");
-    let spare = growing.spare_capacity();
-    assert_eq!(format!("{growing:?}"), format!("Extendable {{ len: 6, spare: {spare}, .. }}"));
-    drop(growing);
+    let mut writer = Writer::new(&mut ring);
+    writer.extend_from_slice(b"secret").expect("room");
+    let room = writer.writable(0).expect("no more").len();
+    assert_eq!(format!("{writer:?}"), format!("Writer {{ len: 6, room: {room}, .. }}"));
+    drop(writer);
     let mut vec = ring.acquire_vec::<u16>(4).expect("room");
     (1..4).for_each(|value| vec.push(value).expect("room"));
     assert_eq!(format!("{vec:?}"), "[1, 2, 3]");

@@ -370,14 +370,7 @@ fn t27_refusals() {
     #[cfg(feature = "mmap")]
     let makes = makes.into_iter().chain(mapped);
     for make in makes {
-        let kit = Kit {
-            make,
-            frames: |_| None,
-            is_fallback: |_| false,
-            rejects: true,
-            share: 2,
-            trim: buftest::trials::trim,
-        };
+        let kit = Kit { make, is_fallback: |_| false, rejects: true, share: 2, trim: buftest::trials::trim };
         refusing::t27_refusals(&kit);
     }
 }

@@ -17,7 +17,6 @@ fn sized(bytes: usize) -> Result<ShardPool, Error> {
 buftest::conformance! {
     name: default,
     pool: ShardPool = || built(ShardPool::builder()),
-    frames: |_| None,
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
     handle: |pool| Some(pool.clone()),
@@ -30,7 +29,6 @@ buftest::conformance! {
 buftest::conformance! {
     name: tight,
     pool: ShardPool = || built(ShardPool::builder().thread_cache(1).shards(1).shard_buffers(1).largest_pooled(3000)),
-    frames: |_| None,
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
     handle: |pool| Some(pool.clone()),
@@ -42,7 +40,6 @@ buftest::conformance! {
 buftest::conformance! {
     name: pages,
     pool: ShardPool = || built(ShardPool::builder().alignment(4096)),
-    frames: |_| None,
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
     share: 5,
@@ -55,7 +52,6 @@ buftest::conformance! {
 buftest::conformance! {
     name: mapped,
     pool: ShardPool = || built(ShardPool::builder().mapped_from(1).shard_buffers(2)),
-    frames: |_| None,
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
     share: 5,

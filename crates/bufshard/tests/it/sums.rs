@@ -57,7 +57,7 @@ fn after_every_step() {
         for round in 0..2 {
             let mut rng = fastrand::Rng::with_seed(seed * 100 + round);
             let pool = builder.build().expect("settings are right");
-            let mut lockstep = Lockstep::over(pool.clone(), |_| None, true);
+            let mut lockstep = Lockstep::over(pool.clone(), true);
             // Other threads may have what is idle.
             lockstep.set_refusal(|error, asked| assert!(asked > 0, "{error}"));
             for _ in 0..200 {
@@ -100,7 +100,6 @@ fn after_every_step() {
 fn after_programs() {
     let kit = buftest::Kit {
         make: || ShardPool::builder().thread_cache(1).shard_buffers(1).build().expect("settings are right"),
-        frames: |_| None,
         is_fallback: |buf| buf.lease().is_fallback(),
         rejects: false,
         share: 1,

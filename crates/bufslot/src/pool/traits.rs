@@ -41,6 +41,32 @@ impl<F: BufferPool> BufferPool for SlotPool<F> {
         }
     }
 
+    #[inline]
+    fn acquire_most(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError> {
+        let mut buf = self.acquire(capacity)?;
+        self.take_gap(&mut buf);
+        Ok(buf)
+    }
+
+    /// Gives `buf` room for at least `additional` bytes behind the filled ones.
+    ///
+    /// Cost: one comparison when there is room. Into the gap behind the buffer it grows in place;
+    /// otherwise it moves, with its bytes.
+    #[inline(always)]
+    fn grow(&mut self, buf: &mut Buf<Self::Lease>, additional: usize) -> Result<(), AcquireError> {
+        if additional <= buf.spare_capacity() { Ok(()) } else { self.make_room(buf, additional, false) }
+    }
+
+    #[inline(always)]
+    fn grow_most(&mut self, buf: &mut Buf<Self::Lease>, additional: usize) -> Result<(), AcquireError> {
+        if additional <= buf.spare_capacity() { Ok(()) } else { self.make_room(buf, additional, true) }
+    }
+
+    #[inline]
+    fn shrink(&mut self, buf: &mut Buf<Self::Lease>) {
+        self.give_back(buf);
+    }
+
     fn max_capacity(&self) -> usize {
         self.capacity.max(self.fallback.max_capacity())
     }
@@ -62,7 +88,6 @@ impl<F: BufferPool> BufferPool for SlotPool<F> {
 
 impl<F: BufferPool> Drop for SlotPool<F> {
     fn drop(&mut self) {
-        self.close_frame();
         drop(self.table.leave());
     }
 }

@@ -12,7 +12,7 @@ impl<F: BufferPool> SlotPool<F> {
         slots.is_free(self.tail) && slots.is_free(slots.prev(self.tail))
     }
 
-    /// Asserts the invariants P1 to P7 of `pool`.
+    /// Asserts the invariants P1 to P4 of `pool`.
     pub(crate) fn check(&self) {
         let sentinel = self.sentinel();
         let first = self.table.memory().addr().get();
@@ -25,7 +25,7 @@ impl<F: BufferPool> SlotPool<F> {
                 break;
             }
             assert!(offset <= self.table.slots().start(next), "P2: slots overlap or are out of order");
-            offset = if next == self.frame { self.frame_end() } else { self.table.slots().end(next) };
+            offset = self.table.slots().end(next);
             let is_empty = offset == self.table.slots().start(next);
             assert!(!is_empty || !self.table.slots().is_free(next), "P2: a free slot without bytes");
             let limit = self.table.slots().start(self.table.slots().next(next));
@@ -44,11 +44,5 @@ impl<F: BufferPool> SlotPool<F> {
             stacked += 1;
         }
         assert_eq!(linked + stacked, self.slots(), "P4");
-        assert!(self.frame == NONE || self.spill.is_none(), "P7");
-        if self.gap_borrowed {
-            assert_eq!(self.table.slots().end(self.frame), self.table.end(), "P6");
-            let behind = self.table.slots().start(self.table.slots().next(self.frame));
-            assert!(self.frame_limit <= behind, "P6");
-        }
     }
 }

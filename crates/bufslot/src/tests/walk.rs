@@ -1,8 +1,8 @@
-//! Walks over random requests that check the pool's invariants (`pool`, P1 to P7) after every step.
+//! Walks over random requests that check the pool's invariants (`pool`, P1 to P4) after every step.
 
 use alloc::vec::Vec;
 
-use bufcore::{Buf, FrameBuffer, Lease, Reject};
+use bufcore::{Buf, Lease, Reject, Writer};
 
 use crate::{Builder, SlotPool};
 
@@ -11,27 +11,11 @@ fn fill<L: Lease>(buf: &mut Buf<L>, stamp: u8) {
     buf.resize(buf.capacity(), stamp).expect("within the capacity");
 }
 
-/// Appends to the open frame and to its model; returns how many requests were served.
-fn append(frame: &mut impl FrameBuffer, bytes: usize, stamp: u8, model: &mut Vec<u8>) -> usize {
-    let served = match frame.writable(bytes) {
-        Ok(room) => {
-            assert_eq!(room.len(), bytes);
-            room.fill(stamp);
-            model.resize(model.len() + bytes, stamp);
-            1
-        }
-        Err(_) => 0,
-    };
-    assert_eq!(frame.filled(), model);
-    served
-}
-
 fn walk(seed: u64, slots: usize, capacity: usize, alignment: usize) {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut pool: SlotPool<Reject> =
         Builder::new().slots(slots).capacity(capacity).alignment(alignment).build_with(Reject).unwrap();
     let mut held = Vec::new();
-    let mut frame = Vec::new();
     let mut served = 0;
     for step in 0..4000_usize {
         let stamp = step as u8;
@@ -53,33 +37,35 @@ fn walk(seed: u64, slots: usize, capacity: usize, alignment: usize) {
                 let (buf, stamp) = held.pop().unwrap();
                 assert!(buf.iter().all(|&byte| byte == stamp), "seed {seed} step {step}");
             }
-            7 | 8 => {
+            7 if !held.is_empty() => {
+                let at = random.usize(..held.len());
+                let (buf, stamp) = &mut held[at];
                 let bytes = random.usize(..capacity / slots + 2);
-                // By turns through the pool and through a writer.
-                if step % 2 == 0 {
-                    served += append(&mut pool, bytes, stamp, &mut frame);
-                } else {
-                    let mut writer = pool.open_frame();
-                    for _ in 0..random.usize(..3) {
-                        served += append(&mut writer, bytes, stamp, &mut frame);
-                    }
-                    if random.usize(..8) == 0 {
-                        // Forgotten, it takes with it at most what it wrote since it was last
-                        // asked.
-                        assert_eq!(writer.filled_mut(), frame);
-                        core::mem::forget(writer);
-                    }
+                if random.bool() {
+                    buf.consume(random.usize(..=buf.len()));
                 }
-                assert_eq!(pool.filled(), frame, "seed {seed} step {step}");
-                if frame.len() > 3 && random.usize(..4) == 0 {
-                    pool.consume(2);
-                    frame.drain(..2);
+                if pool.grow(buf, bytes).is_ok() {
+                    assert!(buf.spare_capacity() >= bytes, "seed {seed} step {step}");
+                    assert!(buf.iter().all(|byte| byte == stamp), "seed {seed} step {step}");
+                    buf.resize(buf.capacity(), *stamp).expect("within the capacity");
+                    served += 1;
                 }
             }
+            8 if !held.is_empty() => {
+                let at = random.usize(..held.len());
+                let (buf, _) = &mut held[at];
+                buf.truncate(random.usize(..=buf.len()));
+                pool.shrink(buf);
+            }
             9 => {
-                let buf = pool.detach().unwrap();
-                assert_eq!(&buf[..], &frame[..], "seed {seed} step {step}");
-                frame.clear();
+                let mut writer = Writer::new(&mut pool);
+                for _ in 0..random.usize(..6) {
+                    let bytes = [stamp; 600];
+                    let _ = writer.extend_from_slice(&bytes[..random.usize(..capacity / slots + 2).min(600)]);
+                }
+                if random.bool() {
+                    held.push((writer.finish(), stamp));
+                }
             }
             _ => {}
         }
@@ -96,7 +82,6 @@ fn walk(seed: u64, slots: usize, capacity: usize, alignment: usize) {
     }
     assert!(served > 100, "seed {seed}: only {served} requests were served");
     drop(held);
-    drop(pool.detach());
     assert!(pool.is_idle());
     // After all that, the whole region is there again.
     assert_eq!(pool.acquire(pool.capacity()).unwrap().capacity(), pool.capacity());

@@ -6,7 +6,6 @@ use bufslot::{Builder, SlotPool};
 buftest::conformance! {
     name: heap,
     pool: SlotPool = || SlotPool::new(1 << 20, 64).expect("settings are right"),
-    frames: |pool| Some(pool),
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
     trim: buftest::trials::trim,
@@ -20,7 +19,6 @@ buftest::conformance! {
 buftest::conformance! {
     name: rejecting,
     pool: SlotPool<Reject> = || SlotPool::builder().capacity(1 << 20).slots(1000).build_with(Reject).expect("settings are right"),
-    frames: |pool| Some(pool),
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: true,
     trim: buftest::trials::trim,
@@ -35,7 +33,6 @@ buftest::conformance! {
         let region = Region::heap(80_000, 1).expect("the heap has room");
         Builder::new().build_in(region, Reject).expect("settings are right")
     },
-    frames: |pool| Some(pool),
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: true,
     share: 5,
@@ -72,7 +69,6 @@ buftest::conformance! {
         let region = Region::mapped(1 << 20, bufcore::MapOptions::new()).expect("the system maps");
         Builder::new().slots(64).build_in(region, bufcore::HeapPool::new()).expect("settings are right")
     },
-    frames: |pool| Some(pool),
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
     share: 5,
@@ -90,7 +86,6 @@ buftest::conformance! {
     pool: SlotPool<Reject> = || {
         SlotPool::builder().capacity(1 << 18).slots(16).wipe(true).build_with(Reject).expect("settings are right")
     },
-    frames: |pool| Some(pool),
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: true,
     share: 5,
@@ -104,8 +99,7 @@ buftest::conformance! {
 #[cfg(feature = "wipe")]
 #[test]
 fn t11_wiped_fallback() {
-    buftest::trials::secrets::wiped(
-        || SlotPool::builder().capacity(6000).slots(4).wipe(true).build().expect("settings are right"),
-        |pool| Some(pool),
-    );
+    buftest::trials::secrets::wiped(|| {
+        SlotPool::builder().capacity(6000).slots(4).wipe(true).build().expect("settings are right")
+    });
 }

@@ -25,7 +25,6 @@ fn trimmed(capacity: usize, slots: usize, alignment: usize) -> Trimmed<SlotPool<
 buftest::conformance! {
     name: rejecting,
     pool: Trimmed<SlotPool<Reject>> = || trimmed(1 << 20, 1000, 1),
-    frames: |pool| Some(pool),
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: true,
     share: 5,
@@ -35,7 +34,6 @@ buftest::conformance! {
 buftest::conformance! {
     name: heap,
     pool: Trimmed<SlotPool> = || Trimmed::new(SlotPool::new(1 << 20, 64).expect("settings are right")),
-    frames: |pool| Some(pool),
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
     share: 5,
@@ -51,7 +49,6 @@ buftest::conformance! {
         let builder = SlotPool::builder().capacity(1 << 20).slots(100).wipe(true);
         Trimmed::new(builder.build_with(Reject).expect("settings are right"))
     },
-    frames: |pool| Some(pool),
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: true,
     share: 5,

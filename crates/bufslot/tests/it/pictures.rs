@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use bufcore::{Buf, BufferPool, HeapPool};
-use bufslot::{SlotLease, SlotPool};
+use bufslot::{SlotLease, SlotPool, Writer};
+use buftest::append::Append;
 
 type Lease = SlotLease<<HeapPool as BufferPool>::Lease>;
 
@@ -53,9 +54,10 @@ impl Drawing {
     /// The same through frames, as a codec does it: a first byte, then the rest.
     fn frame(&mut self, names: &str) {
         for name in names.chars() {
-            self.pool.writable(1).expect("the heap has room").fill(name as u8);
-            self.pool.writable(self.bytes - 1).expect("the heap has room").fill(name as u8);
-            let buf = self.pool.detach().expect("detaching never fails here");
+            let mut writer = Writer::new(&mut self.pool);
+            writer.append(1).expect("the heap has room").fill(name as u8);
+            writer.append(self.bytes - 1).expect("the heap has room").fill(name as u8);
+            let buf = writer.finish();
             self.named.insert(name, buf);
             self.draw();
         }

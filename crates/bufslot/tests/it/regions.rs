@@ -242,18 +242,6 @@ fn mapped_regions() {
     assert!(buf.iter().all(|&byte| byte == 7));
 }
 
-/// A frame is open while the region is asked for: it keeps its bytes, and the pool.
-#[test]
-fn a_region_with_an_open_frame() {
-    let mut pool = SlotPool::new(100, 2).expect("right");
-    pool.writable(10).expect("room").fill(1);
-    let mut pool = pool.into_region().expect_err("the frame is open");
-    assert_eq!(pool.filled(), [1; 10]);
-    drop(pool.detach());
-    let region = pool.into_region().expect("nothing is out");
-    assert!(region.len() > 100);
-}
-
 /// Unless they are set, there is a slot for each KiB, of the capacity or of the region.
 #[test]
 fn slots_follow_the_bytes() {

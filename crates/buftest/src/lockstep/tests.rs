@@ -12,7 +12,7 @@ fn bytes_are_programs() {
         let mut rng = fastrand::Rng::with_seed(seed);
         let program: Vec<u8> = (0..600).map(|_| rng.u8(..)).collect();
         let mut bytes = Bytes::new(&program);
-        let mut lockstep = Lockstep::over(HeapPool::new(), |_| None, false);
+        let mut lockstep = Lockstep::over(HeapPool::new(), false);
         while !bytes.is_empty() {
             match bytes.below(8) {
                 0 => lockstep.exchange(bytes.below(256), |pool, buf| {
@@ -33,7 +33,7 @@ fn bytes_are_programs() {
 #[test]
 #[should_panic(expected = "differs")]
 fn other_bytes_are_seen() {
-    let mut lockstep = Lockstep::over(HeapPool::new(), |_| None, false);
+    let mut lockstep = Lockstep::over(HeapPool::new(), false);
     let mut buf = lockstep.pool().acquire(10).expect("the heap serves");
     buf.resize(10, 1).expect("asked for");
     lockstep.admit(buf, 10, vec![2; 10]);

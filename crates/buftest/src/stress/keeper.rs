@@ -46,7 +46,6 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Trim> Subject<P, Kept<P>> {
         Self {
             shared,
             pool: |kept| kept.pool.clone(),
-            frames: |_| None,
             split: |buf, at| Some(buf.split_off(at)),
             own: |pool, rng, _| phase(pool, rng),
             at_rest: |pool| freed(pool),
@@ -60,7 +59,7 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Trim> Subject<P, Kept<P>> {
 /// # Panics
 ///
 /// When a buffer of the burst does not hold what was written into it.
-fn phase<P: BufferPool>(pool: &mut P, rng: &mut Rng) {
+fn phase<P: BufferPool<Lease: SplitLease>>(pool: &mut P, rng: &mut Rng) {
     if rng.bool() {
         return thread::sleep(AGE.mul_f64(3.0 * rng.f64()));
     }

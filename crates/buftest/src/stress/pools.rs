@@ -10,11 +10,11 @@ use std::thread;
 use std::time::Duration;
 
 use bufcore::strategy::orphans;
-use bufcore::{Buf, BufferPool, Frozen, Lease, SplitLease, Trim};
+use bufcore::{Buf, BufferPool, Frozen, Lease, SplitLease, Trim, Writer};
 use fastrand::Rng;
 
 use super::Round;
-use crate::conformance::Frames;
+use crate::append::Append;
 use crate::model::{Claim, Shadow};
 use crate::pattern;
 
@@ -42,13 +42,11 @@ pub enum Moment {
 pub type Split<L> = fn(&mut Buf<L>, usize) -> Option<Buf<L>>;
 
 /// What a stress program has to know of a pool.
-pub struct Subject<P: BufferPool, S> {
+pub struct Subject<P: BufferPool<Lease: SplitLease>, S> {
     /// What the threads of a round share.
     pub shared: fn(&mut Rng) -> S,
     /// A thread's pool: a handle of the one that is shared, or one of its own.
     pub pool: fn(&S) -> P,
-    /// The pool as a [`FrameBuffer`](bufcore::FrameBuffer), if it is one.
-    pub frames: fn(&mut P) -> Frames<'_, P>,
     /// Splits a buffer, if the strategy can.
     pub split: Split<P::Lease>,
     /// What only this pool does, such as trims. It drops all that it acquires.
@@ -61,26 +59,19 @@ impl<P: BufferPool<Lease: SplitLease> + Clone> Subject<P, P> {
     /// Makes the subject of a pool whose handles threads share.
     #[must_use]
     pub fn shared(shared: fn(&mut Rng) -> P, own: fn(&mut P, &mut Rng, Moment), at_rest: fn(&mut P)) -> Self {
-        Self {
-            shared,
-            pool: P::clone,
-            frames: |_| None,
-            split: |buf, at| Some(buf.split_off(at)),
-            own,
-            at_rest,
-        }
+        Self { shared, pool: P::clone, split: |buf, at| Some(buf.split_off(at)), own, at_rest }
     }
 }
 
 /// Trims a pool, and fails unless nothing of it is out and all its memory went.
-pub fn all_goes<P: BufferPool + Trim>(pool: &mut P) {
+pub fn all_goes<P: BufferPool<Lease: SplitLease> + Trim>(pool: &mut P) {
     Trim::trim(pool);
     let stats = BufferPool::stats(pool);
     assert_eq!((stats.in_use, stats.in_use_bytes), (0, 0), "counted as out");
     assert_eq!(stats.reserved_bytes, 0, "memory that no trim finds");
 }
 
-impl<P: BufferPool, S> std::fmt::Debug for Subject<P, S> {
+impl<P: BufferPool<Lease: SplitLease>, S> std::fmt::Debug for Subject<P, S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Subject").finish_non_exhaustive()
     }
@@ -261,7 +252,7 @@ thread_local! {
 }
 
 /// What the threads of a round have in common.
-struct Crowd<'a, P: BufferPool, S> {
+struct Crowd<'a, P: BufferPool<Lease: SplitLease>, S> {
     subject: &'a Subject<P, S>,
     round: &'a Round,
     shelf: Shelf<Parcel<P::Lease>>,
@@ -275,7 +266,7 @@ struct Crowd<'a, P: BufferPool, S> {
 /// When anything is not as it has to be.
 pub fn round<P, S>(subject: &Subject<P, S>, round: &Round)
 where
-    P: BufferPool + Send,
+    P: BufferPool<Lease: SplitLease> + Send,
     S: Sync + Send,
 {
     let mut rng = round.rng(u64::MAX);
@@ -339,7 +330,7 @@ where
     assert!(pending <= before, "{pending} pools stay after their last buffer, {before} before");
 }
 
-impl<P: BufferPool, S> Crowd<'_, P, S> {
+impl<P: BufferPool<Lease: SplitLease>, S> Crowd<'_, P, S> {
     /// Runs the life of one thread. What it returns of its pools is looked at when nothing is out.
     fn life(&self, shared: &S, number: u64) -> Option<P> {
         let mut rng = self.round.rng(number);
@@ -356,7 +347,7 @@ impl<P: BufferPool, S> Crowd<'_, P, S> {
             self.round.step();
             match rng.u8(..64) {
                 0..20 => held.extend(self.acquire(&mut pool, limit, &mut rng)),
-                20..24 => held.extend(self.frame(&mut pool, limit, &mut rng)),
+                20..24 => held.push(self.frame(&mut pool, limit, &mut rng)),
                 24..44 if !held.is_empty() => {
                     let at = rng.usize(..held.len());
                     let besides = held[at].change(self.subject.split, &mut rng);
@@ -418,40 +409,30 @@ impl<P: BufferPool, S> Crowd<'_, P, S> {
     }
 
     /// Writes a frame in some steps; between them, it acquires buffers that are in the frame's way.
-    fn frame(&self, pool: &mut P, limit: usize, rng: &mut Rng) -> Option<Parcel<P::Lease>> {
-        (self.subject.frames)(pool)?;
+    fn frame(&self, pool: &mut P, limit: usize, rng: &mut Rng) -> Parcel<P::Lease> {
         let seed = rng.u64(..);
+        let mut writer = Writer::new(pool);
         let mut filled = 0;
         let mut in_the_way = Vec::new();
         for _ in 0..rng.usize(1..=4) {
             let more = size(limit, rng) / 4;
-            let frames = (self.subject.frames)(pool)?;
-            match frames.writable(more) {
+            match writer.append(more) {
                 Ok(room) => pattern::fill(room, seed, filled),
                 Err(_) => {
-                    pattern::check(frames.filled(), seed, 0);
+                    pattern::check(writer.filled(), seed, 0);
                     break;
                 }
             }
             filled += more;
             if rng.bool() {
-                in_the_way.extend(self.acquire(pool, limit, rng));
+                in_the_way.extend(self.acquire(writer.get_mut(), limit, rng));
             }
         }
-        let frames = (self.subject.frames)(pool)?;
-        // What stays open is the next frame's beginning, of which nothing would be known.
-        let buf = match frames.detach() {
-            Ok(buf) => buf,
-            Err(_) => {
-                frames.consume(filled);
-                drop(frames.detach());
-                return None;
-            }
-        };
+        let buf = writer.finish();
         let claim = claim(&buf, self.shadow.as_ref());
         let parcel = Parcel { claim, handle: Some(Handle::Buf(buf)), seed, position: 0, len: filled };
         parcel.check();
-        Some(parcel)
+        parcel
     }
 }
 

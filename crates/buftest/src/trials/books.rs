@@ -9,15 +9,16 @@ use std::hint;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::{self, JoinHandle};
 
-use bufcore::{Buf, BufferPool, Lease, strategy::orphans};
+use bufcore::{Buf, BufferPool, Lease, SplitLease, Writer, strategy::orphans};
 
 use crate::Kit;
 use crate::alloc::Ledger;
+use crate::append::Append;
 use crate::pattern;
 
 /// Pools of one kind, and the ledger that watches them.
 #[allow(missing_debug_implementations, reason = "leases need not have it")]
-pub struct Books<P: BufferPool> {
+pub struct Books<P: BufferPool<Lease: SplitLease>> {
     ledger: &'static Ledger,
     /// Its pools are of 64 KiB at least, and serve up to 20 buffers of 1000 bytes from those.
     kit: Kit<P>,
@@ -25,7 +26,7 @@ pub struct Books<P: BufferPool> {
     capacity: usize,
 }
 
-impl<P: BufferPool + 'static> Books<P> {
+impl<P: BufferPool<Lease: SplitLease> + 'static> Books<P> {
     /// Makes the trials of pools of `capacity` bytes each.
     pub fn new(ledger: &'static Ledger, kit: Kit<P>, capacity: usize) -> Self {
         Self { ledger, kit, capacity }
@@ -84,10 +85,9 @@ impl<P: BufferPool + 'static> Books<P> {
             buf.commit(1000);
         }
         let spilled = pool.acquire(2 * self.capacity);
-        if let Some(frames) = (self.kit.frames)(&mut pool) {
-            frames.writable(50).expect("room").fill(1);
-        }
-        drop(pool);
+        let mut writer = Writer::new(pool);
+        writer.append(50).expect("room").fill(1);
+        drop(writer);
         drop(spilled);
         for (seed, buf) in (0..).zip(bufs) {
             self.holds_memory(base, "a buffer is out");
@@ -137,13 +137,12 @@ impl<P: BufferPool + 'static> Books<P> {
             let mut buf = pool.acquire(64 + round % 1000).expect("room");
             buf.extend_from_slice(b"bytes").expect("room");
             let other = pool.acquire(1).expect("room");
-            if let Some(frames) = (self.kit.frames)(&mut pool) {
-                frames.writable(8).expect("room").fill(1);
-                frames.writable(100).expect("room").fill(2);
-                let view = frames.detach().expect("it has its place").freeze();
-                let part = view.slice(2..5);
-                drop((view, part));
-            }
+            let mut writer = Writer::new(&mut pool);
+            writer.append(8).expect("room").fill(1);
+            writer.append(100).expect("room").fill(2);
+            let view = writer.finish().freeze();
+            let part = view.slice(2..5);
+            drop((view, part));
             let thawed = buf.freeze().try_into_mut().expect("the only view");
             drop((thawed, other));
         }

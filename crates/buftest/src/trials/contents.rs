@@ -3,9 +3,10 @@
 use std::fmt::Debug;
 use std::mem;
 
-use bufcore::{Buf, BufferPool, FrameBuffer, Frozen, Lease};
+use bufcore::{Buf, BufferPool, Frozen, Lease, SplitLease, Writer};
 
 use crate::Kit;
+use crate::append::Append;
 use crate::model::Shadow;
 
 /// Checks that each view of a buffer of no bytes becomes a buffer again once the others are gone,
@@ -77,29 +78,27 @@ pub fn empty_views<P: BufferPool>(kit: &Kit<P>) {
     }
 }
 
-/// Checks that a frame that has no bytes when it is detached leaves an empty buffer, which keeps
+/// Checks that a writer that has no bytes when it is finished leaves an empty buffer, which keeps
 /// none of the pool's memory (T14).
-pub fn empty_frames<P: BufferPool>(kit: &Kit<P>) {
-    type Empties<L> = fn(&mut dyn FrameBuffer<Lease = L>);
-    let ways: [Empties<P::Lease>; 4] = [
-        |_| {},
-        |frame| frame.truncate(0),
-        |frame| frame.consume(90),
-        |frame| {
-            frame.consume(40);
-            frame.truncate(0);
-        },
-    ];
-    for (way, empty) in ways.into_iter().enumerate() {
+pub fn empty_frames<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
+    for way in 0..4 {
         let mut pool = (kit.make)();
         let mut kept = Vec::new();
         for _ in 0..100 {
-            let Some(frame) = (kit.frames)(&mut pool) else { return };
+            let mut writer = Writer::new(&mut pool);
             if way > 0 {
-                frame.writable(90).expect("a small frame").fill(1);
+                writer.append(90).expect("a small frame").fill(1);
             }
-            empty(&mut *frame);
-            let buf = frame.detach().expect("an open frame can be detached");
+            match way {
+                1 => writer.truncate(0),
+                2 => writer.discard_front(90),
+                3 => {
+                    writer.discard_front(40);
+                    writer.truncate(0);
+                }
+                _ => {}
+            }
+            let buf = writer.finish();
             assert_eq!((buf.len(), buf.capacity()), (0, 0), "way {way}");
             kept.push(buf);
         }

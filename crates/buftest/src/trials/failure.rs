@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-use bufcore::{AcquireError, Buf, BufferPool, HeapPool, Lease};
+use bufcore::{AcquireError, Buf, BufferPool, HeapPool, Lease, SplitLease, Writer};
 
 use crate::Kit;
-use crate::conformance::Frames;
+use crate::append::Append;
 use crate::hostile::{Hostile, Mood};
 use crate::{pattern, process};
 
@@ -97,28 +97,24 @@ fn check_unchanged<L: Lease>(buf: &Buf<L>, filled: usize, room: usize) {
 }
 
 /// Grows frames past all limits, and past what a full pool has (T3).
-pub fn failed_frames<P: BufferPool>(kit: &Kit<P>) {
-    let mut pool = (kit.make)();
-    let max_capacity = pool.max_capacity();
-    if (kit.frames)(&mut pool).is_none() {
-        return;
-    }
+pub fn failed_frames<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
+    let mut writer = Writer::new((kit.make)());
+    let max_capacity = writer.get_ref().max_capacity();
     for round in 0..3 {
         let mut held = Vec::new();
         let mut filled = 0;
         for step in 0..20 {
-            let frames = (kit.frames)(&mut pool).expect("it had frames before");
             for huge in
                 [usize::MAX, isize::MAX as usize, isize::MAX as usize + 1, max_capacity.saturating_add(1)]
             {
-                assert!(frames.writable(huge).is_err(), "a frame of {filled} and {huge} bytes");
-                assert_eq!(frames.filled().len(), filled);
-                pattern::check(frames.filled(), 3, 0);
+                assert!(writer.writable(huge).is_err(), "a frame of {filled} and {huge} bytes");
+                assert_eq!(writer.filled().len(), filled);
+                pattern::check(writer.filled(), 3, 0);
             }
-            let discarded = catch_unwind(AssertUnwindSafe(|| frames.consume(filled + 1)));
-            assert!(discarded.is_err(), "consume({}) of {filled}", filled + 1);
+            let discarded = catch_unwind(AssertUnwindSafe(|| writer.discard_front(filled + 1)));
+            assert!(discarded.is_err(), "discard_front({}) of {filled}", filled + 1);
             let more = 100 * (step + 1);
-            match frames.writable(more) {
+            match writer.append(more) {
                 Ok(room) => {
                     pattern::fill(room, 3, filled);
                     filled += more;
@@ -128,13 +124,12 @@ pub fn failed_frames<P: BufferPool>(kit: &Kit<P>) {
                     held.clear();
                 }
             }
-            pattern::check((kit.frames)(&mut pool).expect("frames").filled(), 3, 0);
+            pattern::check(writer.filled(), 3, 0);
             if round > 0 {
-                held.extend(pool.acquire(400 * round));
+                held.extend(writer.get_mut().acquire(400 * round));
             }
         }
-        let frames = (kit.frames)(&mut pool).expect("it had frames before");
-        let buf = frames.detach().expect("an open frame can be detached");
+        let buf = writer.finish();
         assert_eq!(buf.len(), filled);
         pattern::check(&buf, 3, 0);
         assert!(filled > 0, "every step was refused");
@@ -214,10 +209,7 @@ pub fn failing_constructions<P: BufferPool, E: Debug>(sized: impl Fn(usize) -> R
 }
 
 /// Checks fallbacks that panic, that refuse, and that use another pool in between (T9).
-pub fn hostile_fallback<P: BufferPool + Send + 'static>(
-    over: impl Fn(Hostile) -> P,
-    frames: fn(&mut P) -> Frames<'_, P>,
-) {
+pub fn hostile_fallback<P: BufferPool<Lease: SplitLease> + Send + 'static>(over: impl Fn(Hostile) -> P) {
     let reentered = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&reentered);
     let (inner, _) = Hostile::new(|| {});
@@ -250,9 +242,9 @@ pub fn hostile_fallback<P: BufferPool + Send + 'static>(
                 Mood::Reenters | Mood::Kind => assert!(matches!(served, Ok(Ok(())))),
             }
             // An open frame that the fallback cannot take stays as it was.
-            let frame = frames(&mut pool).expect("a pool with a fallback has frames");
-            pattern::fill(frame.writable(200).expect("a small frame"), 5, 0);
-            let grown = catch_unwind(AssertUnwindSafe(|| frame.writable(large).map(|room| room.len())));
+            let mut frame = Writer::new(&mut pool);
+            pattern::fill(frame.append(200).expect("a small frame"), 5, 0);
+            let grown = catch_unwind(AssertUnwindSafe(|| frame.append(large).map(|room| room.len())));
             let len = match in_turn {
                 Mood::Panics => {
                     assert!(grown.is_err());
@@ -269,7 +261,7 @@ pub fn hostile_fallback<P: BufferPool + Send + 'static>(
             };
             assert_eq!(frame.filled().len(), len);
             pattern::check(&frame.filled()[..200], 5, 0);
-            let buf = frame.detach().expect("an open frame can be detached");
+            let buf = frame.finish();
             assert_eq!(buf.len(), len);
             pattern::check(&buf[..200], 5, 0);
         }

@@ -7,16 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bufcore::strategy::orphans;
-use bufcore::{AcquireError, Buf, BufferPool, FrameBuffer, Lease, PoolStats};
+use bufcore::{AcquireError, Buf, BufferPool, Lease, PoolStats, SplitLease, Writer};
 
+use crate::append::Append;
 use crate::hostile::{Answer, Scripted};
 use crate::pattern;
 
 /// More than the region of any pool of these trials, so that the fallback is asked.
 const LARGE: usize = 1 << 14;
-
-/// Calls a closure with the pool as a [`FrameBuffer`], or with a writer for its frame.
-pub type WithFrame<P> = fn(&mut P, &mut dyn FnMut(&mut dyn FrameBuffer<Lease = <P as BufferPool>::Lease>));
 
 /// Buffers that are out, each full of its own bytes.
 struct Held<L: Lease> {
@@ -112,7 +110,7 @@ pub fn nonsense() -> PoolStats {
 /// Checks fallbacks that lie: buffers too short, too long or not empty, errors, limits and
 /// statistics of nonsense (T21). Each request is served as promised or refused in its own numbers,
 /// and all that is out stays as it is.
-pub fn t21_lies<P: BufferPool>(over: impl Fn(Scripted) -> P, with_frame: WithFrame<P>) {
+pub fn t21_lies<P: BufferPool<Lease: SplitLease>>(over: impl Fn(Scripted) -> P) {
     let buffer = |capacity, filled| Answer::Buffer { capacity, filled };
     let error = AcquireError::Exhausted { requested: 0, available: usize::MAX };
     // Each with whether a request that the region cannot serve is refused.
@@ -135,9 +133,10 @@ pub fn t21_lies<P: BufferPool>(over: impl Fn(Scripted) -> P, with_frame: WithFra
         (Answer::Stats(nonsense()), false),
     ];
     for (lie, refused) in lies {
-        let mut pool = over(Scripted::new(move |_| lie));
+        let mut writer = Writer::new(over(Scripted::new(move |_| lie)));
         let mut held = Held::new();
         for _ in 0..3 {
+            let pool = writer.get_mut();
             held.put(pool.acquire(100).expect("the region has room"), 100);
             match pool.acquire(LARGE) {
                 Ok(buf) => {
@@ -158,34 +157,32 @@ pub fn t21_lies<P: BufferPool>(over: impl Fn(Scripted) -> P, with_frame: WithFra
             }
             check_numbers(pool.acquire(usize::MAX).expect_err("nobody has that"), usize::MAX);
             held.check(&[]);
-            with_frame(&mut pool, &mut |frame| lied_to_frame(frame, &held, lie, refused));
+            lied_to_frame(&mut writer, &held, lie, refused);
             // While that is open.
-            held.put(pool.acquire(50).expect("the region has room"), 50);
-            held.put(pool.acquire(50).expect("the region has room"), 50);
-            with_frame(&mut pool, &mut |frame| {
-                held.check(frame.filled());
-                drop(frame.detach().expect("an open frame can be detached"));
-            });
-            let stats = pool.stats();
+            held.put(writer.get_mut().acquire(50).expect("the region has room"), 50);
+            held.put(writer.get_mut().acquire(50).expect("the region has room"), 50);
+            held.check(writer.filled());
+            drop(writer.finish());
+            let stats = writer.get_ref().stats();
             assert!(stats.acquired < 100, "{stats:?}: what a pool has done itself it counts itself");
-            pool.max_capacity();
+            writer.get_ref().max_capacity();
             held.bufs.clear();
         }
-        drop(pool);
+        drop(writer);
         held.check(&[]);
     }
 }
 
 /// Checks T21 for the open frame, which is closed before and left open.
-fn lied_to_frame<L: Lease>(
-    frame: &mut dyn FrameBuffer<Lease = L>,
-    held: &Held<L>,
+fn lied_to_frame<P: BufferPool<Lease: SplitLease>>(
+    frame: &mut Writer<P>,
+    held: &Held<P::Lease>,
     lie: Answer,
     refused: bool,
 ) {
-    pattern::fill(frame.writable(200).expect("the region has room"), 5, 0);
+    pattern::fill(frame.append(200).expect("the region has room"), 5, 0);
     let before = frame.filled().len();
-    match frame.writable(LARGE - before) {
+    match frame.append(LARGE - before) {
         Ok(room) => {
             assert!(!refused, "{lie:?}, but a frame grew");
             assert_eq!(room.len(), LARGE - before);
@@ -196,30 +193,29 @@ fn lied_to_frame<L: Lease>(
             check_numbers(error, LARGE - before);
         }
     }
-    check_numbers(frame.writable(usize::MAX).expect_err("nobody has that"), usize::MAX);
+    check_numbers(frame.append(usize::MAX).expect_err("nobody has that"), usize::MAX);
     let len = if refused { before } else { LARGE };
     assert_eq!(frame.filled().len(), len, "{lie:?}");
     pattern::check(frame.filled(), 5, 0);
     held.check(frame.filled());
-    let buf = frame.detach().expect("an open frame can be detached");
+    let buf = frame.finish();
     assert_eq!(buf.len(), len, "{lie:?}");
     pattern::check(&buf, 5, 0);
     assert!(frame.filled().is_empty());
     // One that opens with the fallback, and one in the region, which stays open.
-    if let Ok(room) = frame.writable(LARGE) {
+    if let Ok(room) = frame.append(LARGE) {
         assert!(!refused && room.len() == LARGE, "{lie:?}");
-        drop(frame.detach().expect("an open frame can be detached"));
+        drop(frame.finish());
     }
-    pattern::fill(frame.writable(30).expect("the region has room"), 6, 0);
+    pattern::fill(frame.append(30).expect("the region has room"), 6, 0);
     held.check(frame.filled());
 }
 
 /// Checks fallbacks that panic at their n-th call, of whatever kind, for every n (T22). After each
 /// panic all that is out and the open frame are as before. The same call succeeds, and in the end
 /// the region has all of its room.
-pub fn t22_panics<P: BufferPool>(
+pub fn t22_panics<P: BufferPool<Lease: SplitLease>>(
     over: impl Fn(Scripted) -> P,
-    with_frame: WithFrame<P>,
     is_fallback: fn(&Buf<P::Lease>) -> bool,
 ) {
     let full = room(&mut over(Scripted::new(|_| Answer::Honest)), is_fallback);
@@ -232,7 +228,7 @@ pub fn t22_panics<P: BufferPool>(
             assert!(number != panics_at, "the fallback panics at its call {number}, {call:?}");
             Answer::Honest
         }));
-        panicked_over(&mut pool, with_frame);
+        panicked_over(&mut pool);
         // ORDER: SeqCst, for ease.
         let done = calls.swap(usize::MAX / 2, SeqCst) < panics_at;
         assert_eq!(room(&mut pool, is_fallback), full, "room was lost to a panic at call {panics_at}");
@@ -257,7 +253,7 @@ fn again<T>(mut op: impl FnMut() -> T, check: impl FnOnce()) -> T {
 }
 
 /// Runs the program of T22.
-fn panicked_over<P: BufferPool>(pool: &mut P, with_frame: WithFrame<P>) {
+fn panicked_over<P: BufferPool<Lease: SplitLease>>(pool: &mut P) {
     let mut held = Held::new();
     let acquire = |pool: &mut P, held: &mut Held<P::Lease>, bytes: usize| {
         let buf = again(|| pool.acquire(bytes).expect("the fallback is kind"), || held.check(&[]));
@@ -272,31 +268,28 @@ fn panicked_over<P: BufferPool>(pool: &mut P, with_frame: WithFrame<P>) {
     drop(zeroed);
     for opens_with in [20, 2 * LARGE] {
         let mut model = Vec::new();
+        let mut writer = Writer::new(&mut *pool);
         // In the region it can grow in place at first; then it is larger than that.
-        session(pool, with_frame, &mut model, &mut held, &[opens_with, 30, LARGE, 9, 3 * LARGE]);
+        session(&mut writer, &mut model, &mut held, &[opens_with, 30, LARGE, 9, 3 * LARGE]);
         // A buffer that is in its way now does not matter to it.
-        acquire(pool, &mut held, 40);
-        with_frame(pool, &mut |frame| {
-            same(frame.filled(), &model, "an open frame");
-            frame.consume(7);
-            model.drain(..7);
-            held.check(frame.filled());
-        });
-        session(pool, with_frame, &mut model, &mut held, &[8 * LARGE, 1]);
-        again(|| assert!(pool.acquire(usize::MAX).is_err()), || held.check(&[]));
-        again(|| pool.stats(), || held.check(&[]));
-        again(|| assert!(pool.max_capacity() >= LARGE), || held.check(&[]));
-        with_frame(pool, &mut |frame| {
-            let too_large = || assert!(frame.writable(usize::MAX).is_err());
-            again(too_large, || held.check(&[]));
-            same(&detach(frame, &model, &held), &model, "a detached frame");
-            // Another one at once, in the region, which is closed and goes.
-            model.clear();
-            assert!(grow(frame, &mut model, 33, &held) || grow(frame, &mut model, 33, &held));
-            same(&detach(frame, &model, &held), &model, "a detached frame");
-            // And none.
-            assert!(detach(frame, &[], &held).is_empty());
-        });
+        acquire(writer.get_mut(), &mut held, 40);
+        same(writer.filled(), &model, "an open frame");
+        writer.discard_front(7);
+        model.drain(..7);
+        held.check(writer.filled());
+        session(&mut writer, &mut model, &mut held, &[8 * LARGE, 1]);
+        again(|| assert!(writer.get_mut().acquire(usize::MAX).is_err()), || held.check(&[]));
+        again(|| writer.get_ref().stats(), || held.check(&[]));
+        again(|| assert!(writer.get_ref().max_capacity() >= LARGE), || held.check(&[]));
+        again(|| assert!(writer.writable(usize::MAX).is_err()), || held.check(&[]));
+        same(&writer.finish(), &model, "a finished frame");
+        // Another one at once, in the region, which is finished and goes.
+        model.clear();
+        assert!(grow(&mut writer, &mut model, 33, &held) || grow(&mut writer, &mut model, 33, &held));
+        same(&writer.finish(), &model, "a finished frame");
+        // And none.
+        assert!(writer.finish().is_empty());
+        drop(writer);
         held.check(&[]);
         held.bufs.truncate(3);
     }
@@ -304,70 +297,53 @@ fn panicked_over<P: BufferPool>(pool: &mut P, with_frame: WithFrame<P>) {
 
 /// Appends to the frame in one go. If that panics, another buffer is acquired before it continues:
 /// it has nothing of the frame's.
-fn session<P: BufferPool>(
-    pool: &mut P,
-    with_frame: WithFrame<P>,
+fn session<P: BufferPool<Lease: SplitLease>>(
+    writer: &mut Writer<P>,
     model: &mut Vec<u8>,
     held: &mut Held<P::Lease>,
     mut sizes: &[usize],
 ) {
     while !sizes.is_empty() {
-        with_frame(pool, &mut |frame| {
-            while let Some((&bytes, rest)) = sizes.split_first()
-                && grow(frame, model, bytes, held)
-            {
-                sizes = rest;
-            }
-            held.check(frame.filled());
-        });
+        while let Some((&bytes, rest)) = sizes.split_first()
+            && grow(writer, model, bytes, held)
+        {
+            sizes = rest;
+        }
+        held.check(writer.filled());
         if !sizes.is_empty() {
-            held.put(pool.acquire(40).expect("the fallback panics once"), 40);
-            with_frame(pool, &mut |frame| {
-                held.check(frame.filled());
-                same(frame.filled(), model, "the frame after a panic, and another buffer");
-            });
+            held.put(writer.get_mut().acquire(40).expect("the fallback panics once"), 40);
+            held.check(writer.filled());
+            same(writer.filled(), model, "the frame after a panic, and another buffer");
         }
     }
 }
 
 /// Appends `bytes` bytes to the frame and its model. If that panics, the frame is as before, and
 /// takes a few bytes instead.
-fn grow<L: Lease>(
-    frame: &mut dyn FrameBuffer<Lease = L>,
+fn grow<P: BufferPool<Lease: SplitLease>>(
+    writer: &mut Writer<P>,
     model: &mut Vec<u8>,
     bytes: usize,
-    held: &Held<L>,
+    held: &Held<P::Lease>,
 ) -> bool {
-    let append = |frame: &mut dyn FrameBuffer<Lease = L>, model: &mut Vec<u8>, bytes: usize| {
+    let append = |writer: &mut Writer<P>, model: &mut Vec<u8>, bytes: usize| {
         let stamp = model.len() as u8;
-        let room = frame.writable(bytes).expect("the fallback is kind");
+        let room = writer.append(bytes).expect("the fallback is kind");
         assert_eq!(room.len(), bytes);
         room.fill(stamp);
         model.resize(model.len() + bytes, stamp);
-        same(frame.filled(), model, "an open frame");
-        same(frame.filled_mut(), model, "an open frame");
-        held.check(frame.filled());
+        same(writer.filled(), model, "an open frame");
+        same(writer.filled_mut(), model, "an open frame");
+        held.check(writer.filled());
     };
-    let panicked = catch_unwind(AssertUnwindSafe(|| append(frame, model, bytes))).is_err();
+    let panicked = catch_unwind(AssertUnwindSafe(|| append(writer, model, bytes))).is_err();
     if panicked {
-        same(frame.filled(), model, "the frame after a panic");
-        same(frame.filled_mut(), model, "the frame after a panic");
-        held.check(frame.filled());
-        append(frame, model, 3);
+        same(writer.filled(), model, "the frame after a panic");
+        same(writer.filled_mut(), model, "the frame after a panic");
+        held.check(writer.filled());
+        append(writer, model, 3);
     }
     !panicked
-}
-
-/// Detaches the frame. If that panics, it is open still.
-fn detach<L: Lease>(frame: &mut dyn FrameBuffer<Lease = L>, model: &[u8], held: &Held<L>) -> Buf<L> {
-    match catch_unwind(AssertUnwindSafe(|| frame.detach())) {
-        Ok(detached) => detached.expect("an open frame can be detached"),
-        Err(_) => {
-            same(frame.filled(), model, "the frame after a panic");
-            held.check(frame.filled());
-            frame.detach().expect("an open frame can be detached")
-        }
-    }
 }
 
 /// What a fallback of T23 has of the pool that it serves, and of others.
@@ -376,9 +352,8 @@ type Baggage = Arc<Mutex<Vec<Box<dyn Any + Send>>>>;
 /// Checks fallbacks that use pools in the midst of each of their calls (T23). Such a fallback
 /// releases buffers and views of the pool that it serves, ends another pool that has buffers out
 /// and a frame open, uses a third one, and finds the pool that it serves in use.
-pub fn t23_reentered<P: BufferPool + Send + 'static>(
+pub fn t23_reentered<P: BufferPool<Lease: SplitLease> + Send + 'static>(
     over: impl Fn(Scripted) -> P,
-    with_frame: WithFrame<P>,
     is_fallback: fn(&Buf<P::Lease>) -> bool,
 ) {
     let full = room(&mut over(Scripted::new(|_| Answer::Honest)), is_fallback);
@@ -427,7 +402,8 @@ pub fn t23_reentered<P: BufferPool + Send + 'static>(
         }
         let mut other = over(Scripted::new(|_| Answer::Honest));
         let out = other.acquire(100).expect("the region has room");
-        with_frame(&mut other, &mut |frame| frame.writable(70).expect("the region has room").fill(9));
+        let mut other = Writer::new(other);
+        other.append(70).expect("the region has room").fill(9);
         put(Box::new(other));
         put(Box::new(out));
         for bytes in [10, 200 + round, LARGE] {
@@ -435,13 +411,13 @@ pub fn t23_reentered<P: BufferPool + Send + 'static>(
             held.check(&[]);
         }
         let mut model = Vec::new();
+        let mut writer = Writer::new(&mut *pool);
         for bytes in [40, 500, LARGE, 2 * LARGE] {
-            with_frame(pool, &mut |frame| assert!(grow(frame, &mut model, bytes, &held)));
-            put(Box::new(pool.acquire(20).expect("the fallback is kind")));
+            assert!(grow(&mut writer, &mut model, bytes, &held));
+            put(Box::new(writer.get_mut().acquire(20).expect("the fallback is kind")));
         }
-        with_frame(pool, &mut |frame| {
-            same(&detach(frame, &model, &held), &model, "a detached frame");
-        });
+        same(&writer.finish(), &model, "a finished frame");
+        drop(writer);
         held.check(&[]);
         held.bufs.drain(..held.bufs.len() / 2);
         pool.stats();

@@ -10,9 +10,10 @@ use std::thread;
 use std::time::Duration;
 
 use bufcore::strategy::orphans;
-use bufcore::{Buf, BufferPool, Lease};
+use bufcore::{Buf, BufferPool, Lease, SplitLease, Writer};
 
 use crate::Kit;
+use crate::append::Append;
 use crate::model::Shadow;
 use crate::{pattern, process};
 
@@ -22,7 +23,7 @@ const BYTES: usize = 1500;
 
 /// Makes a filled buffer.
 #[track_caller]
-fn filled<P: BufferPool>(pool: &mut P, seed: u64) -> Buf<P::Lease> {
+fn filled<P: BufferPool<Lease: SplitLease>>(pool: &mut P, seed: u64) -> Buf<P::Lease> {
     let mut buf = pool.acquire(BYTES).expect("a small request");
     pattern::fill(&mut buf.spare_mut()[..BYTES], seed, 0);
     buf.commit(BYTES);
@@ -63,7 +64,7 @@ impl<L: Lease> Drop for Checked<L> {
 
 /// Checks that buffers outlive their pool on the same thread, on another, in a `static`, as a
 /// temporary, while unwinding (T6).
-pub fn outlives<P: BufferPool<Lease: 'static> + Send + 'static>(kit: &Kit<P>) {
+pub fn outlives<P: BufferPool<Lease: SplitLease> + Send + 'static>(kit: &Kit<P>) {
     for round in 0..20 {
         // The same thread: nothing out, one out, several out; dropped in both orders.
         for out in [0, 1, 2, 5] {
@@ -107,10 +108,9 @@ pub fn outlives<P: BufferPool<Lease: 'static> + Send + 'static>(kit: &Kit<P>) {
         // A frame that is open when its pool goes.
         let mut pool = (kit.make)();
         let buf = filled(&mut pool, 4);
-        if let Some(frames) = (kit.frames)(&mut pool) {
-            pattern::fill(frames.writable(BYTES).expect("a small frame"), 5, 0);
-        }
-        drop_promptly("dropping a pool with an open frame", pool);
+        let mut writer = Writer::new(pool);
+        pattern::fill(writer.append(BYTES).expect("a small frame"), 5, 0);
+        drop_promptly("dropping a pool with an open frame", writer);
         check(&buf, 4);
         // Unwinding: the pool first, and the buffer first.
         for pool_first in [true, false] {
@@ -145,7 +145,7 @@ pub fn outlives<P: BufferPool<Lease: 'static> + Send + 'static>(kit: &Kit<P>) {
 /// Each thread writes right before its release, and nothing but the pool orders these writes and
 /// the end of the memory: whoever frees it has to see them, or else ThreadSanitizer reports the
 /// free.
-pub fn late_releases<P: BufferPool<Lease: 'static> + Send + 'static>(kit: &Kit<P>) {
+pub fn late_releases<P: BufferPool<Lease: SplitLease> + Send + 'static>(kit: &Kit<P>) {
     const THREADS: usize = 3;
     orphans::sweep();
     let before = orphans::pending();
@@ -198,7 +198,7 @@ pub fn late_releases<P: BufferPool<Lease: 'static> + Send + 'static>(kit: &Kit<P
 }
 
 /// Forgets a thousand handles of every kind (T7).
-pub fn forgotten<P: BufferPool>(kit: &Kit<P>) {
+pub fn forgotten<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     const HANDLES: usize = 1000;
     let shadow = Shadow::new();
     let mut pool = (kit.make)();
@@ -259,7 +259,7 @@ thread_local! {
 }
 
 /// Ends threads that hold buffers, and joins one while a buffer is held (T8).
-pub fn threads_end<P: BufferPool + Send + 'static>(kit: &Kit<P>) {
+pub fn threads_end<P: BufferPool<Lease: SplitLease> + Send + 'static>(kit: &Kit<P>) {
     for round in 0..20 {
         let mut pool = (kit.make)();
         let held = filled(&mut pool, 99);
@@ -304,7 +304,7 @@ pub fn threads_end<P: BufferPool + Send + 'static>(kit: &Kit<P>) {
 }
 
 /// Lets consumers panic with buffers held (T9).
-pub fn panicking_consumer<P: BufferPool<Lease: 'static> + Send>(kit: &Kit<P>) {
+pub fn panicking_consumer<P: BufferPool<Lease: SplitLease> + Send>(kit: &Kit<P>) {
     let shadow = Shadow::new();
     let mut pool = (kit.make)();
     let witness = filled(&mut pool, 50);
@@ -325,17 +325,11 @@ pub fn panicking_consumer<P: BufferPool<Lease: 'static> + Send>(kit: &Kit<P>) {
         // The same on this thread, with a frame open.
         let unwound = catch_unwind(AssertUnwindSafe(|| {
             let _buf = Checked(filled(&mut pool, 8), 8);
-            if let Some(frames) = (kit.frames)(&mut pool) {
-                pattern::fill(frames.writable(300).expect("a small frame"), 7, 0);
-            }
+            let mut writer = Writer::new(&mut pool);
+            pattern::fill(writer.append(300).expect("a small frame"), 7, 0);
             panic!("on purpose");
         }));
         assert!(unwound.is_err());
-        if let Some(frames) = (kit.frames)(&mut pool) {
-            let frame = frames.detach().expect("an open frame can be detached");
-            assert_eq!(frame.len(), 300);
-            pattern::check(&frame, 7, 0);
-        }
         let buf = filled(&mut pool, 10);
         assert!(!(kit.is_fallback)(&buf), "what a panic held did not come back");
         drop(shadow.claim(buf.as_ptr(), buf.capacity()));

@@ -4,10 +4,11 @@ use std::env;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bufcore::{Buf, BufferPool, Trim};
+use bufcore::{Buf, BufferPool, SplitLease, Trim, Writer};
 
 use super::scaled;
 use crate::Kit;
+use crate::append::Append;
 use crate::process::{
     keeping_allocator, open_files, resident_bytes, resident_bytes_as_it_is, steady_allocator,
 };
@@ -17,7 +18,7 @@ const MIB: usize = 1 << 20;
 const SLACK_BYTES: usize = 10 * MIB;
 
 /// Makes the buffer's pages resident.
-fn touch<P: BufferPool>(pool: &mut P, bytes: usize) -> Option<Buf<P::Lease>> {
+fn touch<P: BufferPool<Lease: SplitLease>>(pool: &mut P, bytes: usize) -> Option<Buf<P::Lease>> {
     let mut buf = pool.acquire(bytes).ok()?;
     buf.resize(bytes, 0xA5).expect("there is room");
     Some(buf)
@@ -25,7 +26,7 @@ fn touch<P: BufferPool>(pool: &mut P, bytes: usize) -> Option<Buf<P::Lease>> {
 
 /// Checks that after a high peak, many sizes, dead threads and an oversize buffer, a drained pool
 /// holds what it says it reserves, and after its drop nothing (T12).
-pub fn bounded<P: BufferPool>(kit: &Kit<P>) {
+pub fn bounded<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     steady_allocator();
     let base = resident_bytes();
     let mut pool = (kit.make)();
@@ -72,14 +73,14 @@ pub fn bounded<P: BufferPool>(kit: &Kit<P>) {
         drop(touch(&mut pool, 16));
     }
     check(&pool, "an oversize buffer");
-    if let Some(frames) = (kit.frames)(&mut pool) {
-        for _ in 0..20 {
-            if let Ok(room) = frames.writable(16 * MIB) {
-                room.fill(1);
-            }
-            drop(frames.detach());
+    let mut writer = Writer::new(&mut pool);
+    for _ in 0..20 {
+        if let Ok(room) = writer.append(16 * MIB) {
+            room.fill(1);
         }
+        drop(writer.finish());
     }
+    drop(writer);
     check(&pool, "large frames");
     drop(pool);
     let after = resident_bytes();
@@ -98,7 +99,7 @@ pub fn bounded<P: BufferPool>(kit: &Kit<P>) {
 
 /// Runs traffic, pools that go first and threads that end, for `BUFTEST_SOAK_SECONDS` (1 unless
 /// set). After a warm-up neither resident memory nor descriptors grow (T19).
-pub fn soak<P: BufferPool + Send>(kit: &Kit<P>) {
+pub fn soak<P: BufferPool<Lease: SplitLease> + Send>(kit: &Kit<P>) {
     let seconds =
         env::var("BUFTEST_SOAK_SECONDS").map_or(1, |text| text.parse().expect("a number of seconds"));
     steady_allocator();
@@ -147,7 +148,7 @@ pub fn soak<P: BufferPool + Send>(kit: &Kit<P>) {
 /// Checks that large memory which a pool does not keep reaches the system when it is released,
 /// though the allocator keeps what it gets: from the first look of a keeper on, and not before. The
 /// pools keep at most 1 MiB. It runs alone.
-pub fn large_memory_goes<P: BufferPool + Trim>(make: impl Fn() -> P) {
+pub fn large_memory_goes<P: BufferPool<Lease: SplitLease> + Trim>(make: impl Fn() -> P) {
     keeping_allocator();
     for is_watched in [true, false] {
         let mut pool = make();

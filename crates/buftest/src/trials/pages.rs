@@ -8,8 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bufcore::{AcquireError, Buf, BufferPool, FrameBuffer, Keeper, PoolStats, PressureSource, Trim};
+use bufcore::{AcquireError, Buf, BufferPool, Keeper, PoolStats, PressureSource, SplitLease, Trim, Writer};
 
+use crate::append::Append;
 use crate::pattern;
 use crate::process::{resident_bytes, steady_allocator};
 
@@ -50,40 +51,28 @@ impl<P: BufferPool + Trim> BufferPool for Trimmed<P> {
         self.pool().acquire(capacity)
     }
 
+    fn acquire_most(&mut self, capacity: usize) -> Result<Buf<P::Lease>, AcquireError> {
+        self.pool().acquire_most(capacity)
+    }
+
+    fn grow(&mut self, buf: &mut Buf<P::Lease>, additional: usize) -> Result<(), AcquireError> {
+        self.pool().grow(buf, additional)
+    }
+
+    fn grow_most(&mut self, buf: &mut Buf<P::Lease>, additional: usize) -> Result<(), AcquireError> {
+        self.pool().grow_most(buf, additional)
+    }
+
+    fn shrink(&mut self, buf: &mut Buf<P::Lease>) {
+        self.pool().shrink(buf);
+    }
+
     fn max_capacity(&self) -> usize {
         self.pool.max_capacity()
     }
 
     fn stats(&self) -> PoolStats {
         BufferPool::stats(&self.pool)
-    }
-}
-
-impl<P: FrameBuffer + Trim> FrameBuffer for Trimmed<P> {
-    type Lease = P::Lease;
-
-    fn writable(&mut self, additional: usize) -> Result<&mut [u8], AcquireError> {
-        self.pool().writable(additional)
-    }
-
-    fn filled(&self) -> &[u8] {
-        self.pool.filled()
-    }
-
-    fn filled_mut(&mut self) -> &mut [u8] {
-        self.pool().filled_mut()
-    }
-
-    fn consume(&mut self, bytes: usize) {
-        self.pool().consume(bytes);
-    }
-
-    fn truncate(&mut self, len: usize) {
-        self.pool().truncate(len);
-    }
-
-    fn detach(&mut self) -> Result<Buf<P::Lease>, AcquireError> {
-        self.pool().detach()
     }
 }
 
@@ -172,36 +161,34 @@ pub fn kept_in_a_mutex<P: BufferPool + Trim + Send + 'static>(pool: P, bytes: us
 
 /// Checks that a trim takes nothing from anyone: no request is refused that a pool without trims
 /// would serve.
-pub fn nothing_is_refused<P: BufferPool + FrameBuffer + Trim>(mut pool: P, capacity: usize) {
+pub fn nothing_is_refused<P: BufferPool<Lease: SplitLease> + Trim>(pool: P, capacity: usize) {
+    let mut writer = Writer::new(pool);
     for round in 0..4_usize {
-        pool.trim();
-        let all = BufferPool::acquire(&mut pool, capacity).expect("all of it");
+        writer.get_mut().trim();
+        let all = writer.get_mut().acquire(capacity).expect("all of it");
         assert_eq!(all.capacity(), capacity);
         drop(all);
-        pool.trim();
+        writer.get_mut().trim();
         // A frame that grows by little steps takes all that there is, wherever it began.
-        let first = BufferPool::acquire(&mut pool, capacity / 4).expect("a quarter");
+        let first = writer.get_mut().acquire(capacity / 4).expect("a quarter");
         let mut len = 0;
         while len + 1000 <= capacity / 2 {
             if len % 64_000 == 0 {
-                pool.trim();
+                writer.get_mut().trim();
             }
-            pattern::fill(pool.writable(1000).expect("room for a frame"), 3, len);
+            pattern::fill(writer.append(1000).expect("room for a frame"), 3, len);
             len += 1000;
         }
         if round % 2 == 0 {
             drop(first);
-            pool.trim();
-            // More than there is behind it.
-            pattern::fill(pool.writable(capacity / 8 * 3).expect("what came back"), 3, len);
-            len += capacity / 8 * 3;
+            writer.get_mut().trim();
         }
-        assert_eq!(pattern::mismatch(pool.filled(), 3, 0), None, "the frame differs");
-        let frame = pool.detach().expect("an open frame can be detached");
+        assert_eq!(pattern::mismatch(writer.filled(), 3, 0), None, "the frame differs");
+        let frame = writer.finish();
         assert_eq!(frame.len(), len);
-        pool.trim();
+        writer.get_mut().trim();
         assert_eq!(pattern::mismatch(&frame, 3, 0), None, "the frame differs");
         drop(frame);
-        assert_eq!(BufferPool::stats(&pool).in_use, round % 2, "one for each that is out");
+        assert_eq!(BufferPool::stats(writer.get_ref()).in_use, round % 2, "one for each that is out");
     }
 }

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use bufcore::{AcquireError, Buf, BufferPool, FrameBuffer, Lease};
+use bufcore::{AcquireError, Buf, BufferPool, Lease, SplitLease, Writer};
 use fastrand::Rng;
 
+use crate::append::Append;
 use crate::{Kit, thresholds};
 
 /// How the held buffers of a program are released.
@@ -76,20 +77,20 @@ fn check_refusal<P: BufferPool>(pool: &mut P, asked: usize, error: AcquireError,
 /// Checks the refusal of the open frame, which could not grow by `asked` bytes. It grows by what is
 /// available.
 #[track_caller]
-fn check_frame_refusal<L: Lease>(
-    frame: &mut dyn FrameBuffer<Lease = L>,
+fn check_frame_refusal<P: BufferPool<Lease: SplitLease>>(
+    frame: &mut Writer<P>,
     asked: usize,
     error: AcquireError,
     context: &str,
 ) {
     let (available, len) = (available(error, asked), frame.filled().len());
-    assert_eq!(frame.writable(asked).map(|room| room.len()), Err(error), "asked again, {context}");
+    assert_eq!(frame.append(asked).map(|room| room.len()), Err(error), "asked again, {context}");
     if available + 1 < asked {
-        let more = frame.writable(available + 1).map(|room| room.len());
+        let more = frame.append(available + 1).map(|room| room.len());
         assert!(more.is_err(), "{error}, but a frame of {len} grew by {}, {context}", available + 1);
     }
     assert_eq!(frame.filled().len(), len, "refused, but grown, {context}");
-    match frame.writable(available) {
+    match frame.append(available) {
         Ok(room) => assert_eq!(room.len(), available, "{context}"),
         Err(second) => panic!("{error}, and then {second}, for a frame of {len}, {context}"),
     }
@@ -100,17 +101,17 @@ fn check_frame_refusal<L: Lease>(
 /// `available` is what the next request gets, neither more nor less.
 ///
 /// For pools that refuse; others are not looked at.
-pub fn t27_refusals<P: BufferPool>(kit: &Kit<P>) {
+pub fn t27_refusals<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     if !kit.rejects {
         return;
     }
     let mut refusals = 0;
     for seed in 0..kit.scaled(3200) as u64 / 4 {
         let mut random = Rng::with_seed(seed);
-        let mut pool = (kit.make)();
+        let mut writer = Writer::new((kit.make)());
         // From few buffers that are large to many that are small.
         let part = [1, 2, 3, 8, 50, 400][random.usize(..6)];
-        let largest = (pool.max_capacity() / part).max(1);
+        let largest = (writer.get_ref().max_capacity() / part).max(1);
         let smallest = if random.bool() { 1 } else { largest.div_ceil(2) };
         let order = Order::ALL[random.usize(..Order::ALL.len())];
         let mut held = VecDeque::new();
@@ -121,22 +122,22 @@ pub fn t27_refusals<P: BufferPool>(kit: &Kit<P>) {
                 _ => random.usize(smallest..=largest),
             };
             if random.u8(..16) == 0 {
-                (kit.trim)(&mut pool, random.bool().then_some(Duration::ZERO));
+                (kit.trim)(writer.get_mut(), random.bool().then_some(Duration::ZERO));
             }
             let refused = if random.usize(..4) > 0 {
-                match pool.acquire(bytes) {
+                match writer.get_mut().acquire(bytes) {
                     Ok(buf) => {
                         assert!(buf.capacity() >= bytes, "{} of {bytes} bytes, {context}", buf.capacity());
                         held.push_back(buf);
                         false
                     }
                     Err(error) => {
-                        check_refusal(&mut pool, bytes, error, &context);
+                        check_refusal(writer.get_mut(), bytes, error, &context);
                         true
                     }
                 }
-            } else if let Some(frame) = (kit.frames)(&mut pool) {
-                let refused = match frame.writable(bytes) {
+            } else {
+                let refused = match writer.append(bytes) {
                     Ok(room) => {
                         assert_eq!(room.len(), bytes, "{context}");
                         false
@@ -147,16 +148,14 @@ pub fn t27_refusals<P: BufferPool>(kit: &Kit<P>) {
                         false
                     }
                     Err(error) => {
-                        check_frame_refusal(frame, bytes, error, &context);
+                        check_frame_refusal(&mut writer, bytes, error, &context);
                         true
                     }
                 };
                 if random.usize(..3) == 0 {
-                    held.push_back(frame.detach().expect("an open frame can be detached"));
+                    held.push_back(writer.finish());
                 }
                 refused
-            } else {
-                false
             };
             refusals += usize::from(refused);
             let count = match random.usize(..4) {

@@ -3,10 +3,11 @@
 
 use std::collections::VecDeque;
 
-use bufcore::{AcquireError, Buf, BufferPool, FrameBuffer};
+use bufcore::{AcquireError, Buf, BufferPool, SplitLease, Writer};
 
 use super::scaled;
 use crate::Kit;
+use crate::append::Append;
 use crate::pattern;
 
 fn filled<P: BufferPool>(pool: &mut P, bytes: usize) -> Buf<P::Lease> {
@@ -19,7 +20,7 @@ fn filled<P: BufferPool>(pool: &mut P, bytes: usize) -> Buf<P::Lease> {
 /// Checks that the capacity of a buffer is what was asked for, whatever the pool rounds up to and
 /// whatever an earlier buffer in its place had (T31). So what fills a buffer as far as it goes, as
 /// tokio's `read_buf` does, takes in as much from every pool.
-pub fn t31_exact<P: BufferPool>(kit: &Kit<P>) {
+pub fn t31_exact<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     let mut pool = (kit.make)();
     let most = pool.max_capacity().min(70_000);
     let sizes = || (0..=130).chain((131..most).step_by(997)).chain([most]);
@@ -41,28 +42,28 @@ pub fn t31_exact<P: BufferPool>(kit: &Kit<P>) {
         assert!(held.iter().rev().take(1).all(|buf| buf.capacity() == bytes), "beside others, {bytes} bytes");
     }
     drop(held);
-    // A frame's is its length, however it came to be, in place or elsewhere.
+    // A finished one's is its length, however it came to be, in place or elsewhere.
     for steps in [&[1][..], &[10, 20, 3], &[100, 1000, 17, 5000], &[700, 1, 1, 9001], &[40_000, 40_001]] {
         let other = pool.acquire(64).expect("room");
-        let Some(frames) = (kit.frames)(&mut pool) else { return };
+        let mut writer = Writer::new(&mut pool);
         let mut len = 0;
         for &step in steps {
-            match frames.writable(step) {
+            match writer.append(step) {
                 Ok(room) => len += room.len(),
                 Err(error) => assert!(kit.rejects, "{error}"),
             }
         }
         let discarded = len / 3;
-        frames.consume(discarded);
-        let buf = frames.detach().expect("an open frame can be detached");
+        writer.discard_front(discarded);
+        let buf = writer.finish();
         assert_eq!((buf.len(), buf.capacity()), (len - discarded, len - discarded));
         drop(other);
     }
 }
 
-/// Checks that a buffer grows with its bytes, to what is asked for, or is not changed by a refusal;
-/// and what was consumed comes back (T32).
-pub fn t32_grown_and_compacted<P: BufferPool>(kit: &Kit<P>) {
+/// Checks that a buffer grows with its bytes, by what is asked for at least, or is not changed by a
+/// refusal; and what was consumed comes back (T32).
+pub fn t32_grown_and_compacted<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     let mut pool = (kit.make)();
     for bytes in 0..=130 {
         for consumed in (0..=bytes).step_by(7) {
@@ -70,15 +71,19 @@ pub fn t32_grown_and_compacted<P: BufferPool>(kit: &Kit<P>) {
             let start = buf.as_ptr();
             buf.consume(consumed);
             assert_eq!(buf.capacity(), bytes - consumed);
-            // Less than it has changes nothing.
-            pool.grow(&mut buf, bytes - consumed).expect("nothing to do");
+            // No more than it has changes nothing.
+            pool.grow(&mut buf, 0).expect("nothing to do");
             assert_eq!((buf.as_ptr(), buf.capacity()), (start.wrapping_add(consumed), bytes - consumed));
+            // Of what was consumed there is so much room.
+            pool.grow(&mut buf, consumed).expect("there is room");
+            assert!(consumed == 0 || bytes == 0 || buf.as_ptr() == start, "it moved elsewhere");
             buf.compact();
             assert_eq!((buf.len(), buf.capacity()), (bytes - consumed, bytes));
             assert!(bytes == 0 || buf.as_ptr() == start);
             pattern::check(&buf, 1, consumed);
-            pool.grow(&mut buf, bytes + 1 + consumed).expect("a small request");
-            assert_eq!((buf.len(), buf.capacity()), (bytes - consumed, bytes + 1 + consumed));
+            pool.grow(&mut buf, 2 * consumed + 33).expect("a small request");
+            assert_eq!(buf.len(), bytes - consumed);
+            assert!(buf.spare_capacity() >= 2 * consumed + 33);
             pattern::check(&buf, 1, consumed);
             buf.resize(bytes + 1 + consumed, 7).expect("room");
             // Through a view of its end.
@@ -87,9 +92,10 @@ pub fn t32_grown_and_compacted<P: BufferPool>(kit: &Kit<P>) {
             drop(view);
             let mut buf = end.try_into_mut().expect("the only view");
             buf.compact();
-            assert_eq!((buf.len(), buf.capacity()), (bytes + 1, bytes + 1 + consumed));
+            assert_eq!(buf.len(), bytes + 1);
         }
     }
+    grown_beside_others(&mut pool);
     // With one that was consumed to its end, all comes back.
     let mut buf = filled(&mut pool, 100);
     buf.consume(100);
@@ -110,7 +116,7 @@ pub fn t32_grown_and_compacted<P: BufferPool>(kit: &Kit<P>) {
     for huge in huge {
         let refused = pool.grow(&mut buf, huge).expect_err("more than can be");
         assert!(
-            matches!(refused, AcquireError::TooLarge { requested, .. } if requested == huge),
+            matches!(refused, AcquireError::TooLarge { requested, limit } if requested == huge && limit < huge),
             "{refused}"
         );
         assert_eq!((buf.as_ptr(), buf.len(), buf.capacity()), (start, 50, 50));
@@ -119,7 +125,7 @@ pub fn t32_grown_and_compacted<P: BufferPool>(kit: &Kit<P>) {
     if kit.rejects {
         let most = pool.max_capacity();
         // The most that there ever is, of which this very buffer has a part.
-        assert!(matches!(pool.grow(&mut buf, most), Err(AcquireError::Exhausted { .. })));
+        assert!(pool.grow(&mut buf, most).is_err());
         assert_eq!((buf.as_ptr(), buf.len(), buf.capacity()), (start, 50, 50));
         pattern::check(&buf, 1, 0);
     }
@@ -127,21 +133,71 @@ pub fn t32_grown_and_compacted<P: BufferPool>(kit: &Kit<P>) {
     assert_eq!(pool.stats().in_use, 0);
 }
 
+/// Checks that buffers which grow and shrink in any order keep their bytes, whatever their neighbours
+/// do, and that one that shares its memory, or is of another pool, moves.
+fn grown_beside_others<P: BufferPool<Lease: SplitLease>>(pool: &mut P) {
+    let mut rng = fastrand::Rng::with_seed(32);
+    let mut held: Vec<Buf<P::Lease>> = Vec::new();
+    for step in 0..4000_u64 {
+        match rng.u8(..8) {
+            0..=2 => held.extend(pool.acquire(rng.usize(1..300)).ok()),
+            3 if !held.is_empty() => drop(held.swap_remove(rng.usize(..held.len()))),
+            4 if !held.is_empty() => {
+                let at = rng.usize(..held.len());
+                let len = held[at].len();
+                held[at].truncate(rng.usize(..=len));
+                pool.shrink(&mut held[at]);
+                assert_eq!(held[at].capacity(), held[at].len(), "step {step}");
+            }
+            _ if !held.is_empty() => {
+                let at = rng.usize(..held.len());
+                let more = rng.usize(..700);
+                let before = held[at].to_vec();
+                if pool.grow(&mut held[at], more).is_ok() {
+                    assert!(held[at].spare_capacity() >= more, "step {step}");
+                }
+                assert!(held[at][..] == before[..], "step {step}");
+            }
+            _ => {}
+        }
+        // Each is full of the number of its place.
+        if let Some(at) = held.len().checked_sub(1).map(|last| rng.usize(..=last)) {
+            let buf = &mut held[at];
+            let stamp = buf.first().copied().unwrap_or(step as u8);
+            let (len, room) = (buf.len(), buf.spare_capacity());
+            buf.commit(room);
+            buf[len..].fill(stamp);
+        }
+        let is_whole = |buf: &Buf<P::Lease>| buf.iter().all(|byte| Some(byte) == buf.first());
+        assert!(held.iter().all(is_whole), "a neighbour wrote, step {step}");
+        if held.len() > 12 {
+            held.drain(..6);
+        }
+    }
+    drop(held);
+    let mut front = filled(pool, 100);
+    let back = front.split_off(60);
+    let start = front.as_ptr();
+    pool.grow(&mut front, 10).expect("a small request");
+    assert!(front.as_ptr() != start, "it grew over the other part");
+    pattern::check(&front, 1, 0);
+    pattern::check(&back, 1, 60);
+}
+
 /// Checks that a frame that is cut short has the bytes that are left, grows from there, and takes
 /// no more than these with it (T33).
-pub fn t33_frames_cut_short<P: BufferPool>(kit: &Kit<P>) {
+pub fn t33_frames_cut_short<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     let mut rng = fastrand::Rng::with_seed(30);
-    let mut pool = (kit.make)();
+    let mut writer = Writer::new((kit.make)());
     for round in 0..400 {
         let mut model: Vec<u8> = Vec::new();
         let mut others = Vec::new();
         for step in 0..rng.usize(1..12) {
-            let Some(frames) = (kit.frames)(&mut pool) else { return };
             match rng.u8(..6) {
                 0..3 => {
                     let more = rng.usize(..if round % 8 == 0 { 20_000 } else { 300 });
                     let from = model.len();
-                    match frames.writable(more) {
+                    match writer.append(more) {
                         Ok(room) => {
                             model.resize(from + more, 0);
                             pattern::fill(&mut model[from..], step as u64, 0);
@@ -152,27 +208,25 @@ pub fn t33_frames_cut_short<P: BufferPool>(kit: &Kit<P>) {
                 }
                 3 => {
                     let len = rng.usize(..=model.len() + 2);
-                    frames.truncate(len);
+                    writer.truncate(len);
                     model.truncate(len);
                 }
                 4 => {
                     let front = rng.usize(..=model.len());
-                    frames.consume(front);
+                    writer.discard_front(front);
                     model.drain(..front);
                 }
                 // In the frame's way, where it was cut short.
-                _ => others.extend(pool.acquire(rng.usize(..200)).ok().map(|mut buf| {
+                _ => others.extend(writer.get_mut().acquire(rng.usize(..200)).ok().map(|mut buf| {
                     let room = buf.capacity();
                     buf.spare_mut().fill(0xEE);
                     buf.commit(room);
                     buf
                 })),
             }
-            let frames = (kit.frames)(&mut pool).expect("it had frames before");
-            assert!(frames.filled() == model, "round {round}, step {step}");
+            assert!(writer.filled() == model, "round {round}, step {step}");
         }
-        let frames = (kit.frames)(&mut pool).expect("it had frames before");
-        let buf = frames.detach().expect("an open frame can be detached");
+        let buf = writer.finish();
         assert!(buf[..] == model[..], "round {round}");
         assert_eq!(buf.capacity(), model.len());
         assert!(others.iter().all(|other| other.iter().all(|&byte| byte == 0xEE)), "round {round}");
@@ -204,7 +258,8 @@ pub fn a_large_region_is_used_little<P: BufferPool>(mut pool: P, capacity: usize
 
 /// Checks the same for frames: a frame that comes to the end of what is used goes to the front, where
 /// others were, and does not take more of the region. Frames that need it do take more.
-pub fn frames_use_a_large_region_little<P: FrameBuffer>(mut pool: P, capacity: usize) {
+pub fn frames_use_a_large_region_little<P: BufferPool<Lease: SplitLease>>(pool: P, capacity: usize) {
+    let mut pool = Writer::new(pool);
     const OUT: usize = 8;
     const MOST: usize = 8192;
     let mut random = fastrand::Rng::with_seed(1);
@@ -215,7 +270,7 @@ pub fn frames_use_a_large_region_little<P: FrameBuffer>(mut pool: P, capacity: u
         while pool.filled().len() < bytes {
             pool.extend_from_slice(&[round as u8; 50]).expect("room");
         }
-        let frame = pool.detach().expect("an open frame can be detached");
+        let frame = pool.finish();
         let start = frame.as_ptr().addr();
         (first, last) = (first.min(start), last.max(start + frame.len()));
         out.push_back((frame, round as u8));
@@ -230,7 +285,7 @@ pub fn frames_use_a_large_region_little<P: FrameBuffer>(mut pool: P, capacity: u
     while pool.filled().len() < wanted {
         pool.extend_from_slice(&[7; 4096]).expect("there is room in the region");
     }
-    let large = pool.detach().expect("an open frame can be detached");
+    let large = pool.finish();
     assert!(large.iter().all(|&byte| byte == 7));
     assert!((first - capacity..last + capacity).contains(&large.as_ptr().addr()), "it is of the same region");
 }

@@ -1,12 +1,12 @@
 //! T11: what one buffer held, no later one shows, unless the method's name says that recycled bytes
 //! show.
 
-use bufcore::{Buf, BufferPool};
 #[cfg(target_os = "linux")]
-use bufcore::{SharedBytes, SplitLease};
+use bufcore::SharedBytes;
+use bufcore::{Buf, BufferPool, SplitLease, Writer};
 
 use crate::Kit;
-use crate::conformance::Frames;
+use crate::append::Append;
 use crate::pattern::contains;
 
 const SECRET: &[u8; 16] = b"correct horse ba";
@@ -56,7 +56,7 @@ pub fn filled_part_only<P: BufferPool>(kit: &Kit<P>) {
 
 /// Checks that with wiping the spare part shows nothing either, whatever became of the buffer in
 /// between.
-pub fn wiped<P: BufferPool>(make: impl Fn() -> P, frames: fn(&mut P) -> Frames<'_, P>) {
+pub fn wiped<P: BufferPool<Lease: SplitLease>>(make: impl Fn() -> P) {
     let handlings: [fn(Buf<P::Lease>); 9] = [
         drop,
         |mut buf| buf.truncate(3),
@@ -99,15 +99,15 @@ pub fn wiped<P: BufferPool>(make: impl Fn() -> P, frames: fn(&mut P) -> Frames<'
                 buf.commit(room);
             }
             bufs.into_iter().for_each(handling);
-            check_spare(&mut pool, frames, &format!("handling {index} of {bytes} bytes"));
+            check_spare(&mut pool, &format!("handling {index} of {bytes} bytes"));
         }
     }
-    wiped_frames(make, frames);
+    wiped_frames(make);
 }
 
 /// Looks at all memory that can be had, in several sizes.
 #[track_caller]
-fn check_spare<P: BufferPool>(pool: &mut P, frames: fn(&mut P) -> Frames<'_, P>, what: &str) {
+fn check_spare<P: BufferPool<Lease: SplitLease>>(pool: &mut P, what: &str) {
     // The sizes of the secrets among them: pools with size classes keep them apart.
     for bytes in [16, 64, 200, 333, 1024, OLD_BYTES, 3 * OLD_BYTES, 48 << 10] {
         let mut bufs: Vec<_> = (0..6).filter_map(|_| pool.acquire(bytes).ok()).collect();
@@ -115,11 +115,8 @@ fn check_spare<P: BufferPool>(pool: &mut P, frames: fn(&mut P) -> Frames<'_, P>,
             assert!(!shows(buf.spare_mut()), "the secret shows after {what}, in {bytes} bytes");
         }
         drop(bufs);
-        if let Some(frames) = frames(pool) {
-            if let Ok(room) = frames.writable(bytes) {
-                assert!(!shows(room), "the secret shows after {what}, in a frame of {bytes} bytes");
-            }
-            drop(frames.detach());
+        if let Ok(room) = Writer::new(&mut *pool).writable(bytes) {
+            assert!(!shows(room), "the secret shows after {what}, in a frame of {bytes} bytes");
         }
     }
 }
@@ -128,7 +125,7 @@ fn check_spare<P: BufferPool>(pool: &mut P, frames: fn(&mut P) -> Frames<'_, P>,
 /// buffers that were split, joined, compacted, grown, frozen, thawed, shared and read, and frames
 /// (T35). It runs in a process of its own.
 #[cfg(target_os = "linux")]
-pub fn t35_memory<P>(make: impl Fn() -> P, frames: fn(&mut P) -> Frames<'_, P>)
+pub fn t35_memory<P>(make: impl Fn() -> P)
 where
     P: BufferPool<Lease: SplitLease + Send>,
 {
@@ -151,10 +148,12 @@ where
             buf.compact();
         }),
         ("growth", |pool, mut buf| {
-            for capacity in [5000, 9000, 20_000] {
+            for more in [2000, 6000, 17_000] {
                 // A pool of this size may refuse it; then the buffer stays as it is.
-                let _ = pool.grow(&mut buf, capacity);
+                let _ = pool.grow(&mut buf, more);
             }
+            buf.truncate(10);
+            pool.shrink(&mut buf);
         }),
         ("thaw", |pool, buf| {
             let mut view = buf.freeze();
@@ -190,65 +189,56 @@ where
         }
         assert_eq!(secret::bytes_in_memory(), 0, "secret bytes are left after {what}");
     }
-    let mut pool = make();
+    let mut writer = Writer::new(make());
     for _ in 0..5 {
-        let Some(frame) = frames(&mut pool) else { break };
         // Each of these moves the frame, if it has no room.
         for bytes in [100, 3000, 9000] {
-            let Ok(room) = frame.writable(bytes) else { break };
+            let Ok(room) = writer.append(bytes) else { break };
             secret::write(room);
         }
-        let len = frame.filled().len();
-        frame.consume(len / 3);
-        frame.truncate(len / 3);
-        drop(frame.detach());
+        let len = writer.filled().len();
+        writer.discard_front(len / 3);
+        writer.truncate(len / 3);
+        drop(writer.finish());
     }
     assert_eq!(secret::bytes_in_memory(), 0, "secret bytes are left after frames");
 }
 
-/// Checks frames whose front is discarded, that move, slide down, spill, or are dropped while open.
-fn wiped_frames<P: BufferPool>(make: impl Fn() -> P, frames: fn(&mut P) -> Frames<'_, P>) {
-    if frames(&mut make()).is_none() {
-        return;
-    }
+/// Checks frames whose front is discarded, that move, spill, or are dropped while open.
+fn wiped_frames<P: BufferPool<Lease: SplitLease>>(make: impl Fn() -> P) {
     let mut rng = fastrand::Rng::with_seed(11);
     for round in 0..300 {
-        let mut pool = make();
+        let mut writer = Writer::new(make());
         let mut others = Vec::new();
         for step in 0..rng.usize(1..8) {
             if rng.bool() {
-                others.extend(pool.acquire(rng.usize(1..3000)));
+                others.extend(writer.get_mut().acquire(rng.usize(1..3000)));
             }
-            let frame = frames(&mut pool).expect("it had frames before");
-            if let Ok(room) = frame.writable(rng.usize(100..6000)) {
+            if let Ok(room) = writer.append(rng.usize(100..6000)) {
                 write_secret(room);
             }
             if step > 0 && rng.bool() {
-                let len = frame.filled().len();
-                frame.consume(rng.usize(..=len));
+                let len = writer.filled().len();
+                writer.discard_front(rng.usize(..=len));
             }
             if step > 0 && rng.bool() {
-                let len = frame.filled().len();
-                frame.truncate(rng.usize(..=len));
-                if let Ok(room) = frame.writable(rng.usize(..200)) {
-                    assert!(!shows(room), "the secret shows in a frame that was cut short, in round {round}");
-                    write_secret(room);
-                }
+                let len = writer.filled().len();
+                writer.truncate(rng.usize(..=len));
             }
             if !others.is_empty() && rng.bool() {
                 others.remove(rng.usize(..others.len()));
             }
         }
         // Whatever the frame left behind on its way shows while it is still open.
-        let mut bufs: Vec<_> = (0..4).filter_map(|_| pool.acquire(2000).ok()).collect();
+        let mut bufs: Vec<_> = (0..4).filter_map(|_| writer.get_mut().acquire(2000).ok()).collect();
         for buf in &mut bufs {
             assert!(!shows(buf.spare_mut()), "the secret shows beside an open frame, in round {round}");
         }
         drop(bufs);
         if rng.bool() {
-            drop(frames(&mut pool).expect("frames").detach());
+            drop(writer.finish());
             others.clear();
-            check_spare(&mut pool, frames, &format!("frames of round {round}"));
+            check_spare(writer.get_mut(), &format!("frames of round {round}"));
         }
     }
 }

@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 
-use bufcore::BufferPool;
+use bufcore::{BufferPool, SplitLease, Writer};
 
 use super::scaled;
 use crate::Kit;
+use crate::append::Append;
 use crate::identities;
 use crate::model::Shadow;
 
 /// Checks that 2, then 64 pools used in turn on one thread serve at least 90 % as many as one, and
 /// nothing crosses over (T10).
-pub fn pools_in_turn<P: BufferPool>(kit: &Kit<P>) {
+pub fn pools_in_turn<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     let rounds = scaled(100_000);
     // One that holds no memory of its own takes it from the allocator, which may pass an address
     // from one pool to another.
@@ -52,7 +53,7 @@ pub fn pools_in_turn<P: BufferPool>(kit: &Kit<P>) {
 
 /// Checks that with one small buffer held for ever, the pool serves at least 99 % of a hundred
 /// thousand other requests (T13).
-pub fn one_held<P: BufferPool>(kit: &Kit<P>) {
+pub fn one_held<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     for position in 0..4 {
         let mut pool = (kit.make)();
         // The held one is the first, or one behind others that went back.
@@ -80,7 +81,7 @@ pub fn one_held<P: BufferPool>(kit: &Kit<P>) {
 }
 
 /// Checks that counters add up at every step, and that everything that is out comes back (T17).
-pub fn counters<P: BufferPool>(kit: &Kit<P>, counted: bool) {
+pub fn counters<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>, counted: bool) {
     let mut pool = (kit.make)();
     let mut rng = fastrand::Rng::with_seed(17);
     let mut out = Vec::new();
@@ -89,17 +90,17 @@ pub fn counters<P: BufferPool>(kit: &Kit<P>, counted: bool) {
     for step in 0..2000 {
         if rng.u8(..) < 140 {
             let bytes = rng.usize(1..5000);
-            let buf = match (kit.frames)(&mut pool) {
-                Some(frames) if rng.bool() => {
-                    if frames.writable(bytes).is_err() {
-                        continue;
-                    }
-                    if rng.bool() {
-                        frames.consume(rng.usize(..bytes));
-                    }
-                    frames.detach().ok()
+            let buf = if rng.bool() {
+                let mut writer = Writer::new(&mut pool);
+                if writer.append(bytes).is_err() {
+                    continue;
                 }
-                _ => pool.acquire(bytes).ok(),
+                if rng.bool() {
+                    writer.discard_front(rng.usize(..bytes));
+                }
+                Some(writer.finish())
+            } else {
+                pool.acquire(bytes).ok()
             };
             let Some(buf) = buf else { continue };
             acquired += 1;

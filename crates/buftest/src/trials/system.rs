@@ -9,10 +9,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bufcore::strategy::orphans;
-use bufcore::{AcquireError, Buf, BufferPool, Lease};
+use bufcore::{AcquireError, Buf, BufferPool, Lease, SplitLease, Writer};
 
 use super::traffic;
 use crate::Kit;
+use crate::append::Append;
 use crate::errands::Errands;
 use crate::sandbox;
 use crate::{pattern, process};
@@ -53,9 +54,9 @@ fn calls() -> Vec<(&'static str, libc::c_long)> {
 pub type Handle<P> = fn(&P) -> Option<P>;
 
 /// A pool whose buffers can go to any thread.
-pub trait Sent: BufferPool<Lease: 'static> + Send + 'static {}
+pub trait Sent: BufferPool<Lease: SplitLease> + Send + 'static {}
 
-impl<P: BufferPool<Lease: 'static> + Send + 'static> Sent for P {}
+impl<P: BufferPool<Lease: SplitLease> + Send + 'static> Sent for P {}
 
 /// Whether requests may fail for want of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,12 +69,17 @@ enum Memory {
 type Filled<P> = (Buf<<P as BufferPool>::Lease>, u64);
 
 /// Returns the largest request for which a pool has room beside those that are held.
-fn limit_of<P: BufferPool>(kit: &Kit<P>, pool: &P) -> usize {
+fn limit_of<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>, pool: &P) -> usize {
     if kit.rejects { pool.max_capacity() / (4 * HELD) } else { pool.max_capacity() }
 }
 
 /// Takes a filled buffer of `bytes` bytes. `None` is a refusal that there is a reason for.
-fn filled<P: BufferPool>(kit: &Kit<P>, pool: &mut P, bytes: usize, memory: Memory) -> Option<Filled<P>> {
+fn filled<P: BufferPool<Lease: SplitLease>>(
+    kit: &Kit<P>,
+    pool: &mut P,
+    bytes: usize,
+    memory: Memory,
+) -> Option<Filled<P>> {
     let mut buf = match pool.acquire(bytes) {
         Ok(buf) => buf,
         Err(AcquireError::OutOfMemory { requested }) if memory == Memory::MayLack => {
@@ -105,7 +111,12 @@ fn release<L: Lease>((buf, seed): (Buf<L>, u64), way: usize) {
 
 /// Takes and drops buffers of all sizes, some held at once, and a frame in between. Returns how
 /// many were served.
-fn work<P: BufferPool>(kit: &Kit<P>, pool: &mut P, rounds: usize, memory: Memory) -> usize {
+fn work<P: BufferPool<Lease: SplitLease>>(
+    kit: &Kit<P>,
+    pool: &mut P,
+    rounds: usize,
+    memory: Memory,
+) -> usize {
     let (mut held, mut served) = (VecDeque::with_capacity(2 * HELD), 0);
     let limit = limit_of(kit, pool);
     for round in 0..rounds {
@@ -121,20 +132,18 @@ fn work<P: BufferPool>(kit: &Kit<P>, pool: &mut P, rounds: usize, memory: Memory
                 release(held.pop_front().expect("some are held"), served);
             }
         }
-        if let Some(frames) = (kit.frames)(pool) {
-            if let Ok(room) = frames.writable(700.min(limit)) {
-                pattern::fill(room, 3, 0);
-            }
-            pattern::check(frames.filled(), 3, 0);
-            drop(frames.detach());
+        let mut writer = Writer::new(&mut *pool);
+        if let Ok(room) = writer.append(700.min(limit)) {
+            pattern::fill(room, 3, 0);
         }
+        pattern::check(writer.filled(), 3, 0);
     }
     held.drain(..).for_each(|buf| release(buf, served));
     served
 }
 
 /// Checks that all buffers of a pool came back.
-fn nothing_is_out<P: BufferPool>(pool: &P) {
+fn nothing_is_out<P: BufferPool<Lease: SplitLease>>(pool: &P) {
     assert_eq!(pool.stats().in_use, 0, "nothing is out");
 }
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use bufcore::{AcquireError, Buf, BufferPool, Frozen, Lease};
+use bufcore::{AcquireError, Buf, BufferPool, Frozen, Lease, SplitLease, Writer};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
 use super::scaled;
 use crate::Kit;
+use crate::append::Append;
 use crate::model::{Claim, Shadow};
 use crate::{pattern, thresholds};
 
@@ -58,14 +59,14 @@ enum Ways {
 }
 
 /// Sends whole buffers of random size, a quarter of them at a threshold, to one to four threads that hold up to 64 each (T1).
-pub fn whole_buffers<P: BufferPool>(kit: &Kit<P>) {
+pub fn whole_buffers<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     for consumers in 1..=4 {
         run(kit, Ways::Whole, consumers, kit.scaled(250_000));
     }
 }
 
 /// Sends frames grown in place, frames that have to move, frozen, split and cloned buffers (T2).
-pub fn every_way<P: BufferPool>(kit: &Kit<P>) {
+pub fn every_way<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     for consumers in [1, 3] {
         run(kit, Ways::Every, consumers, kit.scaled(100_000));
     }
@@ -73,12 +74,12 @@ pub fn every_way<P: BufferPool>(kit: &Kit<P>) {
 
 /// Runs T2 with few buffers, for trials that disturb it.
 #[cfg(target_os = "linux")]
-pub(super) fn every_way_for_a_moment<P: BufferPool>(kit: &Kit<P>) {
+pub(super) fn every_way_for_a_moment<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     const FEW: usize = 200;
     run(kit, Ways::Every, 2, FEW);
 }
 
-fn run<P: BufferPool>(kit: &Kit<P>, ways: Ways, consumers: usize, count: usize) {
+fn run<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>, ways: Ways, consumers: usize, count: usize) {
     let shadow = Shadow::new();
     let mut pool = (kit.make)();
     // A pool that has nothing beside its region is to hold several at once.
@@ -99,7 +100,7 @@ fn run<P: BufferPool>(kit: &Kit<P>, ways: Ways, consumers: usize, count: usize) 
             if rng.u16(..TRIMS_EACH) == 0 {
                 (kit.trim)(&mut pool, rng.bool().then_some(Duration::ZERO));
             }
-            let buf = match make(kit, &mut pool, ways, bytes, seed, &shadow, &mut rng) {
+            let buf = match make(&mut pool, ways, bytes, seed, &shadow, &mut rng) {
                 Ok(buf) => buf,
                 Err(error) => {
                     assert!(kit.rejects, "{bytes} bytes refused: {error}");
@@ -123,8 +124,7 @@ fn run<P: BufferPool>(kit: &Kit<P>, ways: Ways, consumers: usize, count: usize) 
 }
 
 /// Makes one filled buffer.
-fn make<P: BufferPool>(
-    kit: &Kit<P>,
+fn make<P: BufferPool<Lease: SplitLease>>(
     pool: &mut P,
     ways: Ways,
     bytes: usize,
@@ -132,7 +132,7 @@ fn make<P: BufferPool>(
     shadow: &Arc<Shadow>,
     rng: &mut fastrand::Rng,
 ) -> Result<Buf<P::Lease>, AcquireError> {
-    let framed = ways == Ways::Every && rng.bool() && (kit.frames)(pool).is_some();
+    let framed = ways == Ways::Every && rng.bool();
     if !framed {
         let mut buf = pool.acquire(bytes)?;
         assert!(buf.is_empty() && buf.capacity() >= bytes, "{} of {bytes} bytes", buf.capacity());
@@ -141,18 +141,18 @@ fn make<P: BufferPool>(
         return Ok(buf);
     }
     // Up to four steps; between two of them, buffers are acquired that are then in the frame's way.
+    let mut writer = Writer::new(pool);
     let mut in_the_way = Vec::new();
     let mut filled = 0;
     let steps = rng.usize(1..=4);
     for step in 1..=steps {
         let target = if step == steps { bytes } else { rng.usize(filled..=bytes) };
-        let frames = (kit.frames)(pool).expect("it had frames before");
-        match frames.writable(target - filled) {
+        match writer.append(target - filled) {
             Ok(room) => pattern::fill(room, seed, filled),
             Err(error) => {
                 // What is there already must still be.
-                pattern::check(frames.filled(), seed, 0);
-                let given_up = frames.detach().expect("an open frame can be detached");
+                pattern::check(writer.filled(), seed, 0);
+                let given_up = writer.finish();
                 assert_eq!(given_up.len(), filled);
                 pattern::check(&given_up, seed, 0);
                 return Err(error);
@@ -161,7 +161,7 @@ fn make<P: BufferPool>(
         filled = target;
         for _ in 0..rng.usize(..3) {
             let small = rng.usize(1..512);
-            if let Ok(mut buf) = pool.acquire(small) {
+            if let Ok(mut buf) = writer.get_mut().acquire(small) {
                 let seed = rng.u64(..);
                 pattern::fill(&mut buf.spare_mut()[..small], seed, 0);
                 buf.commit(small);
@@ -173,12 +173,11 @@ fn make<P: BufferPool>(
             in_the_way.truncate(rng.usize(..=in_the_way.len()));
         }
     }
-    let frames = (kit.frames)(pool).expect("it had frames before");
-    let buf = frames.detach();
+    let buf = writer.finish();
     for (_claim, buf, seed) in &in_the_way {
         pattern::check(buf, *seed, 0);
     }
-    buf
+    Ok(buf)
 }
 
 /// Hands one buffer over: whole, or frozen, split or cloned, to one or several consumers.
@@ -267,7 +266,7 @@ fn consume<L: Lease>(mut queue: Consumer<Parcel<L>>, seed: u64) {
 /// Hands buffers over: A fills, B reads, scribbles and drops, A uses the memory again (T4). The
 /// queue is longer than the traffic and A never looks back at it, so that only the pool orders what
 /// B did before what A does next.
-pub fn handover<P: BufferPool>(kit: &Kit<P>) {
+pub fn handover<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     const BYTES: usize = 256;
     let count = scaled(200_000);
     // A pool that uses memory in large pieces gets further, if it has to, to use any of it twice.

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use bufcore::{Buf, BufferPool, FrameBuffer, FrameWriter, Lease};
+use bufcore::{Buf, BufferPool, Lease};
 use buftest::hostile::{Answer, Scripted};
 use buftest::pattern;
 use buftrace::{EventKind, Meta, Recorder, Recording, Trace};
@@ -15,7 +15,7 @@ use buftrace::{EventKind, Meta, Recorder, Recording, Trace};
 const SIZES: [usize; 4] = [100, 3000, 1, 50_000];
 
 /// A pool that panics at its call `at`, and its number of calls.
-fn panicking(at: usize) -> (FrameWriter<Scripted>, Arc<AtomicUsize>) {
+fn panicking(at: usize) -> (Scripted, Arc<AtomicUsize>) {
     let calls = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&calls);
     // ORDER: SeqCst, for ease; here and below.
@@ -25,7 +25,7 @@ fn panicking(at: usize) -> (FrameWriter<Scripted>, Arc<AtomicUsize>) {
         }
         Answer::Honest
     };
-    (FrameWriter::new(Scripted::new(script)), calls)
+    (Scripted::new(script), calls)
 }
 
 /// Fills a buffer.
@@ -73,20 +73,6 @@ fn t22_pools_that_panic() {
             }
             let _ = caught!(pool.stats().in_use);
             let _ = caught!(pool.max_capacity());
-            for _ in 0..2 {
-                let filled = pool.filled().len();
-                if let Some(room) = caught!(pool.writable(bytes).map(|room| pattern::fill(room, 9, filled))) {
-                    room.expect("the heap has room");
-                }
-                pattern::check(pool.filled(), 9, 0);
-            }
-            let filled = pool.filled().len();
-            if let Some(frame) = caught!(pool.detach()) {
-                let frame = frame.expect("there is one");
-                pattern::check(&frame, 9, 0);
-                assert_eq!(frame.len(), filled);
-                served.push(filled as u64);
-            }
         }
         // ORDER: SeqCst, as above.
         let is_over = at >= calls.load(SeqCst);
@@ -106,5 +92,5 @@ fn t22_pools_that_panic() {
         drop(held);
         at += 1;
     }
-    assert!(at > 20, "{at} calls");
+    assert!(at > 12, "{at} calls");
 }

@@ -90,14 +90,14 @@ mod vocabulary {
 mod slot {
     use super::{NotSent, NotShared};
     use buftest::{have, lack};
-    use bufworks::slot::{BuildInError, Builder, OpenFrame, SlotLease, SlotPool};
+    use bufworks::slot::{BuildInError, Builder, SlotLease, SlotPool};
     use bufworks::{HeapLease, HeapPool};
 
-    have!(Send, Sync => SlotPool, SlotLease<HeapLease>, OpenFrame<'static, HeapPool>, BuildInError<HeapPool>, Builder);
-    have!(Send => SlotPool<NotShared>, OpenFrame<'static, NotShared>, BuildInError<NotShared>);
-    lack!(Sync => SlotPool<NotShared>, OpenFrame<'static, NotShared>, BuildInError<NotShared>, SlotPool<NotSent>);
-    lack!(Send => SlotPool<NotSent>, OpenFrame<'static, NotSent>, BuildInError<NotSent>);
-    lack!(Clone => SlotPool, SlotLease<HeapLease>, OpenFrame<'static, HeapPool>);
+    have!(Send, Sync => SlotPool, SlotLease<HeapLease>, BuildInError<HeapPool>, Builder);
+    have!(Send => SlotPool<NotShared>, BuildInError<NotShared>);
+    lack!(Sync => SlotPool<NotShared>, BuildInError<NotShared>, SlotPool<NotSent>);
+    lack!(Send => SlotPool<NotSent>, BuildInError<NotSent>);
+    lack!(Clone => SlotPool, SlotLease<HeapLease>);
 }
 
 #[cfg(feature = "ring")]
@@ -107,17 +107,15 @@ mod ring {
     use std::sync::MutexGuard;
 
     use buftest::{have, lack};
-    use bufworks::ring::{
-        Builder, Extendable, IntoIter, LocalError, LocalRing, PushError, RingLease, RingPool, RingVec,
-    };
+    use bufworks::ring::{Builder, IntoIter, LocalError, LocalRing, PushError, RingLease, RingPool, RingVec};
 
-    have!(Send, Sync => RingLease, RingVec<u8>, IntoIter<u8>, PushError<u8>, Extendable<'static>, LocalError, Builder);
+    have!(Send, Sync => RingLease, RingVec<u8>, IntoIter<u8>, PushError<u8>, LocalError, Builder);
     have!(Send => RingPool, LocalRing, RingVec<Cell<u8>>, IntoIter<Cell<u8>>);
     have!(Sync => RingVec<MutexGuard<'static, u8>>, IntoIter<MutexGuard<'static, u8>>);
     lack!(Sync => RingPool, LocalRing, RingVec<Cell<u8>>, IntoIter<Cell<u8>>, PushError<Cell<u8>>);
     lack!(Send => RingVec<Rc<u8>>, IntoIter<Rc<u8>>, PushError<Rc<u8>>, RingVec<MutexGuard<'static, u8>>);
     lack!(Send => IntoIter<MutexGuard<'static, u8>>);
-    lack!(Clone => RingPool, RingLease, RingVec<u8>, IntoIter<u8>, Extendable<'static>, LocalRing);
+    lack!(Clone => RingPool, RingLease, RingVec<u8>, IntoIter<u8>, LocalRing);
 }
 
 #[cfg(feature = "bump")]

@@ -23,7 +23,6 @@ macro_rules! suites {
             buftest::conformance! {
                 name: $module,
                 pool: AnyPool = || built($name),
-                frames: |_| None,
                 is_fallback: |buf| buf.lease().is_fallback(),
                 rejects: $refuses,
                 share: 20,

@@ -26,9 +26,10 @@ crates!(modules! {});
 #[cfg(feature = "slot")]
 #[test]
 fn slot() {
-    let mut pool = bufworks::slot::SlotPool::new(4096, 4).expect("settings are right");
-    pool.writable(3).expect("there is room").copy_from_slice(b"abc");
-    assert_eq!(&pool.detach().expect("a frame is open")[..], b"abc");
+    let pool = bufworks::slot::SlotPool::new(4096, 4).expect("settings are right");
+    let mut writer = bufworks::Writer::new(pool);
+    writer.extend_from_slice(b"abc").expect("there is room");
+    assert_eq!(&writer.finish()[..], b"abc");
 }
 
 #[cfg(feature = "ring")]

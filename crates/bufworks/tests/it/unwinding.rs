@@ -39,11 +39,9 @@ strategies!(of_each! {});
 #[cfg(feature = "slot")]
 mod slot {
     use super::*;
-    use buftest::lack;
-    use bufworks::slot::{Builder, OpenFrame, SlotBuf, SlotPool, SlotView};
+    use bufworks::slot::{Builder, SlotBuf, SlotPool, SlotView};
 
     have!(UnwindSafe, RefUnwindSafe => SlotPool, SlotPool<Reject>, SlotBuf, SlotView, Builder);
-    lack!(UnwindSafe => OpenFrame<'static, HeapPool>);
 }
 
 #[cfg(feature = "ring")]

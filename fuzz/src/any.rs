@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use bufcore::{BufferPool, Trim};
 use buftest::bytes::Bytes;
+use buftest::hostile::Baggage;
 use buftest::identities;
 use buftest::lockstep::Lockstep;
 use bufworks::AnyPool;
 use bufworks::any::AnyBuilder;
 
 use crate::drive::{Drive, End, appended};
-use crate::hostile::{Baggage, Others};
+use crate::hostile::Others;
 use crate::keeper::Keeping;
 
 const POOLS: [&str; 14] = [

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use bufbump::{Builder, BumpPool, HugePages, MapOptions};
 use buftest::bytes::Bytes;
+use buftest::hostile::Baggage;
 use buftest::identities;
 use buftest::lockstep::Lockstep;
 
 use crate::drive::{Drive, End, appended};
-use crate::hostile::{Baggage, Others};
+use crate::hostile::Others;
 use crate::keeper::Keeping;
 
 /// Runs one program.

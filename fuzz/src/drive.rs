@@ -2,10 +2,9 @@
 
 use bufcore::{BufferPool, SplitLease};
 use buftest::bytes::Bytes;
+use buftest::hostile::guarded;
 use buftest::lockstep::{Live, Lockstep};
 use buftest::ops::Op;
-
-use crate::hostile::guarded;
 
 /// Steps of the longest program.
 const STEPS: usize = 300;

@@ -9,11 +9,10 @@ use std::task::{Poll, Waker};
 use bufmirror::MessageQueue;
 use bufmirror::messages::{Message, RecvError, SendError};
 use buftest::bytes::Bytes;
+use buftest::hostile::{Baggage, guarded, panic_on_purpose};
 use buftest::pattern;
 use buftest::tasks::poll;
 use buftest::wakers::{Event, hooked};
-
-use crate::hostile::{Baggage, guarded, panic_on_purpose};
 
 use self::program::message;
 

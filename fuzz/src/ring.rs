@@ -4,12 +4,12 @@
 use bufcore::BufferPool;
 use bufring::{Builder, RingPool, RingVec};
 use buftest::bytes::Bytes;
+use buftest::hostile::{guarded, panic_on_purpose};
 use buftest::identities;
 use buftest::lockstep::Lockstep;
 use buftest::model::Claim;
 
 use crate::drive::{Drive, End, appended};
-use crate::hostile::{guarded, panic_on_purpose};
 use crate::sources::Memory;
 
 /// Of a region, whose alignment is that of a cache line.

@@ -12,12 +12,13 @@ use std::time::Duration;
 use bufcore::{AcquireError, Buf};
 use bufshard::{Builder, HugePages, MapOptions, ShardLease, ShardPool};
 use buftest::bytes::Bytes;
+use buftest::hostile::{Baggage, guarded, locked};
 use buftest::identities;
 use buftest::lockstep::Lockstep;
 use buftest::tasks::poll;
 
 use crate::drive::{Drive, End, appended};
-use crate::hostile::{Baggage, Others, guarded, locked};
+use crate::hostile::Others;
 use crate::keeper::Keeping;
 use crate::wakers::{Act, World, plan};
 

@@ -335,23 +335,13 @@ macro_rules! conformance {
 
             $(
                 #[test]
-                fn t09_hostile_fallback() {
-                    trials::failure::hostile_fallback($over);
-                }
-
-                #[test]
-                fn t21_lying_fallback() {
-                    trials::fallbacks::t21_lies($over);
+                fn t21_hostile_fallback() {
+                    trials::fallbacks::t21_hostile($over, $is_fallback);
                 }
 
                 #[test]
                 fn t22_panicking_fallback() {
                     trials::fallbacks::t22_panics($over, $is_fallback);
-                }
-
-                #[test]
-                fn t23_reentering_fallback() {
-                    trials::fallbacks::t23_reentered($over, $is_fallback);
                 }
             )?
 

@@ -1,16 +1,13 @@
-//! T3, T5, T9 (fallbacks) and T18: what fails, fails with a typed error, and nothing is lost by it.
+//! T3, T5 and T18: what fails, fails with a typed error, and nothing is lost by it.
 
 use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-use bufcore::{AcquireError, Buf, BufferPool, HeapPool, Lease, SplitLease, Writer};
+use bufcore::{AcquireError, Buf, BufferPool, Lease, SplitLease, Writer};
 
 use crate::Kit;
 use crate::append::Append;
-use crate::hostile::{Hostile, Mood};
 use crate::{pattern, process};
 
 /// Half of what a processor addresses: those of 64 bits use 48 of them.
@@ -206,75 +203,4 @@ pub fn failing_constructions<P: BufferPool, E: Debug>(sized: impl Fn(usize) -> R
     let grown = process::address_space_bytes().saturating_sub(space);
     assert!(grown < 1 << 20, "{grown} bytes of address space leaked by 1000 failures");
     drop(sized(1 << 16).expect("what fits the limit is still built"));
-}
-
-/// Checks fallbacks that panic, that refuse, and that use another pool in between (T9).
-pub fn hostile_fallback<P: BufferPool<Lease: SplitLease> + Send + 'static>(over: impl Fn(Hostile) -> P) {
-    let reentered = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&reentered);
-    let (inner, _) = Hostile::new(|| {});
-    let mut other = over(inner);
-    let (hostile, mood) = Hostile::new(move || {
-        let buf = other.acquire(100).expect("the other pool serves");
-        assert!(buf.capacity() >= 100);
-        // ORDER: SeqCst, for ease.
-        count.fetch_add(1, SeqCst);
-    });
-    let mut pool = over(hostile);
-    // More than the region has room for, so that the fallback is asked.
-    let large = 8 << 20;
-    let small: Vec<_> = (0_u64..4)
-        .map(|seed| {
-            let mut buf = pool.acquire(50).expect("a small request");
-            pattern::fill(buf.spare_mut(), seed, 0);
-            let room = buf.capacity();
-            buf.commit(room);
-            buf
-        })
-        .collect();
-    for in_turn in [Mood::Panics, Mood::Refuses, Mood::Reenters, Mood::Kind, Mood::Panics] {
-        mood.set(in_turn);
-        for _ in 0..3 {
-            let served = catch_unwind(AssertUnwindSafe(|| pool.acquire(large).map(drop)));
-            match in_turn {
-                Mood::Panics => assert!(served.is_err()),
-                Mood::Refuses => assert!(matches!(served, Ok(Err(AcquireError::Exhausted { .. })))),
-                Mood::Reenters | Mood::Kind => assert!(matches!(served, Ok(Ok(())))),
-            }
-            // An open frame that the fallback cannot take stays as it was.
-            let mut frame = Writer::new(&mut pool);
-            pattern::fill(frame.append(200).expect("a small frame"), 5, 0);
-            let grown = catch_unwind(AssertUnwindSafe(|| frame.append(large).map(|room| room.len())));
-            let len = match in_turn {
-                Mood::Panics => {
-                    assert!(grown.is_err());
-                    200
-                }
-                Mood::Refuses => {
-                    assert!(matches!(grown, Ok(Err(_))));
-                    200
-                }
-                Mood::Reenters | Mood::Kind => {
-                    assert!(matches!(grown, Ok(Ok(len)) if len == large));
-                    200 + large
-                }
-            };
-            assert_eq!(frame.filled().len(), len);
-            pattern::check(&frame.filled()[..200], 5, 0);
-            let buf = frame.finish();
-            assert_eq!(buf.len(), len);
-            pattern::check(&buf[..200], 5, 0);
-        }
-        for (seed, buf) in (0_u64..).zip(&small) {
-            pattern::check(buf, seed, 0);
-        }
-    }
-    // ORDER: SeqCst, for ease.
-    assert!(reentered.load(SeqCst) >= 3, "the fallback was never asked");
-    drop(pool);
-    for (seed, buf) in (0_u64..).zip(&small) {
-        pattern::check(buf, seed, 0);
-    }
-    // The heap, for comparison: what a pool falls back to serves such a request at all.
-    assert!(HeapPool::new().acquire(large).is_ok());
 }

@@ -248,6 +248,57 @@ pub fn run_at_thresholds<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     }
 }
 
+/// Runs generated programs on a pool that wipes: fresh buffers have nothing but zeroes (T11).
+pub fn run_wiping<P: BufferPool<Lease: SplitLease>>(make: impl Fn() -> P) {
+    each(cases(), &program(120), |ops, pool_first| {
+        let mut lockstep = Lockstep::over(make(), true);
+        lockstep.set_zeroed(|_| true);
+        for op in ops {
+            lockstep.step(*op);
+            lockstep.compare();
+        }
+        lockstep.finish(pool_first);
+    });
+}
+
+/// Runs every step that changes a buffer, at every index, for lengths 0 to 64 (T15).
+pub fn mutators<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
+    let (at, other) = (0, 1);
+    let mut lockstep = Lockstep::new(kit);
+    for (len, n) in (0..=64).flat_map(|len| (0..=len).map(move |n| (len, n))) {
+        // So that the start is not the memory's.
+        let cut = n % 5;
+        let start = [
+            Op::Acquire { bytes: 80 + cut },
+            Op::Extend { at, bytes: len + cut, seed: n as u64 },
+            Op::DiscardFront { at, bytes: cut },
+        ];
+        let programs: [&[Op]; 14] = [
+            &[Op::Truncate { at, len: n }],
+            &[Op::DiscardFront { at, bytes: n }, Op::Compact { at }],
+            &[Op::Extend { at, bytes: n, seed: 1 }],
+            &[Op::Resize { at, len: n, value: 5 }],
+            &[Op::Resize { at, len: len + n, value: 6 }],
+            &[Op::Fill { at, seed: 2 }, Op::WriteSpare { at, seed: 3 }, Op::Advance { at, bytes: n }],
+            &[Op::Clear { at }],
+            &[Op::ShrinkTo { at, bytes: n }],
+            &[Op::Grow { at, bytes: n }],
+            &[Op::SplitTo { at, index: n }, Op::Unsplit { at, other }],
+            &[Op::SplitOff { at, index: n }, Op::Unsplit { at: other, other: at }],
+            &[Op::Freeze { at }, Op::SplitTo { at, index: n }, Op::Drop { at }, Op::Thaw { at }],
+            &[Op::Freeze { at }, Op::SplitOff { at, index: n }, Op::Drop { at: other }, Op::Thaw { at }],
+            &[Op::Freeze { at }, Op::Slice { at, from: n / 2, to: n }, Op::Drop { at }, Op::Thaw { at }],
+        ];
+        for ops in programs {
+            for op in start.iter().chain(ops).chain(&[Op::Push { at, value: 9 }]) {
+                lockstep.step(*op);
+                lockstep.compare();
+            }
+            lockstep.drop_all();
+        }
+    }
+}
+
 /// Returns how many programs are generated.
 fn cases() -> u32 {
     let default = if cfg!(debug_assertions) { 64 } else { 256 };
@@ -259,8 +310,13 @@ fn run_cases<P: BufferPool<Lease: SplitLease>>(
     cases: u32,
     programs: &impl Strategy<Value = Program>,
 ) {
+    each(cases, programs, |ops, pool_first| execute(kit, ops, pool_first));
+}
+
+/// Generates programs, and calls `run` with the steps of each and whether the pool is to end first.
+fn each(cases: u32, programs: &impl Strategy<Value = Program>, run: impl Fn(&[Op], bool)) {
     let outcome = TestRunner::new(config(cases)).run(programs, |(ops, pool_first)| {
-        execute(kit, &ops, pool_first);
+        run(&ops, pool_first);
         Ok(())
     });
     if let Err(failure) = outcome {

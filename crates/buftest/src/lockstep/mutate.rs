@@ -33,14 +33,20 @@ pub(super) fn mutate<L: Lease>(buf: &mut Buf<L>, expected: &mut Expected, op: Op
             let shown = buf.spare_mut()[..bytes].to_vec();
             buf.commit(bytes);
             vec.extend_from_slice(&shown);
-            let past = buf.spare_capacity() + 1;
-            assert!(panics(|| buf.commit(past)), "advanced past the end");
+            for past in [buf.spare_capacity() + 1, usize::MAX] {
+                assert!(panics(|| buf.commit(past)), "advanced past the end");
+            }
         }
         Op::WriteSpare { seed, .. } => pattern::fill(buf.spare_mut(), seed, 0),
-        Op::Resize { len: target, value, .. } => match buf.resize(target, value) {
-            Ok(()) => vec.resize(target, value),
-            Err(error) => assert!(target > len + room && error.available == room),
-        },
+        Op::Resize { len: target, value, .. } => {
+            for absurd in [isize::MAX as usize, usize::MAX] {
+                assert!(buf.resize(absurd, value).is_err(), "resized to {absurd}");
+            }
+            match buf.resize(target, value) {
+                Ok(()) => vec.resize(target, value),
+                Err(error) => assert!(target > len + room && error.available == room),
+            }
+        }
         Op::Truncate { len: target, .. } => {
             buf.truncate(target);
             vec.truncate(target);
@@ -50,6 +56,7 @@ pub(super) fn mutate<L: Lease>(buf: &mut Buf<L>, expected: &mut Expected, op: Op
             vec.clear();
         }
         Op::DiscardFront { bytes, .. } => {
+            assert!(panics(|| buf.consume(len + 1)), "consumed past the end");
             let bytes = bytes % (len + 1);
             buf.consume(bytes);
             expected.consume(bytes);

@@ -111,6 +111,12 @@ pub fn noted_again<P: BufferPool<Lease: SplitLease>>(make: fn() -> P, listed: fn
         drop(last);
         assert_eq!((pool.stats().in_use, listed(&pool).unwrap_or(0)), (0, 0));
     }
+    let mut front = filled(&mut pool, BYTES);
+    let back = front.split_off(10);
+    drop(front.freeze());
+    assert_eq!(listed(&pool).unwrap_or(1), 1, "a part of it is out");
+    drop(back);
+    assert_eq!(listed(&pool).unwrap_or(0), 0, "nothing is out");
 }
 
 /// Drops a thousand parts of one buffer by four threads.

@@ -1,5 +1,4 @@
-//! T31 to T33: how much a buffer can hold, how it comes to hold more, and frames that are cut
-//! short. And how much of a large region is used for few buffers.
+//! T32: how a buffer comes to hold more. And how much of a large region is used for few buffers.
 
 use std::collections::VecDeque;
 
@@ -7,7 +6,6 @@ use bufcore::{AcquireError, Buf, BufferPool, SplitLease, Writer};
 
 use super::scaled;
 use crate::Kit;
-use crate::append::Append;
 use crate::pattern;
 
 fn filled<P: BufferPool>(pool: &mut P, bytes: usize) -> Buf<P::Lease> {
@@ -15,50 +13,6 @@ fn filled<P: BufferPool>(pool: &mut P, bytes: usize) -> Buf<P::Lease> {
     pattern::fill(&mut buf.spare_mut()[..bytes], 1, 0);
     buf.commit(bytes);
     buf
-}
-
-/// Checks that the capacity of a buffer is what was asked for, whatever the pool rounds up to and
-/// whatever an earlier buffer in its place had (T31). So what fills a buffer as far as it goes, as
-/// tokio's `read_buf` does, takes in as much from every pool.
-pub fn t31_exact<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
-    let mut pool = (kit.make)();
-    let most = pool.max_capacity().min(70_000);
-    let sizes = || (0..=130).chain((131..most).step_by(997)).chain([most]);
-    for round in 0..2 {
-        // Up, and down again, where the larger ones were.
-        let up: Vec<usize> = sizes().collect();
-        let order: Vec<usize> = if round == 0 { up } else { up.into_iter().rev().collect() };
-        for bytes in order {
-            let buf = pool.acquire(bytes).expect("nothing else is out");
-            assert_eq!((buf.len(), buf.capacity()), (0, bytes));
-            drop(buf);
-            let zeroed = pool.acquire_zeroed(bytes).expect("nothing else is out");
-            assert_eq!((zeroed.len(), zeroed.capacity()), (bytes, bytes));
-        }
-    }
-    let mut held = Vec::new();
-    for bytes in [1, 17, 65, 100, 1023, 4097] {
-        held.push(pool.acquire(bytes).expect("small requests"));
-        assert!(held.iter().rev().take(1).all(|buf| buf.capacity() == bytes), "beside others, {bytes} bytes");
-    }
-    drop(held);
-    // A finished one's is its length, however it came to be, in place or elsewhere.
-    for steps in [&[1][..], &[10, 20, 3], &[100, 1000, 17, 5000], &[700, 1, 1, 9001], &[40_000, 40_001]] {
-        let other = pool.acquire(64).expect("room");
-        let mut writer = Writer::new(&mut pool);
-        let mut len = 0;
-        for &step in steps {
-            match writer.append(step) {
-                Ok(room) => len += room.len(),
-                Err(error) => assert!(kit.rejects, "{error}"),
-            }
-        }
-        let discarded = len / 3;
-        writer.discard_front(discarded);
-        let buf = writer.finish();
-        assert_eq!((buf.len(), buf.capacity()), (len - discarded, len - discarded));
-        drop(other);
-    }
 }
 
 /// Checks that a buffer grows with its bytes, by what is asked for at least, or is not changed by a
@@ -182,55 +136,6 @@ fn grown_beside_others<P: BufferPool<Lease: SplitLease>>(pool: &mut P) {
     assert!(front.as_ptr() != start, "it grew over the other part");
     pattern::check(&front, 1, 0);
     pattern::check(&back, 1, 60);
-}
-
-/// Checks that a frame that is cut short has the bytes that are left, grows from there, and takes
-/// no more than these with it (T33).
-pub fn t33_frames_cut_short<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
-    let mut rng = fastrand::Rng::with_seed(30);
-    let mut writer = Writer::new((kit.make)());
-    for round in 0..400 {
-        let mut model: Vec<u8> = Vec::new();
-        let mut others = Vec::new();
-        for step in 0..rng.usize(1..12) {
-            match rng.u8(..6) {
-                0..3 => {
-                    let more = rng.usize(..if round % 8 == 0 { 20_000 } else { 300 });
-                    let from = model.len();
-                    match writer.append(more) {
-                        Ok(room) => {
-                            model.resize(from + more, 0);
-                            pattern::fill(&mut model[from..], step as u64, 0);
-                            room.copy_from_slice(&model[from..]);
-                        }
-                        Err(error) => assert!(kit.rejects, "{error}"),
-                    }
-                }
-                3 => {
-                    let len = rng.usize(..=model.len() + 2);
-                    writer.truncate(len);
-                    model.truncate(len);
-                }
-                4 => {
-                    let front = rng.usize(..=model.len());
-                    writer.discard_front(front);
-                    model.drain(..front);
-                }
-                // In the frame's way, where it was cut short.
-                _ => others.extend(writer.get_mut().acquire(rng.usize(..200)).ok().map(|mut buf| {
-                    let room = buf.capacity();
-                    buf.spare_mut().fill(0xEE);
-                    buf.commit(room);
-                    buf
-                })),
-            }
-            assert!(writer.filled() == model, "round {round}, step {step}");
-        }
-        let buf = writer.finish();
-        assert!(buf[..] == model[..], "round {round}");
-        assert_eq!(buf.capacity(), model.len());
-        assert!(others.iter().all(|other| other.iter().all(|&byte| byte == 0xEE)), "round {round}");
-    }
 }
 
 /// Checks that a pool over a region of `capacity` bytes, which are many, keeps to about as much of

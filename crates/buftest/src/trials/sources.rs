@@ -266,29 +266,12 @@ impl<P: BufferPool + Clone + Trim> World<P> {
 #[macro_export]
 macro_rules! sourced {
     ($kinds:expr) => {
-        #[test]
-        fn lent_and_given_back() {
-            $kinds.iter().for_each($crate::trials::sources::Sourced::lends);
-        }
-
-        #[test]
-        fn t37_supplied_memory_is_zeroed() {
-            $kinds.iter().for_each($crate::trials::zeroed::t37_supplied);
-        }
-
-        #[test]
-        fn t21_sources_that_refuse() {
-            $kinds.iter().for_each($crate::trials::sources::Sourced::refuses);
-        }
-
-        #[test]
-        fn t22_sources_that_panic() {
-            $kinds.iter().for_each($crate::trials::sources::Sourced::panics);
-        }
-
-        #[test]
-        fn t23_sources_that_use_the_pool() {
-            $kinds.iter().for_each($crate::trials::sources::Sourced::reenters);
+        $crate::tests! {
+            lent_and_given_back: $kinds.iter().for_each($crate::trials::sources::Sourced::lends);
+            t21_sources_that_refuse: $kinds.iter().for_each($crate::trials::sources::Sourced::refuses);
+            t22_sources_that_panic: $kinds.iter().for_each($crate::trials::sources::Sourced::panics);
+            t23_sources_that_use_the_pool: $kinds.iter().for_each($crate::trials::sources::Sourced::reenters);
+            t37_supplied_memory_is_zeroed: $kinds.iter().for_each($crate::trials::zeroed::t37_supplied);
         }
     };
 }

@@ -218,8 +218,7 @@ fn frames<P>(strategy: &'static str, build: fn(usize) -> P) -> Measure
 where
     P: BufferPool<Lease: SplitLease> + 'static,
 {
-    let prepare =
-        move |count| -> Box<dyn Work> { Box::new(Growing { pool: build(count), count }) };
+    let prepare = move |count| -> Box<dyn Work> { Box::new(Growing { pool: build(count), count }) };
     Measure { strategy, operation: "grow", prepare: Box::new(prepare) }
 }
 

@@ -136,8 +136,8 @@ pub trait BufferPool {
         }
     }
 
-    /// Takes a buffer as [`acquire`](Self::acquire) does, with as much more room as costs nothing: a
-    /// [`Writer`](crate::Writer) calls it, and [`grow_most`](Self::grow_most). Until the writer
+    /// Takes a buffer as [`acquire`](Self::acquire) does, with as much more room as costs nothing.
+    /// A [`Writer`](crate::Writer) calls it, and [`grow_most`](Self::grow_most). Until the writer
     /// [shrinks](Self::shrink) the buffer, nobody else asks the pool for anything, unless it is
     /// shared.
     ///

@@ -16,7 +16,8 @@ use super::variants::{Of, Pool};
 /// Threads: it is `Send`, not `Sync`. One thread at a time acquires, through `&mut self`, whatever
 /// the strategy; any thread releases. For further threads there is [`share`](Self::share).
 ///
-/// Cost: on top of the strategy's, a match for each acquire, and one for each release.
+/// Cost: on top of the strategy's, a match for each acquire, and one for each release. A buffer
+/// grows by moving, and `shrink` leaves what it cuts off with the buffer.
 ///
 /// ```
 /// use bufworks::any::AnyBuilder;

@@ -24,6 +24,8 @@ mod codecs;
 mod conformance;
 #[cfg(all(feature = "bump", feature = "shard"))]
 mod costs;
+#[cfg(feature = "bytes")]
+mod encrypted;
 mod errors;
 #[cfg(all(feature = "tokio", feature = "slot", feature = "ring", feature = "bump", feature = "shard"))]
 mod frames;

@@ -134,7 +134,6 @@ macro_rules! conformance {
                 t32_grown_and_compacted: trials::room::t32_grown_and_compacted(&kit());
                 t34_sizes_at_thresholds: $crate::ops::run_at_thresholds(&kit());
                 t34_counts_at_thresholds: trials::thresholds::t34_counts(&kit());
-                t37_zeroed_buffers_are_zero: trials::zeroed::t37_released(&kit());
             }
 
             #[cfg(target_os = "linux")]

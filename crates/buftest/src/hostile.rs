@@ -278,7 +278,6 @@ pub fn check_numbers(error: AcquireError, asked: usize) {
 }
 
 /// Makes numbers that no pool has.
-#[must_use]
 pub fn nonsense() -> PoolStats {
     let mut stats = PoolStats::default();
     stats.acquired = u64::MAX;

@@ -2,7 +2,6 @@
 //! compared.
 
 use std::cell::Cell;
-use std::fmt;
 use std::mem;
 use std::panic::{self, AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Once};
@@ -52,12 +51,6 @@ impl<L: Lease> Live<L> {
     }
 }
 
-impl<L: Lease> fmt::Debug for Live<L> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Live").field("len", &self.expected.bytes.len()).finish_non_exhaustive()
-    }
-}
-
 /// What looks at the error of a refused request for this number of bytes.
 pub type Refusal = fn(AcquireError, usize);
 
@@ -81,21 +74,13 @@ pub struct Lockstep<P: BufferPool<Lease: SplitLease>> {
     has_place: bool,
 }
 
-impl<P: BufferPool<Lease: SplitLease>> fmt::Debug for Lockstep<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lockstep").field("live", &self.live).finish_non_exhaustive()
-    }
-}
-
 impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
     /// Makes a pool of the kit's.
-    #[must_use]
     pub fn new(kit: &Kit<P>) -> Self {
         Self { trim: kit.trim, ..Self::over((kit.make)(), kit.rejects) }
     }
 
     /// Takes this pool, with nothing out, and does not trim it. `rejects` is as in [`Kit`].
-    #[must_use]
     pub fn over(pool: P, rejects: bool) -> Self {
         Self {
             writer: Writer::new(pool),
@@ -135,7 +120,6 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
     }
 
     /// Returns whether nothing is out, nor was forgotten.
-    #[must_use]
     pub fn is_clear(&self) -> bool {
         self.live.is_empty() && self.shadow.live() == 0 && !self.has_place
     }

@@ -25,7 +25,6 @@ pub mod refusing;
 pub mod room;
 pub mod secrets;
 pub mod serving;
-pub mod shared_books;
 pub mod sources;
 #[cfg(target_os = "linux")]
 pub mod system;

@@ -20,17 +20,11 @@ fn at_rest<F: BufferPool>(pool: &mut SlotPool<F>) {
 }
 
 fn main() {
-    let refuses = Subject::<SlotPool<Reject>, ()> {
-        shared: |_| (),
-        pool: |()| refusing(),
-        split: |_, _| None,
-        own: |_, _, _| {},
-        at_rest,
-    };
+    let refuses =
+        Subject::<SlotPool<Reject>, ()> { shared: |_| (), pool: |()| refusing(), own: |_, _, _| {}, at_rest };
     let over_heap = Subject::<SlotPool, ()> {
         shared: |_| (),
         pool: |()| SlotPool::new(64 << 10, 16).expect("settings are right"),
-        split: |_, _| None,
         own: |_, _, _| {},
         at_rest,
     };

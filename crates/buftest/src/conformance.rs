@@ -111,8 +111,7 @@ macro_rules! conformance {
 
             $crate::tests! {
                 model: $crate::ops::run(&kit());
-                t01_traffic: trials::traffic::whole_buffers(&kit());
-                t02_every_way_to_make_a_buffer: trials::traffic::every_way(&kit());
+                t01_traffic: trials::traffic::buffers(&kit());
                 t04_handover: trials::traffic::handover(&kit());
                 t05_absurd_requests [60]: trials::failure::absurd_requests(&kit());
                 // Its threads wait for each other by yielding, which takes long beside others that
@@ -250,7 +249,7 @@ macro_rules! conformance_part {
 
             $crate::tests! {
                 model: $crate::ops::run(&KIT);
-                t01_traffic: trials::traffic::whole_buffers(&KIT);
+                t01_traffic: trials::traffic::buffers(&KIT);
             }
 
             $($more)*

@@ -6,7 +6,7 @@
 //!   naive [`model`].
 //! - [`thresholds`] has the sizes at which the implementations change what they do.
 //! - [`bytes`] reads programs from what a fuzzer makes up.
-//! - [`alloc`] has global allocators that fail on demand, keep a ledger, or count.
+//! - [`alloc`] has global allocators that fail on demand, keep a ledger, or call back.
 //! - `models` is for the models, and only there with `--cfg loom` or `--cfg shuttle`.
 //! - [`races`] is what ThreadSanitizer runs.
 //! - [`stress`] is what `cargo xtask stress` runs: long programs under load.
@@ -42,6 +42,7 @@ pub mod model;
 #[cfg(any(loom, shuttle))]
 pub mod models;
 pub mod ops;
+mod parcel;
 pub mod pattern;
 pub mod process;
 pub mod races;

@@ -177,7 +177,7 @@ pub fn op() -> impl Strategy<Value = Op> {
         let [first, ..] = word.to_le_bytes();
         match kind {
             0..3 => Op::Forget { at: first.into() },
-            3..8 => Op::Trim { all: first.is_multiple_of(2) },
+            3..16 => Op::Trim { all: first.is_multiple_of(2) },
             _ => Op::decode(&mut Bytes::new(&word.to_le_bytes())),
         }
     })

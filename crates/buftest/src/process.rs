@@ -18,7 +18,7 @@ pub use self::linux::vast;
 #[cfg(target_os = "linux")]
 pub use self::linux::{
     address_space_bytes, give_up_privileges, limit, limited, mappings, open_files, resident_bytes,
-    resident_bytes_as_it_is, smaps, status_bytes, thread_faults, thread_sleeps,
+    resident_bytes_as_it_is, smaps, status_bytes, thread_sleeps,
 };
 
 /// Set in the child, to the name of the test that it is for.

@@ -23,24 +23,15 @@ pub fn resident_bytes_as_it_is() -> usize {
     field_bytes(&counted, "Rss")
 }
 
-/// Counts the page faults of the calling thread that needed no file.
-pub fn thread_faults() -> usize {
-    usize::try_from(thread_usage().ru_minflt).expect("a count")
-}
-
 /// Counts how often the calling thread gave its processor up by itself, as it does to sleep.
 /// Moments in which others have the processor do not count.
 pub fn thread_sleeps() -> usize {
-    usize::try_from(thread_usage().ru_nvcsw).expect("a count")
-}
-
-fn thread_usage() -> libc::rusage {
     // SAFETY: a structure of plain numbers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer is to a live `rusage`.
     let done = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-    usage
+    usize::try_from(usage.ru_nvcsw).expect("a count")
 }
 
 /// Counts the open descriptors.
@@ -81,33 +72,32 @@ pub fn smaps(address: usize) -> String {
     std::iter::once(head).chain(rest).collect::<Vec<_>>().join("\n")
 }
 
+fn limits(resource: libc::__rlimit_resource_t) -> libc::rlimit {
+    assert!(is_alone(), "a limit would hit the other tests of this process");
+    let mut limits = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the pointer is to a live `rlimit`.
+    let done = unsafe { libc::getrlimit(resource, &raw mut limits) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    limits
+}
+
+fn set_limits(resource: libc::__rlimit_resource_t, limits: libc::rlimit) {
+    // SAFETY: the pointer is to a live `rlimit`.
+    let done = unsafe { libc::setrlimit(resource, &raw const limits) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+}
+
 /// Lowers a resource limit of this process for good. Only tests that run [`alone`](super::alone) call it.
 pub fn limit(resource: libc::__rlimit_resource_t, value: u64) {
-    assert!(is_alone(), "a limit would hit the other tests of this process");
-    // As wide as the machine's addresses, which all limits are within.
-    let value = value as libc::rlim_t;
-    let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
-    // SAFETY: the pointer is to a live `rlimit`.
-    let done = unsafe { libc::setrlimit(resource, &raw const limit) };
-    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    set_limits(resource, libc::rlimit { rlim_cur: value as libc::rlim_t, ..limits(resource) });
 }
 
 /// Runs `body` with a lower limit of a resource. Only tests that run [`alone`](super::alone) call it.
 pub fn limited<R>(resource: libc::__rlimit_resource_t, value: u64, body: impl FnOnce() -> R) -> R {
-    assert!(is_alone(), "a limit would hit the other tests of this process");
-    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the pointer is to a live `rlimit`.
-    let done = unsafe { libc::getrlimit(resource, &raw mut before) };
-    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-    let set = |limit: libc::rlimit| {
-        // SAFETY: the pointer is to a live `rlimit`.
-        let done = unsafe { libc::setrlimit(resource, &raw const limit) };
-        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-    };
-    // The other limit stays, so that this one can be raised again.
-    set(libc::rlimit { rlim_cur: value as libc::rlim_t, ..before });
+    let before = limits(resource);
+    limit(resource, value);
     let result = body();
-    set(before);
+    set_limits(resource, before);
     result
 }
 

@@ -38,7 +38,6 @@ impl<P: BufferPool<Lease: SplitLease> + Clone + Trim> Subject<P, Kept<P>> {
         Self {
             shared,
             pool: |kept| kept.pool.clone(),
-            split: |buf, at| Some(buf.split_off(at)),
             own: |pool, rng, _| phase(pool, rng),
             at_rest: |pool| freed(pool),
         }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bufcore::{AcquireError, Buf, BufferPool, Keeper, PoolStats, PressureSource, SplitLease, Trim, Writer};
+use bufcore::{Buf, BufferPool, Keeper, PressureSource, SplitLease, Trim, Writer};
 
 use crate::append::Append;
 use crate::pattern;
@@ -18,63 +18,6 @@ const MIB: usize = 1 << 20;
 /// What the process may keep on top of what a trial counts.
 const SLACK_BYTES: usize = 2 * MIB;
 const PAGE_BYTES: usize = 4096;
-
-/// A pool that is trimmed between requests: for the whole conformance suite.
-#[derive(Debug)]
-pub struct Trimmed<P> {
-    pool: P,
-    requests: usize,
-}
-
-impl<P> Trimmed<P> {
-    /// Trims `pool` from now on.
-    pub fn new(pool: P) -> Self {
-        Self { pool, requests: 0 }
-    }
-}
-
-impl<P: Trim> Trimmed<P> {
-    /// Returns the pool, which some calls trim first.
-    pub fn pool(&mut self) -> &mut P {
-        self.requests += 1;
-        if self.requests.is_multiple_of(3) {
-            self.pool.trim();
-        }
-        &mut self.pool
-    }
-}
-
-impl<P: BufferPool + Trim> BufferPool for Trimmed<P> {
-    type Lease = P::Lease;
-
-    fn acquire(&mut self, capacity: usize) -> Result<Buf<P::Lease>, AcquireError> {
-        self.pool().acquire(capacity)
-    }
-
-    fn acquire_most(&mut self, capacity: usize) -> Result<Buf<P::Lease>, AcquireError> {
-        self.pool().acquire_most(capacity)
-    }
-
-    fn grow(&mut self, buf: &mut Buf<P::Lease>, additional: usize) -> Result<(), AcquireError> {
-        self.pool().grow(buf, additional)
-    }
-
-    fn grow_most(&mut self, buf: &mut Buf<P::Lease>, additional: usize) -> Result<(), AcquireError> {
-        self.pool().grow_most(buf, additional)
-    }
-
-    fn shrink(&mut self, buf: &mut Buf<P::Lease>) {
-        self.pool().shrink(buf);
-    }
-
-    fn max_capacity(&self) -> usize {
-        self.pool.max_capacity()
-    }
-
-    fn stats(&self) -> PoolStats {
-        BufferPool::stats(&self.pool)
-    }
-}
 
 /// Makes a buffer of `bytes` bytes, all written.
 #[track_caller]

@@ -215,7 +215,7 @@ pub fn t25_signals<P: Sent>(kit: &Kit<P>, handle: Handle<P>) {
         let started = Instant::now();
         let there = Errands::new();
         while started.elapsed() < SIGNALLED {
-            traffic::every_way_for_a_moment(kit);
+            traffic::for_a_moment(kit);
             let mut pool = (kit.make)();
             let before = filled(kit, &mut pool, 1500, Memory::Enough).into_iter().collect();
             whole_life(*kit, handle, pool, before, &there, Memory::Enough);

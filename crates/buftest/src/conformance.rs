@@ -297,10 +297,6 @@ macro_rules! conformance_wiping {
 macro_rules! conformance_split {
     (pool: $pool:ty = $make:expr $(,)?) => {
         $crate::tests! {
-            in_every_order: $crate::trials::parts::in_every_order::<$pool>($make);
-            views_of_parts: $crate::trials::parts::views_of_parts::<$pool>($make);
-            joined: $crate::trials::parts::joined::<$pool>($make);
-            compacted: $crate::trials::parts::compacted::<$pool>($make);
             noted_again: $crate::trials::parts::noted_again::<$pool>($make, listed);
         }
 

@@ -17,7 +17,6 @@ use crate::ops::Op;
 use self::mutate::mutate;
 
 mod frames;
-mod handed;
 mod mutate;
 mod parts;
 #[cfg(test)]
@@ -26,6 +25,15 @@ mod tests;
 enum Handle<L: Lease> {
     Buf(Buf<L>),
     View(Frozen<L>),
+}
+
+impl<L: Lease> Handle<L> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Buf(buf) => buf,
+            Self::View(view) => view,
+        }
+    }
 }
 
 /// A handle and what the oracle says about it.
@@ -43,11 +51,16 @@ impl<L: Lease> Live<L> {
     /// When its bytes are not those that it must have.
     #[track_caller]
     pub fn end(self) {
-        let bytes = match &self.handle {
-            Handle::Buf(buf) => &buf[..],
-            Handle::View(view) => &view[..],
-        };
-        assert!(bytes == self.expected.bytes, "a handle of {} bytes differs", self.expected.bytes.len());
+        self.check();
+    }
+
+    #[track_caller]
+    fn check(&self) {
+        assert!(
+            self.handle.bytes() == self.expected.bytes,
+            "a handle of {} bytes differs",
+            self.expected.bytes.len()
+        );
     }
 }
 
@@ -141,6 +154,21 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         }
     }
 
+    /// Hands one of the handles over, which `at` picks.
+    pub fn take(&mut self, at: usize) -> Option<Live<P::Lease>> {
+        if self.live.is_empty() {
+            return None;
+        }
+        let at = at % self.live.len();
+        Some(self.live.swap_remove(at))
+    }
+
+    /// Counts the bytes that are out, also of handles that were handed over, and of buffers of
+    /// which parts are left.
+    pub fn claimed_bytes(&self) -> usize {
+        self.shadow.bytes()
+    }
+
     /// Exchanges a buffer, if it is one that `at` picks, for what `exchange` makes of it, with the
     /// same bytes and at least the capacity.
     pub fn exchange(&mut self, at: usize, exchange: impl FnOnce(&mut P, Buf<P::Lease>) -> Buf<P::Lease>) {
@@ -205,19 +233,16 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
 
     /// Does a step on one handle.
     fn handle(&mut self, live: Live<P::Lease>, op: Op) {
-        let Live { mut expected, handle } = live;
         match op {
-            Op::Drop { .. } => return drop_in_order(expected, handle),
+            Op::Drop { .. } => return,
             Op::DropElsewhere { .. } => {
-                let gone = thread::scope(|scope| scope.spawn(move || drop_in_order(expected, handle)).join());
+                let gone = thread::scope(|scope| scope.spawn(move || drop(live)).join());
                 return gone.unwrap_or_else(|panic| resume_unwind(panic));
             }
-            Op::Forget { .. } => {
-                mem::forget(expected.memory);
-                return mem::forget(handle);
-            }
+            Op::Forget { .. } => return mem::forget(live),
             _ => {}
         }
+        let Live { mut expected, handle } = live;
         let handle = match handle {
             Handle::Buf(buf) => match op {
                 Op::Freeze { .. } => Handle::View(buf.freeze()),
@@ -403,15 +428,10 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
     /// When it is not.
     pub fn compare(&mut self) {
         for live in &self.live {
-            let (bytes, capacity) = match &live.handle {
-                Handle::Buf(buf) => (&buf[..], Some(buf.capacity())),
-                Handle::View(view) => (&view[..], None),
-            };
-            assert!(bytes == live.expected.bytes, "a handle of {} bytes differs", live.expected.bytes.len());
-            assert!(
-                capacity.is_none_or(|capacity| capacity == live.expected.capacity),
-                "capacity {capacity:?}"
-            );
+            live.check();
+            if let Handle::Buf(buf) = &live.handle {
+                assert_eq!(buf.capacity(), live.expected.capacity, "capacity");
+            }
         }
         let filled = self.writer.filled();
         assert!(filled == self.frame, "the open frame of {} bytes differs", self.frame.len());
@@ -422,17 +442,10 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         if pool_first {
             let Self { writer, live, .. } = self;
             drop(writer);
-            for Live { expected, handle } in live {
-                let bytes = match &handle {
-                    Handle::Buf(buf) => &buf[..],
-                    Handle::View(view) => &view[..],
-                };
-                assert!(bytes == expected.bytes, "a handle differs after its pool was dropped");
-                drop_in_order(expected, handle);
-            }
+            live.into_iter().for_each(Live::end);
         } else {
-            while let Some(Live { expected, handle }) = self.live.pop() {
-                drop_in_order(expected, handle);
+            while let Some(live) = self.live.pop() {
+                drop(live);
                 self.compare();
             }
         }
@@ -456,10 +469,4 @@ pub fn panics(call: impl FnOnce()) -> bool {
     let panicked = catch_unwind(AssertUnwindSafe(call)).is_err();
     ON_PURPOSE.set(false);
     panicked
-}
-
-/// Drops the claim, and then the handle: the claim ends before the memory does.
-fn drop_in_order<L: Lease>(expected: Expected, handle: Handle<L>) {
-    drop(expected);
-    drop(handle);
 }

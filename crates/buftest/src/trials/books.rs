@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use bufcore::{Buf, BufferPool, Lease, SplitLease, Writer, strategy::orphans};
 
+use super::filled;
 use crate::alloc::Ledger;
 use crate::append::Append;
 use crate::pattern;
@@ -184,11 +185,8 @@ impl<P: BufferPool<Lease: SplitLease> + Send + 'static> Books<P> {
     fn pool_first(&self) {
         let base = self.bytes();
         let mut pool = self.pool();
-        let mut bufs: [_; 4] = std::array::from_fn(|_| pool.acquire(self.usual).expect("room"));
-        for (seed, buf) in (0..).zip(&mut bufs) {
-            pattern::fill(&mut buf.spare_mut()[..self.usual], seed, 0);
-            buf.commit(self.usual);
-        }
+        let bufs: [_; 4] =
+            std::array::from_fn(|seed| filled(&mut pool, self.usual, seed as u64).expect("room"));
         drop(pool.acquire(self.usual).expect("room"));
         self.holds(base, (self.pieces)(5), "while the pool is there");
         let single = pool.acquire(self.single);

@@ -35,9 +35,10 @@ pub mod zeroed;
 use std::env;
 use std::time::Duration;
 
-use bufcore::Trim;
+use bufcore::{AcquireError, Buf, BufferPool, Trim};
 
 use crate::model::Shadow;
+use crate::pattern;
 
 /// Returns how many buffers a trial of the size `full` uses: two of twenty-five in release, and a
 /// fiftieth in debug builds and in programs for sanitizers ([`races`](crate::races)). Wherever
@@ -59,4 +60,17 @@ pub fn trim<P: Trim>(pool: &mut P, age: Option<Duration>) {
         Some(age) => pool.trim_idle(age),
         None => pool.trim(),
     }
+}
+
+/// Acquires a buffer of `bytes` bytes, and fills it with those of `seed`.
+pub(crate) fn filled<P: BufferPool>(
+    pool: &mut P,
+    bytes: usize,
+    seed: u64,
+) -> Result<Buf<P::Lease>, AcquireError> {
+    let mut buf = pool.acquire(bytes)?;
+    assert!(buf.is_empty() && buf.capacity() >= bytes, "{} of {bytes} bytes", buf.capacity());
+    pattern::fill(&mut buf.spare_mut()[..bytes], seed, 0);
+    buf.commit(bytes);
+    Ok(buf)
 }

@@ -4,16 +4,10 @@
 use bufcore::strategy::Tracker;
 use bufcore::{Buf, BufferPool, SplitLease};
 
+use super::filled;
 use crate::pattern;
 
 const BYTES: usize = 48;
-
-fn filled<P: BufferPool>(pool: &mut P, len: usize) -> Buf<P::Lease> {
-    let mut buf = pool.acquire(BYTES).expect("a small request");
-    pattern::fill(&mut buf.spare_mut()[..len], 1, 0);
-    buf.commit(len);
-    buf
-}
 
 /// Checks that memory of its own, and of a pool that is gone, splits as any other. `pool` has none
 /// for 48 bytes; `in_use` is what its statistics say of one memory that is out.
@@ -22,7 +16,7 @@ pub fn large_and_late<P: BufferPool<Lease: SplitLease>>(
     is_fallback: fn(&Buf<P::Lease>) -> bool,
     in_use: usize,
 ) {
-    let mut large = filled(&mut pool, BYTES);
+    let mut large = filled(&mut pool, BYTES, 1).expect("a small request");
     assert!(is_fallback(&large));
     let front = large.split_to(20);
     assert!(is_fallback(&front));
@@ -41,7 +35,7 @@ pub fn noted_again<P: BufferPool<Lease: SplitLease>>(make: fn() -> P, listed: fn
     let elsewhere = Tracker::default();
     let mut pool = make();
     for which in 0..8 {
-        let mut front = filled(&mut pool, BYTES);
+        let mut front = filled(&mut pool, BYTES, 1).expect("a small request");
         let back = front.split_off(16);
         let note = |bit: usize, part| if which >> bit & 1 == 1 { elsewhere.attach(part) } else { part };
         let (front, back) = (note(0, front), note(1, back));
@@ -55,7 +49,7 @@ pub fn noted_again<P: BufferPool<Lease: SplitLease>>(make: fn() -> P, listed: fn
         drop(last);
         assert_eq!((pool.stats().in_use, listed(&pool).unwrap_or(0)), (0, 0));
     }
-    let mut front = filled(&mut pool, BYTES);
+    let mut front = filled(&mut pool, BYTES, 1).expect("a small request");
     let back = front.split_off(10);
     drop(front.freeze());
     assert_eq!(listed(&pool).unwrap_or(1), 1, "a part of it is out");

@@ -48,11 +48,7 @@ const DEEDS: [Deed; 5] = [Deed::Acquire, Deed::Release, Deed::DropPool, Deed::Ma
 
 /// Takes a filled buffer from `pool`.
 fn take<P: BufferPool>(pool: &mut P, bytes: usize, stamp: u64) -> Option<(Buf<P::Lease>, u64)> {
-    let mut buf = pool.acquire(bytes).ok()?;
-    assert!(buf.capacity() >= bytes && buf.is_empty(), "an acquired buffer is empty and large enough");
-    buf.resize(bytes, 0).expect("asked for");
-    pattern::fill(&mut buf, stamp, 0);
-    Some((buf, stamp))
+    Some((super::filled(pool, bytes, stamp).ok()?, stamp))
 }
 
 /// Looks at a buffer, and drops it.

@@ -2,18 +2,11 @@
 
 use std::collections::VecDeque;
 
-use bufcore::{AcquireError, Buf, BufferPool, SplitLease, Writer};
+use bufcore::{AcquireError, BufferPool, SplitLease, Writer};
 
-use super::scaled;
+use super::{filled, scaled};
 use crate::Kit;
 use crate::pattern;
-
-fn filled<P: BufferPool>(pool: &mut P, bytes: usize) -> Buf<P::Lease> {
-    let mut buf = pool.acquire(bytes).expect("a small request");
-    pattern::fill(&mut buf.spare_mut()[..bytes], 1, 0);
-    buf.commit(bytes);
-    buf
-}
 
 /// Checks that a buffer grows with its bytes, by what is asked for at least, or is not changed by a
 /// refusal; and what was consumed comes back (T32).
@@ -21,7 +14,7 @@ pub fn t32_grown_and_compacted<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     let mut pool = (kit.make)();
     for bytes in 0..=130 {
         for consumed in (0..=bytes).step_by(7) {
-            let mut buf = filled(&mut pool, bytes);
+            let mut buf = filled(&mut pool, bytes, 1).expect("a small request");
             let start = buf.as_ptr();
             buf.consume(consumed);
             assert_eq!(buf.capacity(), bytes - consumed);
@@ -50,7 +43,7 @@ pub fn t32_grown_and_compacted<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
         }
     }
     // One that shares its memory moves.
-    let mut front = filled(&mut pool, 100);
+    let mut front = filled(&mut pool, 100, 1).expect("a small request");
     let back = front.split_off(60);
     let start = front.as_ptr();
     pool.grow(&mut front, 10).expect("a small request");
@@ -59,7 +52,7 @@ pub fn t32_grown_and_compacted<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     pattern::check(&back, 1, 60);
     drop((front, back));
     // With one that was consumed to its end, all comes back.
-    let mut buf = filled(&mut pool, 100);
+    let mut buf = filled(&mut pool, 100, 1).expect("a small request");
     buf.consume(100);
     assert_eq!(buf.capacity(), 0);
     buf.compact();
@@ -71,7 +64,7 @@ pub fn t32_grown_and_compacted<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     buf.compact();
     assert_eq!((buf.len(), buf.capacity()), (20, 40));
     drop(buf);
-    let mut buf = filled(&mut pool, 50);
+    let mut buf = filled(&mut pool, 50, 1).expect("a small request");
     let start = buf.as_ptr();
     let mut huge = vec![usize::MAX, isize::MAX as usize + 1];
     huge.extend(pool.max_capacity().checked_add(1));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bufcore::{Buf, BufferPool, SplitLease};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
-use super::scaled;
+use super::{filled, scaled};
 use crate::Kit;
 use crate::model::Shadow;
 use crate::parcel::Parcel;
@@ -150,14 +150,12 @@ pub fn handover<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
         });
         let mut sent = 0;
         while sent < count || (reused == 0 && pools && sent < most) {
-            let Ok(mut buf) = pool.acquire(BYTES) else {
+            let Ok(buf) = filled(&mut pool, BYTES, sent as u64) else {
                 assert!(kit.rejects, "{BYTES} bytes refused");
                 thread::yield_now();
                 continue;
             };
             reused += usize::from(!seen.insert(buf.as_ptr().addr()));
-            pattern::fill(&mut buf.spare_mut()[..BYTES], sent as u64, 0);
-            buf.commit(BYTES);
             producer.push(buf).expect("the queue is longer than the traffic");
             sent += 1;
             if sent % 16 == 0 {

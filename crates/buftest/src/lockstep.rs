@@ -12,7 +12,7 @@ use bufcore::{AcquireError, Buf, BufferPool, Frozen, Lease, SplitLease, Writer};
 
 use crate::Kit;
 use crate::model::{Claim, Expected, Shadow};
-use crate::ops::Op;
+use crate::ops::{Change, Op};
 
 use self::mutate::mutate;
 
@@ -202,68 +202,52 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
             Op::Grow { at, bytes } => self.grow(at, bytes),
             Op::Detach => self.finish_frame(),
             Op::Trim { all } => (self.trim)(self.writer.get_mut(), (!all).then_some(Duration::ZERO)),
-            Op::Fill { at, .. }
-            | Op::Extend { at, .. }
-            | Op::Push { at, .. }
-            | Op::Advance { at, .. }
-            | Op::WriteSpare { at, .. }
-            | Op::Resize { at, .. }
-            | Op::Truncate { at, .. }
-            | Op::Clear { at }
-            | Op::DiscardFront { at, .. }
-            | Op::Freeze { at }
-            | Op::CloneView { at }
-            | Op::Slice { at, .. }
-            | Op::SplitTo { at, .. }
-            | Op::SplitOff { at, .. }
-            | Op::Compact { at }
-            | Op::ShrinkTo { at, .. }
-            | Op::Thaw { at }
-            | Op::Drop { at }
-            | Op::DropElsewhere { at }
-            | Op::Forget { at } => {
-                if !self.live.is_empty() {
-                    let at = at % self.live.len();
-                    let live = self.live.swap_remove(at);
-                    self.handle(live, op);
+            Op::Handle { at, change } => {
+                if let Some(live) = self.take(at) {
+                    self.change(live, change);
                 }
             }
         }
     }
 
     /// Does a step on one handle.
-    fn handle(&mut self, live: Live<P::Lease>, op: Op) {
-        match op {
-            Op::Drop { .. } => return,
-            Op::DropElsewhere { .. } => {
+    fn change(&mut self, live: Live<P::Lease>, change: Change) {
+        match change {
+            Change::Drop => return,
+            Change::DropElsewhere => {
                 let gone = thread::scope(|scope| scope.spawn(move || drop(live)).join());
                 return gone.unwrap_or_else(|panic| resume_unwind(panic));
             }
-            Op::Forget { .. } => return mem::forget(live),
+            Change::Forget => return mem::forget(live),
             _ => {}
         }
         let Live { mut expected, handle } = live;
         let handle = match handle {
-            Handle::Buf(buf) => match op {
-                Op::Freeze { .. } => Handle::View(buf.freeze()),
-                Op::SplitTo { index, .. } => self.split_buf(buf, &mut expected, index, false),
-                Op::SplitOff { index, .. } => self.split_buf(buf, &mut expected, index, true),
+            Handle::Buf(buf) => match change {
+                Change::Freeze => Handle::View(buf.freeze()),
+                Change::SplitTo { index } => self.split_buf(buf, &mut expected, index, false),
+                Change::SplitOff { index } => self.split_buf(buf, &mut expected, index, true),
                 _ => {
                     let mut buf = buf;
-                    mutate(&mut buf, &mut expected, op);
+                    mutate(&mut buf, &mut expected, change);
                     Handle::Buf(buf)
                 }
             },
-            Handle::View(view) => self.view(view, &mut expected, op),
+            Handle::View(view) => self.view(view, &mut expected, change),
         };
         self.live.push(Live { expected, handle });
     }
 
-    fn view(&mut self, mut view: Frozen<P::Lease>, expected: &mut Expected, op: Op) -> Handle<P::Lease> {
+    fn view(
+        &mut self,
+        mut view: Frozen<P::Lease>,
+        expected: &mut Expected,
+        change: Change,
+    ) -> Handle<P::Lease> {
         let len = view.len();
-        let (part, of_part) = match op {
-            Op::CloneView { .. } => (view.clone(), expected.view(0, len)),
-            Op::Slice { from, to, .. } => {
+        let (part, of_part) = match change {
+            Change::CloneView => (view.clone(), expected.view(0, len)),
+            Change::Slice { from, to } => {
                 let (from, to) = (from % (len + 1), to % (len + 1));
                 let (from, to) = (from.min(to), from.max(to));
                 for outside in [len + 1, usize::MAX] {
@@ -271,15 +255,15 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
                 }
                 (view.slice(from..to), expected.view(from, to))
             }
-            Op::SplitTo { index, .. } => {
+            Change::SplitTo { index } => {
                 let index = index % (len + 1);
                 (view.split_to(index), expected.split_view_to(index))
             }
-            Op::SplitOff { index, .. } => {
+            Change::SplitOff { index } => {
                 let index = index % (len + 1);
                 (view.split_off(index), expected.split_view_off(index))
             }
-            Op::Truncate { len: target, .. } => {
+            Change::Truncate { len: target } => {
                 expected.bytes.truncate(target);
                 if target == 0 {
                     expected.let_go();
@@ -287,12 +271,12 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
                 view.truncate(target);
                 return Handle::View(view);
             }
-            Op::Clear { .. } => {
+            Change::Clear => {
                 expected.let_go();
                 view.clear();
                 return Handle::View(view);
             }
-            Op::DiscardFront { bytes, .. } => {
+            Change::DiscardFront { bytes } => {
                 let bytes = bytes % (len + 1);
                 expected.consume(bytes);
                 if expected.bytes.is_empty() {
@@ -301,7 +285,7 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
                 view.consume(bytes);
                 return Handle::View(view);
             }
-            Op::Thaw { .. } => {
+            Change::Thaw => {
                 let unique = expected.is_unique();
                 // Views of no memory are not counted: each may or may not thaw, as its pool has
                 // buffers of nothing or not.

@@ -23,88 +23,17 @@ pub enum Op {
     AcquireZeroed {
         bytes: usize,
     },
-    Fill {
+    Handle {
         at: usize,
-        seed: u64,
-    },
-    Extend {
-        at: usize,
-        bytes: usize,
-        seed: u64,
-    },
-    Push {
-        at: usize,
-        value: u8,
-    },
-    Advance {
-        at: usize,
-        bytes: usize,
-    },
-    WriteSpare {
-        at: usize,
-        seed: u64,
-    },
-    Resize {
-        at: usize,
-        len: usize,
-        value: u8,
-    },
-    Truncate {
-        at: usize,
-        len: usize,
-    },
-    Clear {
-        at: usize,
-    },
-    DiscardFront {
-        at: usize,
-        bytes: usize,
-    },
-    Freeze {
-        at: usize,
-    },
-    CloneView {
-        at: usize,
-    },
-    Slice {
-        at: usize,
-        from: usize,
-        to: usize,
-    },
-    SplitTo {
-        at: usize,
-        index: usize,
-    },
-    SplitOff {
-        at: usize,
-        index: usize,
+        change: Change,
     },
     Unsplit {
         at: usize,
         other: usize,
     },
-    Compact {
-        at: usize,
-    },
     Grow {
         at: usize,
         bytes: usize,
-    },
-    ShrinkTo {
-        at: usize,
-        bytes: usize,
-    },
-    Thaw {
-        at: usize,
-    },
-    Drop {
-        at: usize,
-    },
-    DropElsewhere {
-        at: usize,
-    },
-    Forget {
-        at: usize,
     },
     Writable {
         bytes: usize,
@@ -126,8 +55,34 @@ pub enum Op {
     },
 }
 
+/// What a step does to one handle.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs, reason = "named after what they call")]
+pub enum Change {
+    Fill { seed: u64 },
+    Extend { bytes: usize, seed: u64 },
+    Push { value: u8 },
+    Advance { bytes: usize },
+    WriteSpare { seed: u64 },
+    Resize { len: usize, value: u8 },
+    Truncate { len: usize },
+    Clear,
+    DiscardFront { bytes: usize },
+    Freeze,
+    CloneView,
+    Slice { from: usize, to: usize },
+    SplitTo { index: usize },
+    SplitOff { index: usize },
+    Compact,
+    ShrinkTo { bytes: usize },
+    Thaw,
+    Drop,
+    DropElsewhere,
+    Forget,
+}
+
 impl Op {
-    /// Decodes the operation that the next bytes mean: any of them except [`Forget`](Self::Forget)
+    /// Decodes the operation that the next bytes mean: any of them except [`Forget`](Change::Forget)
     /// and [`Trim`](Self::Trim). Most bytes are acquires and drops, as in [`op`].
     pub fn decode(bytes: &mut Bytes<'_>) -> Self {
         let kind = bytes.below(64);
@@ -142,29 +97,30 @@ impl Op {
             _ => {}
         }
         let at = bytes.below(256);
-        match kind {
-            27..=29 => Self::Fill { at, seed: bytes.seed() },
-            30..=32 => Self::Extend { at, bytes: bytes.size(), seed: bytes.seed() },
-            33 => Self::Compact { at },
-            34 => Self::Push { at, value: bytes.byte() },
-            35 => Self::Advance { at, bytes: bytes.size() },
-            36 => Self::WriteSpare { at, seed: bytes.seed() },
-            37 => Self::Resize { at, len: bytes.size(), value: bytes.byte() },
-            38 => Self::Grow { at, bytes: bytes.size() },
-            39 => Self::Truncate { at, len: bytes.size() },
-            40 => Self::Clear { at },
-            41 => Self::DiscardFront { at, bytes: bytes.size() },
-            42..=44 => Self::Freeze { at },
-            45 => Self::Unsplit { at, other: bytes.below(256) },
-            46..=47 => Self::CloneView { at },
-            48 => Self::Slice { at, from: bytes.size(), to: bytes.size() },
-            49 => Self::SplitTo { at, index: bytes.size() },
-            50 => Self::SplitOff { at, index: bytes.size() },
-            51..=52 => Self::Thaw { at },
-            53 => Self::ShrinkTo { at, bytes: bytes.size() },
-            54 => Self::DropElsewhere { at },
-            _ => Self::Drop { at },
-        }
+        let change = match kind {
+            27..=29 => Change::Fill { seed: bytes.seed() },
+            30..=32 => Change::Extend { bytes: bytes.size(), seed: bytes.seed() },
+            33 => Change::Compact,
+            34 => Change::Push { value: bytes.byte() },
+            35 => Change::Advance { bytes: bytes.size() },
+            36 => Change::WriteSpare { seed: bytes.seed() },
+            37 => Change::Resize { len: bytes.size(), value: bytes.byte() },
+            38 => return Self::Grow { at, bytes: bytes.size() },
+            39 => Change::Truncate { len: bytes.size() },
+            40 => Change::Clear,
+            41 => Change::DiscardFront { bytes: bytes.size() },
+            42..=44 => Change::Freeze,
+            45 => return Self::Unsplit { at, other: bytes.below(256) },
+            46..=47 => Change::CloneView,
+            48 => Change::Slice { from: bytes.size(), to: bytes.size() },
+            49 => Change::SplitTo { index: bytes.size() },
+            50 => Change::SplitOff { index: bytes.size() },
+            51..=52 => Change::Thaw,
+            53 => Change::ShrinkTo { bytes: bytes.size() },
+            54 => Change::DropElsewhere,
+            _ => Change::Drop,
+        };
+        Self::Handle { at, change }
     }
 }
 
@@ -176,7 +132,7 @@ pub fn op() -> impl Strategy<Value = Op> {
     any::<(u8, u64)>().prop_map(|(kind, word)| {
         let [first, ..] = word.to_le_bytes();
         match kind {
-            0..3 => Op::Forget { at: first.into() },
+            0..3 => Op::Handle { at: first.into(), change: Change::Forget },
             3..16 => Op::Trim { all: first.is_multiple_of(2) },
             _ => Op::decode(&mut Bytes::new(&word.to_le_bytes())),
         }
@@ -204,19 +160,22 @@ fn size_near(near: usize) -> impl Strategy<Value = usize> {
 fn op_near(near: usize) -> impl Strategy<Value = Op> {
     let size = || size_near(near);
     let at = || any::<u8>().prop_map(usize::from);
+    let change = prop_oneof![
+        15 => Just(Change::Drop),
+        1 => size().prop_map(|bytes| Change::ShrinkTo { bytes }),
+        1 => (size(), any::<u64>()).prop_map(|(bytes, seed)| Change::Extend { bytes, seed }),
+        1 => size().prop_map(|index| Change::SplitOff { index }),
+        1 => Just(Change::Compact),
+        1 => Just(Change::Freeze),
+    ];
     prop_oneof![
         10 => size().prop_map(|bytes| Op::Acquire { bytes }),
         1 => size().prop_map(|bytes| Op::AcquireZeroed { bytes }),
-        15 => at().prop_map(|at| Op::Drop { at }),
+        20 => (at(), change).prop_map(|(at, change)| Op::Handle { at, change }),
         15 => any::<bool>().prop_map(|all| Op::Trim { all }),
         2 => (size(), any::<u64>()).prop_map(|(bytes, seed)| Op::Writable { bytes, seed }),
         2 => Just(Op::Detach),
         1 => (at(), size()).prop_map(|(at, bytes)| Op::Grow { at, bytes }),
-        1 => (at(), size()).prop_map(|(at, bytes)| Op::ShrinkTo { at, bytes }),
-        1 => (at(), size(), any::<u64>()).prop_map(|(at, bytes, seed)| Op::Extend { at, bytes, seed }),
-        1 => (at(), size()).prop_map(|(at, index)| Op::SplitOff { at, index }),
-        1 => at().prop_map(|at| Op::Compact { at }),
-        1 => at().prop_map(|at| Op::Freeze { at }),
     ]
 }
 
@@ -263,35 +222,30 @@ pub fn run_wiping<P: BufferPool<Lease: SplitLease>>(make: impl Fn() -> P) {
 
 /// Runs every step that changes a buffer, at every index, for lengths 0 to 64 (T15).
 pub fn mutators<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
-    let (at, other) = (0, 1);
     let mut lockstep = Lockstep::new(kit);
     for (len, n) in (0..=64).flat_map(|len| (0..=len).map(move |n| (len, n))) {
         // So that the start is not the memory's.
         let cut = n % 5;
-        let start = [
-            Op::Acquire { bytes: 80 + cut },
-            Op::Extend { at, bytes: len + cut, seed: n as u64 },
-            Op::DiscardFront { at, bytes: cut },
+        let start =
+            [Change::Extend { bytes: len + cut, seed: n as u64 }, Change::DiscardFront { bytes: cut }];
+        let programs: [&[Change]; 12] = [
+            &[Change::Truncate { len: n }],
+            &[Change::DiscardFront { bytes: n }, Change::Compact],
+            &[Change::Extend { bytes: n, seed: 1 }],
+            &[Change::Resize { len: n, value: 5 }],
+            &[Change::Resize { len: len + n, value: 6 }],
+            &[Change::Fill { seed: 2 }, Change::WriteSpare { seed: 3 }, Change::Advance { bytes: n }],
+            &[Change::Clear],
+            &[Change::ShrinkTo { bytes: n }],
+            &[Change::SplitTo { index: n }, Change::SplitOff { index: n }],
+            &[Change::Freeze, Change::SplitTo { index: n }, Change::Drop, Change::Thaw],
+            &[Change::Freeze, Change::SplitOff { index: n }, Change::Drop, Change::Thaw],
+            &[Change::Freeze, Change::Slice { from: n / 2, to: n }, Change::Drop, Change::Thaw],
         ];
-        let programs: [&[Op]; 14] = [
-            &[Op::Truncate { at, len: n }],
-            &[Op::DiscardFront { at, bytes: n }, Op::Compact { at }],
-            &[Op::Extend { at, bytes: n, seed: 1 }],
-            &[Op::Resize { at, len: n, value: 5 }],
-            &[Op::Resize { at, len: len + n, value: 6 }],
-            &[Op::Fill { at, seed: 2 }, Op::WriteSpare { at, seed: 3 }, Op::Advance { at, bytes: n }],
-            &[Op::Clear { at }],
-            &[Op::ShrinkTo { at, bytes: n }],
-            &[Op::Grow { at, bytes: n }],
-            &[Op::SplitTo { at, index: n }, Op::Unsplit { at, other }],
-            &[Op::SplitOff { at, index: n }, Op::Unsplit { at: other, other: at }],
-            &[Op::Freeze { at }, Op::SplitTo { at, index: n }, Op::Drop { at }, Op::Thaw { at }],
-            &[Op::Freeze { at }, Op::SplitOff { at, index: n }, Op::Drop { at: other }, Op::Thaw { at }],
-            &[Op::Freeze { at }, Op::Slice { at, from: n / 2, to: n }, Op::Drop { at }, Op::Thaw { at }],
-        ];
-        for ops in programs {
-            for op in start.iter().chain(ops).chain(&[Op::Push { at, value: 9 }]) {
-                lockstep.step(*op);
+        for changes in programs {
+            lockstep.step(Op::Acquire { bytes: 80 + cut });
+            for &change in start.iter().chain(changes).chain(&[Change::Push { value: 9 }]) {
+                lockstep.step(Op::Handle { at: 0, change });
                 lockstep.compare();
             }
             lockstep.drop_all();

@@ -8,6 +8,8 @@
 
 mod borders;
 mod channel;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod header;
 #[cfg(target_os = "linux")]
 mod hostile;
 mod io;

@@ -76,13 +76,3 @@ impl<P: BufferPool<Lease: SplitLease>> Drive<P> {
         parked.into_iter().for_each(Live::end);
     }
 }
-
-/// Which of `old` operations the next byte stands for, or, in the last quarter of its values, which of `new` ones behind them.
-///
-/// So inputs from before there were new ones mostly mean what they meant.
-pub(crate) fn appended(bytes: &mut Bytes<'_>, old: usize, new: usize) -> usize {
-    match usize::from(bytes.byte()) {
-        byte @ 0..192 => byte % old,
-        byte => old + byte % new,
-    }
-}

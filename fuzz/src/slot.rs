@@ -8,7 +8,7 @@ use buftest::hostile::{Baggage, Script, check_numbers, guarded};
 use buftest::identities;
 use buftest::lockstep::Lockstep;
 
-use crate::drive::{Drive, End, appended};
+use crate::drive::{Drive, End};
 use crate::hostile::Others;
 use crate::sources::Memory;
 
@@ -83,7 +83,7 @@ fn program<F: BufferPool<Lease: SplitLease> + Send + 'static>(
     }
     let baggage = script.map_or_else(Baggage::default, |script| script.baggage.clone());
     let mut drive = Drive::new(lockstep);
-    drive.run(bytes, |drive, bytes| match appended(bytes, 8, 1) {
+    drive.run(bytes, |drive, bytes| match bytes.below(9) {
         0..=2 => {
             if let Some(script) = script {
                 script.plan(bytes);

@@ -8,17 +8,6 @@ use super::{Handle, Live, Lockstep, panics};
 use crate::model::{Claim, Expected};
 
 impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
-    /// Splits a buffer, if it is one that `at` picks: in front of `index`, modulo what there is, as
-    /// `split_off` does, or as `split_to`.
-    pub fn split(&mut self, at: usize, index: usize, off: bool) {
-        let Some(Live { mut expected, handle }) = self.take(at) else { return };
-        let handle = match handle {
-            Handle::Buf(buf) => self.split_buf(buf, &mut expected, index, off),
-            view => view,
-        };
-        self.live.push(Live { expected, handle });
-    }
-
     /// Splits a buffer in front of `index`, modulo what there is; returns the front.
     pub(super) fn split_buf(
         &mut self,

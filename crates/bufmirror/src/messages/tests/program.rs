@@ -15,6 +15,7 @@ use std::vec;
 use std::vec::Vec;
 
 use buftest::bytes::Bytes;
+use buftest::lockstep::panics;
 use buftest::pattern;
 
 use super::{Message, MessageQueue, RecvError, SendError};
@@ -246,9 +247,11 @@ impl Pair<'_> {
                     }
                     len
                 };
-                match guarded(|| sender.try_send_up_to(max, write)) {
-                    Some(found) => assert_eq!(found, wanted),
-                    None => assert!(len > max && wanted.is_ok()),
+                let send = || sender.try_send_up_to(max, write);
+                if len > max && wanted.is_ok() {
+                    assert!(panics(|| _ = send()), "{len} bytes in room for {max}");
+                } else {
+                    assert_eq!(send(), wanted);
                 }
             }
         }

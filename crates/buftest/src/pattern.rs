@@ -66,13 +66,6 @@ pub fn check(bytes: &[u8], seed: u64, position: usize) {
     }
 }
 
-/// Returns whether `needle` is anywhere in `bytes`. It has eight bytes, so that they are compared
-/// at once.
-#[inline(never)]
-pub fn contains(bytes: &[u8], needle: &[u8; 8]) -> bool {
-    bytes.windows(8).any(|window| window == needle)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bufcore::strategy::orphans;
 use bufcore::{AcquireError, BufferPool, SplitLease};
@@ -24,10 +24,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 const SIZES: [usize; 7] = [1, 60, 1500, 5000, 20_000, 70_000, 300_000];
 /// Buffers that are held at once.
 const HELD: usize = 6;
-/// How long the traffic beside signals lasts, and the signals that reach a thread in this time at
-/// least.
-const SIGNALLED: Duration = Duration::from_millis(120);
-const LEAST_SIGNALS: usize = 20;
+/// Signals that reach each thread amid the traffic.
+const SIGNALS: usize = 100;
 /// Address space that is left, and buffers that are more than that.
 const LEFT_BYTES: usize = 8 << 20;
 const LARGE_BYTES: usize = 300_000;
@@ -191,18 +189,14 @@ pub fn t25_refused_calls<P: Sent>(kit: &Kit<P>, handle: Handle<P>) {
 /// Signals each thread every millisecond, amid traffic between threads and whole lives of pools:
 /// nothing is lost, and nothing fails.
 pub fn t25_signals<P: Sent>(kit: &Kit<P>, handle: Handle<P>) {
-    let signals = sandbox::signalled(|| {
-        let started = Instant::now();
-        let there = Errands::new();
-        while started.elapsed() < SIGNALLED {
-            traffic::for_a_moment(kit);
-            let mut pool = (kit.make)();
-            let before = filled(kit, &mut pool, 1500, Memory::Enough).into_iter().collect();
-            whole_life(*kit, handle, pool, before, &there, Memory::Enough);
-        }
-        there.end();
+    let there = Errands::new();
+    sandbox::signalled(SIGNALS, || {
+        traffic::for_a_moment(kit);
+        let mut pool = (kit.make)();
+        let before = filled(kit, &mut pool, 1500, Memory::Enough).into_iter().collect();
+        whole_life(*kit, handle, pool, before, &there, Memory::Enough);
     });
-    assert!(signals >= LEAST_SIGNALS, "{signals} signals: the trial showed nothing");
+    there.end();
 }
 
 /// Uses up the address space amid the traffic of two threads. Requests end in an error, what is out

@@ -14,7 +14,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
 use std::time::Instant;
 
-use bufcore::{AcquireError, Buf, BufferPool, ConfigError, HeapPool, PoolStats, Reject};
+use bufcore::{AcquireError, Buf, BufferPool, ConfigError, HeapPool, NoFallback, PoolStats};
 use bufring::RingPool;
 use bufshard::ShardPool;
 use bufslot::SlotPool;
@@ -229,7 +229,9 @@ fn waits_for_its_turn(run: impl FnOnce(&TcpListener, &Settings, &Control) -> io:
 #[test]
 fn who_finds_no_buffer_waits() {
     waits_for_its_turn(|listener, settings, control| {
-        serve(listener, settings, control, |_| SlotPool::builder().capacity(1500).slots(2).build_with(Reject))
+        serve(listener, settings, control, |_| {
+            SlotPool::builder().capacity(1500).slots(2).build_with(NoFallback)
+        })
     });
     waits_for_its_turn(|listener, settings, control| {
         serve(listener, settings, control, |_| RingPool::new(1500))
@@ -334,7 +336,7 @@ fn an_empty_buffer_is_passed_on() {
 
 #[test]
 fn every_byte_with_memory_for_few_buffers() {
-    check(&push_through(|| SlotPool::builder().capacity(4096).slots(4).build_with(Reject)));
+    check(&push_through(|| SlotPool::builder().capacity(4096).slots(4).build_with(NoFallback)));
     check(&push_through(|| RingPool::new(4096)));
     check(&push_through_shared(&[(); 2].map(|()| ShardPool::builder().max_bytes(8192).build().unwrap())));
 }
@@ -477,7 +479,7 @@ fn what_cannot_work_is_said_at_once() {
     let usual = Settings::new(listener.local_addr().unwrap());
     let kind = |result: io::Result<Report>| result.unwrap_err().kind();
     let control = Control::new;
-    assert_eq!(kind(serve(&listener, &usual, &control(), |_| Ok(Reject))), io::ErrorKind::InvalidInput);
+    assert_eq!(kind(serve(&listener, &usual, &control(), |_| Ok(NoFallback))), io::ErrorKind::InvalidInput);
     assert_eq!(
         kind(serve(&listener, &usual, &control(), |_| SlotPool::new(0, 0))),
         io::ErrorKind::InvalidInput

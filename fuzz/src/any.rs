@@ -1,6 +1,7 @@
 //! Operations on a pool whose strategy is chosen at run time, with a keeper beside it.
 
-use bufcore::{BufferPool, Trim};
+use bufcore::BufferPool;
+use bufkeeper::Trim;
 use buftest::bytes::Bytes;
 use buftest::identities;
 use buftest::lockstep::Lockstep;

@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use bufcore::BufferPool;
-use bufcore::strategy::orphans;
+use bufkit::orphan;
 use bufshard::ShardPool;
 use bufslot::SlotPool;
 
@@ -28,7 +28,7 @@ impl Others {
             1 => {
                 let mut buf = slot.acquire(100).expect("the heap serves");
                 slot.grow(&mut buf, 200).expect("the heap serves");
-                orphans::sweep();
+                orphan::sweep();
             }
             2 => {
                 self.slot = None;

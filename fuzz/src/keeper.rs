@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use bufcore::{Keeper, KeeperHandle, PoolStats, PressureSource, Trim, Watch};
+use bufcore::PoolStats;
+use bufkeeper::{Keeper, KeeperHandle, PressureSource, Trim, Watch};
 use buftest::bytes::Bytes;
 use buftest::hostile::{Baggage, guarded, locked, panic_on_purpose};
 
@@ -136,7 +137,7 @@ impl Keeping {
 
     /// Another keeper in the place of this one, whose pools it does not have.
     fn restart(&mut self, age: Duration) {
-        let keeper = Keeper::new().age(age).longest_pause(LONGEST).pressure(PressureSource::none());
+        let keeper = Keeper::new().purge_delay(age).max_sleep(LONGEST).pressure(PressureSource::none());
         let before = self.keeper.replace(keeper);
         (self.age, self.latest) = (age, self.now);
         drop(before);

@@ -5,7 +5,8 @@ use std::mem;
 use std::thread;
 use std::time::Duration;
 
-use bufcore::{BufferPool, SplitLease, Trim, Watch};
+use bufcore::{BufferPool, SplitLease};
+use bufkeeper::{Trim, Watch};
 use buftest::bytes::Bytes;
 use buftest::hostile::{Baggage, guarded};
 use buftest::lockstep::Lockstep;

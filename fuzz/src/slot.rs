@@ -1,7 +1,7 @@
 //! Operations on a slot pool over the heap, over nothing, and over a fallback that lies, panics and comes back in. It has memory of the
 //! heap's, or of a source's.
 
-use bufcore::{BufferPool, HeapPool, Reject, SplitLease};
+use bufcore::{BufferPool, HeapPool, NoFallback, SplitLease};
 use bufslot::{Builder, SlotPool};
 use buftest::bytes::Bytes;
 use buftest::hostile::{Baggage, Script, check_numbers, guarded};
@@ -42,7 +42,7 @@ pub fn run(data: &[u8]) {
             let fallback = HeapPool::new().with_alignment(alignment).expect("settings are right");
             program(built(builder, fallback.with_wipe(wipes), memory.as_ref()), bytes, &setting);
         }
-        1 => program(built(builder, Reject, memory.as_ref()), bytes, &setting),
+        1 => program(built(builder, NoFallback, memory.as_ref()), bytes, &setting),
         _ => {
             let (script, mut others) = (Script::default(), Others::default());
             setting.script = Some(&script);

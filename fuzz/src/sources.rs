@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use bufcore::strategy::orphans;
 use bufcore::{Region, RegionError};
+use bufkit::orphan;
 use buftest::bytes::Bytes;
 use buftest::hostile::{guarded, locked, panic_on_purpose};
 use buftest::source::{Ask, Lender, Loan};
@@ -70,7 +70,7 @@ impl Memory {
     pub(crate) fn region(&self, len: usize, alignment: usize) -> Region {
         loop {
             let before = self.lender.out();
-            match guarded(|| Region::from_source(Arc::clone(&self.lender), len, alignment)) {
+            match guarded(|| Region::from_provider(Arc::clone(&self.lender), len, alignment)) {
                 Some(Ok(region)) => return region,
                 Some(Err(error)) => assert!(
                     matches!(error, RegionError::OutOfMemory { .. } | RegionError::Refused { .. }),
@@ -89,7 +89,7 @@ impl Memory {
 
     /// Nothing that it lent is out, when all pools and buffers are gone.
     pub(crate) fn check(&self) {
-        orphans::sweep();
+        orphan::sweep();
         assert_eq!(self.lender.out(), 0, "memory of a source that never came back");
     }
 }

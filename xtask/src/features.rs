@@ -15,7 +15,7 @@ const MAX_FEATURES: usize = 14;
 
 /// Features that only add items: nothing else behaves differently with them. They are tested with all
 /// others, and not each with and without.
-const ADDING: [&str; 14] = [
+const ADDING: [&str; 15] = [
     "allocator-api2-0_2",
     "allocator-api2-0_4",
     "bytes",
@@ -25,6 +25,7 @@ const ADDING: [&str; 14] = [
     "metrics",
     "mmap",
     "monoio-0_2",
+    "pages",
     "prometheus",
     "serde",
     "tokio",
@@ -43,6 +44,8 @@ pub(crate) const SHORT: [(&str, &str); 4] = [
 
 /// The package that all others depend on.
 const CORE: &str = "bufcore";
+/// The package that all strategies depend on, beside that.
+const KIT: &str = "bufkit";
 
 type Features = BTreeMap<String, Vec<String>>;
 type Set = BTreeSet<String>;
@@ -128,12 +131,15 @@ fn of_core(package: &Package, set: &Set, core: &Package) -> Set {
         return set.clone();
     }
     let ours = package.dependencies.iter().filter(|one| !one.is_dev && one.has_path);
-    let others = ours.clone().filter(|one| one.name != CORE).map(|_| package.name.clone());
+    let others = ours.clone().filter(|one| one.name != CORE && one.name != KIT).map(|_| package.name.clone());
     let always = ours.filter(|one| one.name == CORE).flat_map(|one| one.features.iter().cloned());
     let prefix = [CORE, "/"].concat();
     let turned_on = set.iter().filter_map(|name| package.features.get(name)).flatten();
     let turned_on = turned_on.filter_map(|name| Some(name.strip_prefix(&prefix)?.to_owned()));
     let mut features = closure(&core.features, always.chain(turned_on));
+    let prefix = [KIT, "/"].concat();
+    let of_kit = set.iter().filter_map(|name| package.features.get(name)).flatten();
+    features.extend(of_kit.filter(|name| name.starts_with(&prefix)).cloned());
     features.extend(others);
     features
 }
@@ -255,7 +261,9 @@ fn covering(package: &Package) -> Vec<Set> {
         .collect();
     let brings_ours = |name: &&String| {
         let turns_on = features.get(*name).into_iter().flatten();
-        turns_on.filter_map(|one| one.strip_prefix("dep:")).any(|one| one != CORE && one.starts_with("buf"))
+        turns_on
+            .filter_map(|one| one.strip_prefix("dep:"))
+            .any(|one| one != CORE && one != KIT && one != "bufkeeper" && one.starts_with("buf"))
     };
     let alone = changing.iter().filter(brings_ours).map(|name| closure(features, [name.clone()]));
     let sets: Vec<_> = [Set::new(), everything(package)].into_iter().chain(alone).collect();
@@ -353,7 +361,7 @@ mod tests {
         let packages = [
             of("bump", "bufcore/std", vec![depends(CORE, &["std"])]),
             of(CORE, "alloc", vec![]),
-            of("mirror", "bufcore/fences", vec![depends(CORE, &[])]),
+            of("mirror", "bufcore/pages", vec![depends(CORE, &[])]),
             of("ring", "bufcore/std", vec![depends(CORE, &[])]),
             of("works", "bufcore/std", vec![depends(CORE, &[]), depends("ring", &[])]),
         ];

@@ -27,8 +27,8 @@ use crate::packages::Package;
 pub(crate) use self::lines::FILE;
 pub(crate) use self::sources::of as sources;
 
-/// The package whose constants the others use.
-const COMMON: &str = "bufcore";
+/// The packages that all others are built on; the others use their constants.
+const COMMON: [&str; 2] = ["bufcore", "bufkit"];
 
 /// One order of one operation, made weaker.
 #[derive(Debug)]
@@ -72,7 +72,10 @@ impl Orderings {
         for (package, _, text) in &files {
             constants.entry(package).or_default().extend(scan::constants(text)?);
         }
-        let common = constants.get(COMMON).cloned().unwrap_or_default();
+        let mut common = Constants::new();
+        for package in COMMON {
+            common.extend(constants.get(package).cloned().unwrap_or_default());
+        }
         let mut all = Self { mutants: Vec::new(), sources: Vec::new() };
         // How often a name came before: names that are not the only ones of their kind get numbers.
         let mut times = BTreeMap::<(String, String), usize>::new();

@@ -10,6 +10,8 @@ use crate::packages::{self, Package};
 
 /// The package with a feature for each strategy.
 const UMBRELLA: &str = "bufworks";
+/// What a feature of it brings that is no strategy.
+const KEEPER: &str = "bufkeeper";
 /// Where files are looked for. Tests run in another folder than commands.
 const ROOT: &str = if cfg!(test) { concat!(env!("CARGO_MANIFEST_DIR"), "/..") } else { "." };
 /// Where the umbrella names them for its code and its tests.
@@ -37,7 +39,8 @@ pub(crate) fn all(packages: &[Package]) -> Result<Vec<Strategy>> {
     let umbrella = find(packages, UMBRELLA).with_context(|| format!("no package {UMBRELLA}"))?;
     let brought = |name: &String| {
         let brings = umbrella.features.get(name)?.iter();
-        let mut ours = brings.filter_map(|feature| find(packages, feature.strip_prefix("dep:")?));
+        let ours = brings.filter_map(|feature| find(packages, feature.strip_prefix("dep:")?));
+        let mut ours = ours.filter(|package| package.name != KEEPER);
         Some(Strategy { name: name.clone(), package: ours.next()?.name.clone() })
     };
     let default = umbrella.features.get("default").context("strategies are on by default")?;

@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use bufcore::strategy::Views;
+use bufcore::author::RefCount;
 use bufcore::{AcquireError, Buf, BufferPool, Lease, PoolStats};
 
 /// The bytes that direct reads want memory aligned to.
@@ -11,7 +11,7 @@ const PAGE: usize = 4096;
 /// Memory of somebody else's, with the count that a buffer needs. A pool of this project has the count
 /// beside its buffers; here it takes an allocation of some ten bytes.
 struct Owner<M> {
-    views: Views,
+    views: RefCount,
     _memory: M,
 }
 
@@ -36,7 +36,7 @@ unsafe impl<M: Send + Sync> Sync for ForeignLease<M> {}
 // - copies: a pointer, which is no unique one.
 // - count: each memory has its own.
 unsafe impl<M: Send + Sync> Lease for ForeignLease<M> {
-    fn views(&self) -> Option<&Views> {
+    fn views(&self) -> Option<&RefCount> {
         // SAFETY: it is there until the lease is dropped.
         Some(unsafe { &self.owner.as_ref().views })
     }
@@ -56,7 +56,7 @@ impl<M: Send + Sync> Drop for ForeignLease<M> {
 /// The bytes stay where they are while `memory` is there, and nobody else uses them. Those that are
 /// not initialised are not looked at before something was read into them.
 unsafe fn lend<M: Send + Sync>(start: *mut u8, capacity: usize, memory: M) -> Option<Buf<ForeignLease<M>>> {
-    let owner = Box::new(Owner { views: Views::new(), _memory: memory });
+    let owner = Box::new(Owner { views: RefCount::new(), _memory: memory });
     let lease = ForeignLease { owner: NonNull::from(Box::leak(owner)) };
     let start = NonNull::new(start)?;
     // SAFETY: valid and exclusive, as the caller promises. A driver takes the address of the bytes, and

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use bufcore::{BufferPool, HugePages, MapOptions, Reject};
+use bufcore::{BufferPool, HugePages, MapOptions, NoFallback};
 use bufmirror::MirrorRing;
 use bufuring::{Arena, Driver, Mode};
 
@@ -121,7 +121,7 @@ fn one(cell: Cell, job: &Job<'_>) -> Result<(Did, bool)> {
             let builder = bufslot::Builder::new().slots(slots).capacity(slots * row.bytes).alignment(PAGE);
             let arena = arena(builder.required_bytes()?, cell.memory)?;
             let region = arena.part(builder.required_bytes()?, PAGE)?;
-            over(driver(&arena, cell.memory), &mut builder.build_in(region, Reject)?)
+            over(driver(&arena, cell.memory), &mut builder.build_in(region, NoFallback)?)
         }
         Contestant::Ring => {
             let buffers = row.depth + 2;
@@ -150,7 +150,7 @@ fn growing(cell: Cell, over: Over<'_>) -> Result<(Did, bool)> {
         return if is_shard { over(driver, &mut shard.build()?) } else { over(driver, &mut bump.build()?) };
     }
     let arena = arena(3 * (row.depth + 2) * (row.bytes + PAGE) + (16 << 20), cell.memory)?;
-    let source: Arc<dyn bufcore::Source> = Arc::new(arena.clone());
+    let source: Arc<dyn bufcore::MemoryProvider> = Arc::new(arena.clone());
     let driver = driver(&arena, cell.memory);
     if is_shard {
         over(driver, &mut shard.build_from(source, 1)?)

@@ -10,7 +10,7 @@ use crate::harness::block::Block;
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool, Stream};
-use bufcore::size::staggered;
+use bufkit::staggered;
 
 pub(super) fn contestant() -> Contestant {
     Contestant::new(

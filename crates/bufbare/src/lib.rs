@@ -15,7 +15,7 @@ extern crate alloc;
 
 use core::fmt;
 
-use bufcore::{Region, Reject};
+use bufcore::{NoFallback, Region};
 use bufmirror::Builder as MirrorBuilder;
 use bufring::RingPool;
 use bufslot::SlotPool;
@@ -103,7 +103,7 @@ pub struct Memory {
 /// is lent.
 pub fn all(memory: Memory, rounds: u32, mut began: impl FnMut(&'static str)) -> Checked<Region> {
     let Memory { lent, lost: [slots, ring, stream] } = memory;
-    let lent = of_strategy::<SlotPool<Reject>>(lent, slots, rounds, &mut began)?;
+    let lent = of_strategy::<SlotPool<NoFallback>>(lent, slots, rounds, &mut began)?;
     began("the modes of a slot pool");
     let lent = slot::modes(lent)?;
     let lent = of_strategy::<RingPool>(lent, ring, rounds, &mut began)?;

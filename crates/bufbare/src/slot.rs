@@ -1,13 +1,13 @@
 //! What only the slot pool has: its modes.
 
-use bufcore::{AcquireError, Region, Reject};
+use bufcore::{AcquireError, NoFallback, Region};
 use bufslot::{Builder, Mode, Writer};
 
 use crate::Checked;
 
 /// Takes whole buffers, to the last slot and past it, and checks what became of them.
 pub(crate) fn modes(region: Region) -> Checked<Region> {
-    let mut pool = ok!(Builder::new().slots(4).build_in(region, Reject));
+    let mut pool = ok!(Builder::new().slots(4).build_in(region, NoFallback));
     let quarter = pool.capacity() / 5;
     let first = ok!(pool.acquire(quarter));
     check!(pool.mode() == Mode::Back && pool.slot_of(&first) == Some(0) && pool.is_taken(0));

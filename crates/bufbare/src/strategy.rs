@@ -1,7 +1,7 @@
 //! What the scenarios need of a strategy beyond its traits: made over memory that is lent, and
 //! giving it back.
 
-use bufcore::{BufferPool, Region, Reject, SplitLease};
+use bufcore::{BufferPool, NoFallback, Region, SplitLease};
 use bufring::RingPool;
 use bufslot::SlotPool;
 
@@ -26,7 +26,7 @@ pub trait Strategy: BufferPool<Lease = Self::Of> + Sized {
     fn is_idle(&self) -> bool;
 }
 
-impl Strategy for SlotPool<Reject> {
+impl Strategy for SlotPool<NoFallback> {
     type Of = <Self as BufferPool>::Lease;
     const NAME: &'static str = "== the slot pool";
 
@@ -34,7 +34,7 @@ impl Strategy for SlotPool<Reject> {
         let builder = bufslot::Builder::new().slots(16).alignment(Self::ALIGNMENT);
         #[cfg(feature = "wipe")]
         let builder = builder.wipe(true);
-        Ok(ok!(builder.build_in(region, Reject)))
+        Ok(ok!(builder.build_in(region, NoFallback)))
     }
 
     fn into_region(self) -> Result<Region, Self> {

@@ -1,6 +1,6 @@
 //! The budget for idle memory, and what is counted of it.
 
-use bufcore::strategy::sync::{AtomicUsize, Ordering};
+use bufkit::sync::{AtomicUsize, Ordering};
 
 /// What of the budget for idle memory is taken, in bytes. All are counts, which publish nothing.
 ///

@@ -4,8 +4,9 @@ use core::fmt;
 
 #[cfg(feature = "mmap")]
 use bufcore::MapOptions;
-use bufcore::strategy::{PoolSource, SettingsText, check_alignment};
+use bufcore::author::check_alignment;
 use bufcore::{ConfigError, RegionError};
+use bufkit::{PoolProvider, SettingsText};
 
 use crate::pool::BumpPool;
 use crate::settings::{MOST_SPARES, Mapped, Settings};
@@ -291,7 +292,7 @@ impl Builder {
     /// ```
     pub fn build(self) -> Result<BumpPool, ConfigError> {
         let (settings, preallocate) = self.check(self.mapped())?;
-        BumpPool::with(settings, PoolSource::none(), preallocate)
+        BumpPool::with(settings, PoolProvider::none(), preallocate)
     }
 
     /// Checks the settings, and returns them with the number of shards from the start. `mapped` is

@@ -2,7 +2,7 @@
 //! size whose methods do nothing.
 
 #[cfg(feature = "stats")]
-use bufcore::strategy::sync::{AtomicUsize, Ordering};
+use bufkit::sync::{AtomicUsize, Ordering};
 
 /// What became of a piece of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

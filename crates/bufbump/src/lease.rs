@@ -3,7 +3,7 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-use bufcore::strategy::{TaggedPtr, Views};
+use bufcore::author::{RefCount, TaggedPtr};
 use bufcore::{Buf, Frozen, Lease, SplitLease};
 
 use crate::release;
@@ -75,13 +75,13 @@ pub struct BumpLease {
 
 // SAFETY: one field, which `is_shared` asks; what a release touches is made for any thread
 // (`release`), and the count is atomic.
-bufcore::one_word_lease!(unsafe impl BumpLease => Block);
+bufcore::tagged_lease!(unsafe impl BumpLease => Block);
 
 impl BumpLease {
     /// Returns whether no other buffer or view shares the memory, at this moment. The lease is that
     /// of a buffer.
     pub(crate) fn is_alone(&self) -> bool {
-        !self.is_shared() || self.views().is_none_or(Views::is_one)
+        !self.is_shared() || self.views().is_none_or(RefCount::is_one)
     }
 
     /// Returns whether the bytes are zero because nobody had them before. The lease is that of a
@@ -120,7 +120,7 @@ impl BumpLease {
 // - wipe, start: the bytes of the block, as carved.
 unsafe impl Lease for BumpLease {
     #[inline]
-    fn views(&self) -> Option<&Views> {
+    fn views(&self) -> Option<&RefCount> {
         // SAFETY: the buffer is out while its lease is borrowed.
         self.block().map(|block| unsafe { Block::views(block) })
     }
@@ -150,7 +150,7 @@ unsafe impl Lease for BumpLease {
     }
 
     fn another_of_nothing(&self) -> Option<Self> {
-        Some(SplitLease::nothing())
+        Some(SplitLease::empty())
     }
 }
 

@@ -6,8 +6,8 @@ use alloc::sync::Arc;
 use bufcore::MapOptions;
 #[cfg(feature = "mmap")]
 use bufcore::Region;
-use bufcore::strategy::{OwnPages, PoolSource};
-use bufcore::{ConfigError, Source};
+use bufcore::{ConfigError, MemoryProvider};
+use bufkit::{DedicatedPages, PoolProvider};
 
 use crate::settings::Mapped;
 use crate::{Builder, BumpPool};
@@ -82,8 +82,8 @@ impl Builder {
 }
 
 impl Builder {
-    /// Builds the pool over memory of a [`Source`]: each shard and each larger piece of `bytes`
-    /// bytes or more comes from there, and goes back there.
+    /// Builds the pool over memory of a [`MemoryProvider`]: each shard and each larger piece of
+    /// `bytes` bytes or more comes from there, and goes back there.
     ///
     /// The source supplies whole pages of 4096 bytes, at multiples of that. It is asked for no
     /// other alignment, whatever that of buffers is. Smaller shards and pieces come from the
@@ -104,24 +104,24 @@ impl Builder {
     /// use std::ptr::NonNull;
     /// use std::sync::Arc;
     ///
-    /// use bufbump::bufcore::{Source, Supplied};
+    /// use bufbump::bufcore::{MemoryProvider, Provided};
     /// use bufbump::{BumpPool, RegionError};
     ///
     /// /// Memory that a device is told of.
     /// struct Registered;
     ///
     /// // SAFETY: what the allocator returns is valid until it is freed, for nobody else, and stays.
-    /// unsafe impl Source for Registered {
-    ///     fn supply(&self, layout: Layout) -> Result<Supplied, RegionError> {
+    /// unsafe impl MemoryProvider for Registered {
+    ///     fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
     ///         // SAFETY: the layout is not of zero size.
     ///         let start = NonNull::new(unsafe { alloc_zeroed(layout) })
     ///             .ok_or(RegionError::OutOfMemory { requested: layout.size() })?;
     ///         // Here a program would register the bytes.
-    ///         Ok(Supplied { start, is_zeroed: true })
+    ///         Ok(Provided { start, is_zeroed: true })
     ///     }
     ///
-    ///     unsafe fn take_back(&self, start: NonNull<u8>, layout: Layout) {
-    ///         // SAFETY: from `supply`, with this layout, and given back once.
+    ///     unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
+    ///         // SAFETY: from `allocate`, with this layout, and given back once.
     ///         unsafe { dealloc(start.as_ptr(), layout) };
     ///     }
     /// }
@@ -131,10 +131,10 @@ impl Builder {
     /// buf.extend_from_slice(b"for the device")?;
     /// # Ok::<(), bufbump::Error>(())
     /// ```
-    pub fn build_from(self, source: Arc<dyn Source>, bytes: usize) -> Result<BumpPool, ConfigError> {
-        let mapped = Mapped { from: bytes, pages: OwnPages::of_source() };
+    pub fn build_from(self, source: Arc<dyn MemoryProvider>, bytes: usize) -> Result<BumpPool, ConfigError> {
+        let mapped = Mapped { from: bytes, pages: DedicatedPages::of_source() };
         let (settings, preallocate) = self.check(Some(mapped))?;
-        BumpPool::with(settings, PoolSource::new(source), preallocate)
+        BumpPool::with(settings, PoolProvider::new(source), preallocate)
     }
 
     /// Returns which shards and pieces have mappings of their own.
@@ -144,7 +144,7 @@ impl Builder {
             return None;
         }
         let from = self.mapped_from.unwrap_or(Region::LARGE_BYTES);
-        Some(Mapped { from, pages: OwnPages::mapped(self.map_options) })
+        Some(Mapped { from, pages: DedicatedPages::mapped(self.map_options) })
     }
 
     /// Returns `None`: nothing has a mapping of its own.

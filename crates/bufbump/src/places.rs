@@ -12,7 +12,7 @@
 
 use core::ptr::{self, NonNull};
 
-use bufcore::strategy::sync::{AtomicPtr, Ordering};
+use bufkit::sync::{AtomicPtr, Ordering};
 
 use crate::shard::{Chain, Shard};
 

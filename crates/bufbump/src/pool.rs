@@ -5,8 +5,9 @@ mod traits;
 use core::ptr::NonNull;
 use core::time::Duration;
 
-use bufcore::strategy::{Handle, PoolSource, Served};
+use bufcore::author::Served;
 use bufcore::{AcquireError, Buf, ConfigError, SplitLease};
+use bufkit::{Handle, PoolProvider};
 
 use crate::cache::local;
 use crate::counts::Piece;
@@ -57,7 +58,7 @@ const LOOKED_AT_FROM_BYTES: usize = 2048;
 impl BumpPool {
     pub(crate) fn with(
         settings: Settings,
-        source: PoolSource,
+        source: PoolProvider,
         preallocate: usize,
     ) -> Result<Self, ConfigError> {
         let pool = Self::over(Shared::new(settings, source)?);
@@ -222,7 +223,7 @@ impl BumpPool {
             let nowhere = core::ptr::without_provenance_mut(self.mask + 1);
             let start = NonNull::new(nowhere).unwrap_or(NonNull::dangling());
             // SAFETY: no bytes are claimed.
-            let buf = unsafe { Buf::from_raw_parts(start, 0, BumpLease::nothing()) };
+            let buf = unsafe { Buf::from_raw_parts(start, 0, BumpLease::empty()) };
             return Ok(self.shared().tracker.attach(buf));
         }
         if self.id == APART
@@ -236,7 +237,7 @@ impl BumpPool {
         let buf = unsafe { self.hand_out(block, bytes, served) };
         if !matches!(served, Served::Reused) {
             // The pool has grown. This may call users' code, which finds the buffer complete.
-            self.shared().bell.ring();
+            self.shared().growth.notify();
         }
         Ok(buf)
     }
@@ -382,4 +383,4 @@ impl BumpPool {
 }
 
 // Behind the methods of its own, which documentation shows first.
-bufcore::shared_pool!(impl BumpPool => BumpLease);
+bufkit::shared_pool!(impl BumpPool => BumpLease);

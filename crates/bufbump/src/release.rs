@@ -3,8 +3,8 @@
 
 use core::ptr::NonNull;
 
-use bufcore::strategy::orphans;
-use bufcore::strategy::sync::{Ordering, RELEASE};
+use bufkit::orphan;
+use bufkit::sync::{Ordering, RELEASE};
 
 use crate::cache::{ThreadCache, local};
 use crate::shard::{ABANDONED, Block, Chain, JOINED, ORPHANED, Shard, fold};
@@ -139,6 +139,6 @@ unsafe fn release_elsewhere(shard: NonNull<Shard>) {
     } else if before >= ORPHANED {
         // SAFETY: orphaned before this release, which `orphan` has not counted. Nobody uses the
         // buffer, or the shard for its sake, again.
-        unsafe { orphans::release_late(shard.cast()) };
+        unsafe { orphan::release_orphaned(shard.cast()) };
     }
 }

@@ -3,7 +3,7 @@
 use core::ptr::NonNull;
 
 use bufcore::AcquireError;
-use bufcore::strategy::Served;
+use bufcore::author::Served;
 
 use crate::cache::{ThreadCache, local};
 use crate::counts::Piece;

@@ -1,7 +1,7 @@
 //! The settings of a pool, as they were checked.
 
-use bufcore::strategy::OwnPages;
 use bufcore::{RegionError, size};
+use bufkit::DedicatedPages;
 
 use crate::depot::CLASSES;
 use crate::shard::{HEADER_BYTES, Layout, has_table};
@@ -15,7 +15,7 @@ const LEAST_CLASS_BYTES: usize = 16;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mapped {
     pub(crate) from: usize,
-    pub(crate) pages: OwnPages,
+    pub(crate) pages: DedicatedPages,
 }
 
 /// Settings that have been checked.
@@ -43,7 +43,7 @@ impl Settings {
     pub(crate) fn max_capacity(&self) -> usize {
         // Room for a header, to round up, and to align the start.
         // In 32 bits the largest alignment leaves nothing.
-        (size::MAX_BYTES - HEADER_BYTES).saturating_sub(3 * self.alignment.max(OwnPages::ALIGNMENT))
+        (size::MAX_BYTES - HEADER_BYTES).saturating_sub(3 * self.alignment.max(DedicatedPages::ALIGNMENT))
     }
 
     /// Returns whether the headers of buffers are in a table, and not in front of their bytes.

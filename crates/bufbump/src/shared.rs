@@ -15,12 +15,12 @@
 use core::ptr::{self, NonNull};
 use std::time::Instant;
 
-use bufcore::strategy::orphans::{Methods, Orphan};
-use bufcore::strategy::sync::{AtomicBool, AtomicUsize, Mutex, Ordering};
-use bufcore::strategy::{
-    self, Bell, Bookkeeping, Handle, PoolSource, RefCounts, Roll, SharedCounters, Tracker, fences, threads,
-};
+use crate::shared_counters::SharedCounters;
+use bufcore::author::Tracker;
 use bufcore::{ConfigError, Region, RegionError};
+use bufkit::orphan::{Methods, Orphan};
+use bufkit::sync::{AtomicBool, AtomicUsize, Mutex, Ordering};
+use bufkit::{GrowthSignal, Handle, PoolCore, PoolProvider, RefCounts, Registry, sync::fences, thread_cache};
 
 use crate::budget::Budget;
 use crate::cache::{PLAIN, ThreadCache, local};
@@ -30,7 +30,7 @@ use crate::settings::Settings;
 use crate::shard::{Chain, Shard};
 
 /// References to a pool's bookkeeping (P1).
-pub(crate) type Refs = strategy::Refs<Shared>;
+pub(crate) type CoreRef = bufkit::CoreRef<Shared>;
 
 // What a pool costs. For tests alone: where the pool is used, another package may have turned more
 // features of `bufcore` on.
@@ -46,12 +46,12 @@ pub(crate) struct Shared {
     pub(crate) id: usize,
     pub(crate) settings: Settings,
     /// Where shards and larger pieces have their pages from, if the program supplies them.
-    source: PoolSource,
+    source: PoolProvider,
     /// All headers, and the idle shards among them.
     pub(crate) depot: Depot,
     pub(crate) budget: Budget,
     /// All caches (P2).
-    pub(crate) caches: Roll<ThreadCache>,
+    pub(crate) caches: Registry<ThreadCache>,
     /// When `trim_idle` last looked, if it did. With the lock comes the right to look, at the lists
     /// of threads too, and to claim pieces.
     pub(crate) idle_since: Mutex<Option<Instant>>,
@@ -68,13 +68,13 @@ pub(crate) struct Shared {
     pub(crate) counts: Counts,
     pub(crate) tracker: Tracker,
     /// Wakes keepers when the pool takes memory.
-    pub(crate) bell: Bell,
+    pub(crate) growth: GrowthSignal,
 }
 
 impl Shared {
     /// Makes a pool, and returns its first handle.
-    pub(crate) fn new(settings: Settings, source: PoolSource) -> Result<Handle<Self>, ConfigError> {
-        let id = threads::new_id()?;
+    pub(crate) fn new(settings: Settings, source: PoolProvider) -> Result<Handle<Self>, ConfigError> {
+        let id = thread_cache::new_id()?;
         let shared = Self {
             ref_counts: RefCounts::one_handle(),
             id,
@@ -82,7 +82,7 @@ impl Shared {
             source,
             depot: Depot::new(),
             budget: Budget::new(settings.max_idle_bytes),
-            caches: Roll::default(),
+            caches: Registry::default(),
             idle_since: Mutex::default(),
             is_watched: AtomicBool::new(false),
             trims: AtomicUsize::new(0),
@@ -91,7 +91,7 @@ impl Shared {
             counters: SharedCounters::default(),
             counts: Counts::default(),
             tracker: Tracker::default(),
-            bell: Bell::default(),
+            growth: GrowthSignal::default(),
         };
         Handle::new(shared)
             .ok_or(ConfigError::Region(RegionError::OutOfMemory { requested: size_of::<Self>() }))
@@ -270,7 +270,7 @@ impl Shared {
             unsafe { shared.depot.vacate(shard) };
         }
         // SAFETY: the reference of the memory that is gone.
-        drop(unsafe { Refs::new(this, 1) });
+        drop(unsafe { CoreRef::new(this, 1) });
     }
 
     /// Returns the least number of bytes of freed memory that is passed on to the system.
@@ -329,7 +329,7 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 // SAFETY: one field, which nobody but this crate reaches; what is taken is what was added.
-unsafe impl Bookkeeping for Shared {
+unsafe impl PoolCore for Shared {
     #[inline]
     fn ref_counts(&self) -> &RefCounts {
         &self.ref_counts
@@ -348,7 +348,7 @@ unsafe impl Bookkeeping for Shared {
         // `try_free`.
         if !own.is_null() {
             // SAFETY: the reference of this thread's cache, which is off the thread's list.
-            drop(unsafe { Refs::new(this, 1) });
+            drop(unsafe { CoreRef::new(this, 1) });
         }
         // SAFETY: nothing is out of these, and they are ours alone.
         unsafe { Self::free_all(free, Piece::Trimmed) };
@@ -361,7 +361,7 @@ unsafe impl Bookkeeping for Shared {
 }
 
 /// How the list of orphans uses a shard.
-static METHODS: Methods = Methods { settle, free };
+static METHODS: Methods = Methods { count_missed: settle, free };
 
 /// Returns how many buffers of an orphaned shard were released without being counted.
 ///

@@ -26,7 +26,7 @@
 
 use core::ptr::{self, NonNull};
 
-use bufcore::strategy::sync::{AtomicPtr, AtomicU32, Ordering, RELEASE};
+use bufkit::sync::{AtomicPtr, AtomicU32, Ordering, RELEASE};
 
 /// The bit of `refs` for the first stack; that of the second is twice it.
 const WANTED: u32 = 1 << 30;
@@ -191,7 +191,7 @@ impl<T: Stacked> Stacks<T> {
                 // Taken meanwhile, or looked at by another: look again. A model has to be told that
                 // others go on first.
                 #[cfg(all(test, any(loom, shuttle)))]
-                bufcore::strategy::sync::checker::thread::yield_now();
+                bufkit::sync::checker::thread::yield_now();
                 // ORDER: Acquire, as above.
                 head = top.load(Ordering::Acquire);
                 continue;

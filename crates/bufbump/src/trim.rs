@@ -4,8 +4,8 @@ use core::ptr::NonNull;
 use core::time::Duration;
 use std::time::Instant;
 
-use bufcore::strategy::fences;
-use bufcore::strategy::sync::{Ordering, lock, try_lock};
+use bufkit::sync::fences;
+use bufkit::sync::{Ordering, lock, try_lock};
 
 use crate::cache::{CLAIMED, PLAIN, Reach, ThreadCache, local};
 use crate::counts::Piece;

@@ -13,7 +13,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use bufbump::BumpPool;
-use bufbump::bufcore::strategy::orphans;
+use bufkit::orphan;
 use buftest::alloc::Ledger;
 use buftest::trials::books::{self, Special};
 
@@ -84,8 +84,8 @@ fn owner_lives(books: &Books) {
     go.send(()).expect("the other side waits");
     go.send(()).expect("the other side waits");
     owner.join().expect("the thread ends well");
-    orphans::sweep();
-    assert_eq!(orphans::pending(), 0);
+    orphan::sweep();
+    assert_eq!(orphan::pending(), 0);
     books.holds(base, 0, "after the last buffer");
 }
 
@@ -127,7 +127,7 @@ fn larger_pieces(books: &Books) {
         } else {
             release()
         }
-        orphans::sweep();
+        orphan::sweep();
         books.holds(base, 0, "after the last buffer");
     }
 }

@@ -12,13 +12,12 @@
 //!   have the numbers of the failed call in them.
 //! - A [`Region`] is where the bytes come from: the heap, a caller's static memory, or mapped
 //!   pages. Several pools have parts of a [`SharedRegion`].
-//! - A [`Keeper`] gives the idle memory of pools back without being asked. [`Pressure`] says how
-//!   short of memory the system is.
 //! - A [`HeapPool`] makes a fresh heap allocation for every acquire. It is the usual fallback, and
 //!   the control in every comparison.
 //!
 //! The crate allocates nothing of its own and decides no strategy: those are `bufslot` and its
-//! siblings. [`strategy`] has what a new strategy needs beyond the above.
+//! siblings. [`author`] and the crate `bufkit` have what a new strategy
+//! needs beyond the above.
 //!
 //! # The rules that every strategy keeps
 //!
@@ -28,8 +27,8 @@
 //!    its filled part only.
 //! 3. A buffer may outlive its pool, move to another thread, be leaked, or be dropped while a
 //!    thread unwinds or ends. Dropping a buffer or a pool never blocks. The memory is freed when
-//!    the last buffer has been dropped; [`strategy::orphans`] describes the one case in which that
-//!    is a little later.
+//!    the last buffer has been dropped; The module `orphan` of `bufkit` describes the one case in
+//!    which that is a little later.
 //! 4. Failure is a value. Exhaustion, absurd sizes and a system that refuses are errors with
 //!    numbers in them. The failed call changes nothing.
 //!
@@ -37,7 +36,7 @@
 //!
 //! | feature | adds |
 //! | --- | --- |
-//! | `std` (default) | `std::io` for buffers; [`Keeper`] and [`Pressure`]; it implies `alloc` |
+//! | `std` (default) | `std::io` for buffers; it implies `alloc` |
 //! | `alloc` | [`HeapPool`], regions from the heap, `Vec` and `String` |
 //! | `allocator-api2-0_2`, `allocator-api2-0_4` | [`allocator::PoolAllocator`]: collections whose memory is in a pool; by version of that crate |
 //! | `bytes` | the traits of `bytes`, and `Bytes` from buffers |
@@ -48,7 +47,7 @@
 //! | `mmap` | regions of mapped pages |
 //! | `wipe` | pools that zero bytes on release |
 //! | `stats`, `track` | counters, and lists of the buffers that are out, for debugging |
-//! | `fences` | [`strategy::fences`](strategy), for strategies |
+//! | `pages` | on Linux, pages of regions that go back to the system |
 //!
 //! Features only add items. Without any of them the crate needs neither an operating system nor an
 //! allocator. `portable-atomic` adds none: it takes the atomics from the crate of that name, for
@@ -86,111 +85,52 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
-// The texts of `pool_methods` say `bufcore::BufferPool`, here and elsewhere.
-#[cfg(doc)]
-extern crate self as bufcore;
-
 // First: documentation lists the methods of a type in the order of the modules that have them.
 mod buf;
 
-mod append;
-mod compare;
-#[cfg(feature = "std")]
-mod coop;
-mod copying;
 mod error;
-#[cfg(feature = "fences")]
-mod fences;
-mod format;
-mod frozen;
-mod growth;
-#[cfg(feature = "alloc")]
-mod handle;
-#[cfg(feature = "alloc")]
-#[allow(clippy::disallowed_methods, reason = "this is where raw memory is taken and given back")]
-mod heap;
-mod integrations;
-
-#[cfg(feature = "std")]
-mod keeper;
+mod interop;
 mod lease;
-mod lease_guard;
-#[cfg(feature = "mmap")]
-mod map_options;
-mod methods;
-mod one_word;
-mod orphans;
-#[cfg(feature = "std")]
-mod own_pages;
-mod pages;
-mod pieces;
+mod memory;
 mod pool;
-#[cfg(feature = "std")]
-mod pressure;
-mod ref_counts;
-#[allow(clippy::disallowed_methods, reason = "this is where raw memory is taken and given back")]
-mod region;
-mod release_state;
-#[cfg(feature = "alloc")]
-mod roll;
-mod settings;
-mod shared;
-#[cfg(feature = "std")]
-mod shared_region;
-#[cfg(feature = "alloc")]
-mod sinks;
-#[cfg(feature = "alloc")]
-mod sleeper;
-#[cfg(feature = "alloc")]
-mod source;
-mod split;
-mod stats;
 mod stream;
 mod sync;
-mod tagged_ptr;
 #[cfg(all(test, loom))]
 mod tests;
-#[cfg(feature = "std")]
-mod threads;
-mod track;
 mod unwind;
-mod views;
-mod writer;
+mod view;
 
-#[cfg(any(feature = "allocator-api2-0_2", feature = "allocator-api2-0_4"))]
-pub mod allocator;
-pub mod size;
-pub mod strategy;
+pub mod author;
 
 pub use buf::Buf;
 pub use error::{AcquireError, ConfigError, Error, RegionError, ReserveError};
-pub use frozen::Frozen;
-#[cfg(feature = "alloc")]
-pub use heap::{HeapBuf, HeapLease, HeapPool, HeapView};
+#[cfg(any(feature = "allocator-api2-0_2", feature = "allocator-api2-0_4"))]
+pub use interop::allocator;
 #[cfg(all(feature = "compio-buf-0_8", any(unix, windows)))]
-pub use integrations::compio;
-#[cfg(feature = "std")]
-pub use keeper::{Keeper, KeeperHandle, KeeperThread, Trim, Watch, WeakPool};
+pub use interop::compio;
+#[cfg(feature = "track")]
+pub use lease::track::Outstanding;
 pub use lease::{Lease, NoLease, SplitLease};
 #[cfg(feature = "mmap")]
-pub use map_options::{HugePages, MapOptions};
-pub use pieces::{Pieces, PiecesIter};
-pub use pool::{BufferPool, Reject};
-#[cfg(feature = "std")]
-pub use pressure::{MemoryUse, Pressure, PressureLevel, PressureSource, Stall};
-pub use region::Region;
-pub use shared::SharedBytes;
-#[cfg(feature = "std")]
-pub use shared_region::SharedRegion;
+pub use memory::map_options::{HugePages, MapOptions};
 #[cfg(feature = "alloc")]
-pub use sinks::VecSink;
+pub use memory::provider::{MemoryProvider, Provided};
+pub use memory::region::Region;
+#[cfg(feature = "std")]
+pub use memory::shared_region::SharedRegion;
+pub use memory::size;
 #[cfg(feature = "alloc")]
-pub use source::{Source, Supplied};
-pub use stats::PoolStats;
+pub use pool::heap::{HeapBuf, HeapLease, HeapPool, HeapView};
+pub use pool::shared_pool::SharedPool;
+pub use pool::stats::PoolStats;
+pub use pool::writer::Writer;
+pub use pool::{BufferPool, NoFallback};
+pub use stream::pieces::{Pieces, PiecesIter};
+#[cfg(feature = "alloc")]
+pub use stream::sinks::VecSink;
 pub use stream::{ByteSink, ByteSource, copy, copy_up_to};
-#[cfg(feature = "track")]
-pub use track::Outstanding;
-pub use writer::Writer;
+pub use view::frozen::Frozen;
+pub use view::shared::SharedBytes;
 
 /// The examples of the README, compiled and run.
 #[cfg(all(doctest, feature = "alloc"))]

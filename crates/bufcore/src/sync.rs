@@ -1,55 +1,39 @@
 //! The atomics and locks of this crate: `core`'s and `std`'s, `portable-atomic`'s for processors
 //! that `core` has none for, or those of a model checker under `--cfg loom` or `--cfg shuttle`.
 
+#[cfg(all(feature = "stats", any(loom, shuttle)))]
+pub(crate) use checker::sync::atomic::AtomicUsize;
 #[cfg(any(loom, shuttle))]
-pub use checker::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
-// Loom has none; what it models are processors, and its compiler moves nothing.
-#[cfg(feature = "fences")]
-pub(crate) use core::sync::atomic::compiler_fence;
+pub(crate) use checker::sync::atomic::{AtomicU32, Ordering};
 #[cfg(all(not(feature = "portable-atomic"), not(any(loom, shuttle))))]
-pub use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
+pub(crate) use core::sync::atomic::AtomicU32;
+#[cfg(all(feature = "stats", all(not(feature = "portable-atomic"), not(any(loom, shuttle)))))]
+pub(crate) use core::sync::atomic::AtomicUsize;
 #[cfg(not(any(loom, shuttle)))]
-pub use core::sync::atomic::{Ordering, fence};
+pub(crate) use core::sync::atomic::Ordering;
 #[cfg(loom)]
-pub use loom as checker;
+pub(crate) use loom as checker;
 #[cfg(shuttle)]
-pub use shuttle as checker;
+pub(crate) use shuttle as checker;
 
 #[cfg(all(feature = "portable-atomic", not(any(loom, shuttle))))]
-pub use portable_atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
+pub(crate) use portable_atomic::AtomicU32;
+#[cfg(all(feature = "stats", all(feature = "portable-atomic", not(any(loom, shuttle)))))]
+pub(crate) use portable_atomic::AtomicUsize;
 
 #[cfg(any(loom, shuttle))]
-pub use checker::sync::{Mutex, MutexGuard};
+pub(crate) use checker::sync::{Mutex, MutexGuard};
 #[cfg(all(feature = "std", not(any(loom, shuttle))))]
-pub use std::sync::{Mutex, MutexGuard};
+pub(crate) use std::sync::{Mutex, MutexGuard};
 
 /// The ordering of every store that gives memory back.
-pub const RELEASE: Ordering = Ordering::Release;
+pub(crate) const RELEASE: Ordering = Ordering::Release;
 
 /// Locks `mutex`, ignoring poisoning.
-///
-/// ```
-/// use std::sync::Mutex;
-///
-/// use bufcore::strategy::sync::{lock, try_lock};
-///
-/// let bins = Mutex::new(vec![1]);
-/// let guard = lock(&bins);
-/// assert!(try_lock(&bins).is_none());
-/// drop(guard);
-/// lock(&bins).push(2);
-/// assert_eq!(*lock(&bins), [1, 2]);
-/// ```
 #[cfg(any(feature = "std", loom, shuttle))]
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     match mutex.lock() {
         Ok(guard) => guard,
         Err(poisoned) => poisoned.into_inner(),
     }
-}
-
-/// Locks `mutex`, if no thread holds it.
-#[cfg(any(feature = "std", loom, shuttle))]
-pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
-    mutex.try_lock().ok()
 }

@@ -44,14 +44,14 @@ impl<L: Lease> RefUnwindSafe for Frozen<L> {}
 /// Without `std` it passes through.
 ///
 /// ```
-/// use bufcore::strategy::caught;
+/// use bufcore::author::catch_user_panic;
 ///
-/// assert_eq!(caught(|| 7), Some(7));
+/// assert_eq!(catch_user_panic(|| 7), Some(7));
 /// # #[cfg(feature = "std")]
-/// assert_eq!(caught(|| -> u8 { panic!("on purpose") }), None);
+/// assert_eq!(catch_user_panic(|| -> u8 { panic!("on purpose") }), None);
 /// ```
 #[cfg(feature = "alloc")]
-pub fn caught<R>(f: impl FnOnce() -> R) -> Option<R> {
+pub fn catch_user_panic<R>(f: impl FnOnce() -> R) -> Option<R> {
     // The model checker reports by panics.
     #[cfg(all(feature = "std", not(any(loom, shuttle))))]
     {

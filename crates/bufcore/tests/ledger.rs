@@ -72,7 +72,7 @@ fn regions() {
         let (start, len) = (region.as_ptr(), region.len());
         std::mem::forget(region);
         // SAFETY: of a region of `heap_aligned` that is forgotten and rebuilt once.
-        drop(unsafe { Region::from_forgotten_heap(start, len, alignment) });
+        drop(unsafe { Region::from_leaked(start, len, alignment) });
     }
 }
 

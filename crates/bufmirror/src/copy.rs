@@ -2,7 +2,7 @@
 
 use core::ops::RangeInclusive;
 
-use bufcore::strategy::copy_bytes;
+use bufcore::author::copy_bytes;
 
 /// The bytes of one load, as wide as all processors have.
 const WORD_BYTES: usize = 16;

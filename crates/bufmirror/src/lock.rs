@@ -2,7 +2,7 @@
 
 use core::ops::{Deref, DerefMut};
 
-use bufcore::strategy::sync::{self, AtomicUsize, Mutex, MutexGuard, Ordering};
+use bufkit::sync::{self, AtomicUsize, Mutex, MutexGuard, Ordering};
 
 /// A value that one thread at a time looks at.
 ///

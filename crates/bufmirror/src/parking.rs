@@ -10,11 +10,11 @@ mod real {
     use core::time::Duration;
     use std::thread;
 
-    use bufcore::strategy::Sleeper;
+    use bufkit::Waiter;
 
     /// Returns the sleeper to wake when this thread is to go on.
-    pub(crate) fn sleeper() -> Sleeper {
-        Sleeper::this_thread()
+    pub(crate) fn sleeper() -> Waiter {
+        Waiter::this_thread()
     }
 
     /// Sleeps until it was woken since the last time, or for so long, or for no reason.
@@ -33,8 +33,8 @@ mod modelled {
     use core::time::Duration;
     use std::task::Wake;
 
-    use bufcore::strategy::Sleeper;
-    use bufcore::strategy::sync::checker::sync::{Condvar, Mutex};
+    use bufkit::Waiter;
+    use bufkit::sync::checker::sync::{Condvar, Mutex};
 
     #[derive(Default)]
     struct Parker {
@@ -49,12 +49,12 @@ mod modelled {
         }
     }
 
-    bufcore::strategy::sync::checker::thread_local! {
+    bufkit::sync::checker::thread_local! {
         static PARKER: Arc<Parker> = Arc::new(Parker::default());
     }
 
-    pub(crate) fn sleeper() -> Sleeper {
-        Sleeper::task(Waker::from(PARKER.with(Arc::clone)))
+    pub(crate) fn sleeper() -> Waiter {
+        Waiter::task(Waker::from(PARKER.with(Arc::clone)))
     }
 
     /// Sleeps until it was woken since the last time; there is no time in models.

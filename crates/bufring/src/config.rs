@@ -2,8 +2,9 @@
 
 use core::fmt;
 
-use bufcore::strategy::{SettingsText, check_alignment};
+use bufcore::author::check_alignment;
 use bufcore::{ConfigError, Region, size};
+use bufkit::SettingsText;
 
 use crate::RingPool;
 use crate::ring::{Grid, MAX_BYTES, Ring, blocks_bytes, most_buffers, most_capacity, overhead_bytes};

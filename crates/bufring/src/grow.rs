@@ -3,7 +3,7 @@
 //!
 //! The invariants P1 and P2 of `pool` are kept here.
 
-use bufcore::strategy::Growth;
+use bufcore::author::Growth;
 use bufcore::{AcquireError, Buf, PoolStats};
 
 use crate::ring::{At, UNIT};

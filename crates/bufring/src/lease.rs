@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use bufcore::strategy::Views;
+use bufcore::author::RefCount;
 use bufcore::{Buf, Frozen, Lease, SplitLease};
 
 use crate::ring::GuardHandle;
@@ -84,7 +84,7 @@ pub struct RingLease {
 // - wipe, start: the block's memory, as handed out.
 unsafe impl Lease for RingLease {
     #[inline]
-    fn views(&self) -> Option<&Views> {
+    fn views(&self) -> Option<&RefCount> {
         self.handle.views()
     }
 
@@ -110,7 +110,7 @@ unsafe impl Lease for RingLease {
     }
 
     fn another_of_nothing(&self) -> Option<Self> {
-        Some(SplitLease::nothing())
+        Some(SplitLease::empty())
     }
 }
 
@@ -123,7 +123,7 @@ unsafe impl SplitLease for RingLease {
     }
 
     #[inline]
-    fn nothing() -> Self {
-        Self { handle: GuardHandle::nothing() }
+    fn empty() -> Self {
+        Self { handle: GuardHandle::empty() }
     }
 }

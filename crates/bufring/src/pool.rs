@@ -11,7 +11,7 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-use bufcore::strategy::{Counters, Served, Tracker};
+use bufcore::author::{Counters, Served, Tracker};
 use bufcore::{AcquireError, Buf, BufferPool, PoolStats, SplitLease};
 
 #[cfg(feature = "alloc")]
@@ -99,7 +99,7 @@ impl RingPool {
     }
 }
 
-bufcore::pool_methods!(impl[] RingPool => RingLease);
+bufkit::pool_methods!(impl[] RingPool => RingLease);
 
 impl RingPool {
     pub(crate) fn over(ring: Ring, grid: Grid) -> Self {
@@ -294,7 +294,7 @@ impl RingPool {
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn hand_out_nothing(&mut self) -> Buf<RingLease> {
         // SAFETY: no bytes are claimed.
-        let buf = unsafe { Buf::from_raw_parts(NonNull::dangling(), 0, SplitLease::nothing()) };
+        let buf = unsafe { Buf::from_raw_parts(NonNull::dangling(), 0, SplitLease::empty()) };
         self.tracker.attach(buf)
     }
 

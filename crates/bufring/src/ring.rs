@@ -22,10 +22,11 @@ mod orphaned;
 use core::ops::Range;
 use core::ptr::NonNull;
 
-#[cfg(feature = "alloc")]
-use bufcore::strategy::orphans;
-use bufcore::strategy::{ReleaseState, Released};
+use bufcore::author::Released;
 use bufcore::{ConfigError, Region};
+use bufkit::SlotState;
+#[cfg(feature = "alloc")]
+use bufkit::orphan;
 
 use self::control::{Control, take_region};
 use self::guard::Guard;
@@ -117,9 +118,9 @@ impl Ring {
         unsafe { control.write(contents) };
         let (guard, units) = ((GUARD / UNIT) as u32, units as u32);
         let guards = [
-            (front, Guard::new(ReleaseState::held(), guard, 0)),
-            (first, Guard::new(ReleaseState::free(), units, guard)),
-            (end, Guard::new(ReleaseState::held(), 0, units)),
+            (front, Guard::new(SlotState::held(), guard, 0)),
+            (first, Guard::new(SlotState::free(), units, guard)),
+            (end, Guard::new(SlotState::held(), 0, units)),
         ];
         for (at, guard) in guards {
             // SAFETY: aligned, within the region, ours.
@@ -244,7 +245,7 @@ impl Ring {
     /// Marks a free block as owned.
     #[inline(always)]
     pub(crate) fn occupy(&self, at: At) {
-        self.guard(at).state.hold();
+        self.guard(at).state.mark_live();
     }
 
     /// Cuts a block of the allocator's own down to `units`, a multiple of the grid, and returns the
@@ -262,7 +263,7 @@ impl Ring {
         let rest = self.next(at);
         // SAFETY: `rest` is inside the block, whose bytes are ours, at a multiple of a unit, with
         // room for a guard.
-        unsafe { rest.write(Guard::new(ReleaseState::free(), left, units as u32)) };
+        unsafe { rest.write(Guard::new(SlotState::free(), left, units as u32)) };
         self.guard(behind).before.set(left);
         Some(rest)
     }
@@ -299,9 +300,9 @@ impl Ring {
         // SAFETY: at most `last`, where a guard has room in the region (R5).
         let end = unsafe { at.byte_add(units * UNIT) };
         // SAFETY: likewise; what is behind the end is nobody's, and this is aligned as all guards.
-        unsafe { end.write(Guard::new(ReleaseState::held(), 0, units as u32)) };
+        unsafe { end.write(Guard::new(SlotState::held(), 0, units as u32)) };
         self.guard(at).size.set(units as u32);
-        self.guard(at).state.let_go();
+        self.guard(at).state.mark_free();
         self.end = end;
     }
 
@@ -316,7 +317,7 @@ impl Ring {
         if let Some(end) = self.split(at, units) {
             self.wipe_guard(old);
             self.guard(end).size.set(0);
-            self.guard(end).state.hold();
+            self.guard(end).state.mark_live();
             self.end = end;
         }
     }
@@ -338,7 +339,7 @@ impl Ring {
             let bytes = NonNull::slice_from_raw_parts(from, to.addr().get() - from.addr().get());
             // SAFETY: the range is in blocks of the allocator's own, or of a buffer that the caller
             // has alone, so nobody else has these bytes, and they are initialised.
-            unsafe { bufcore::strategy::wipe(bytes) };
+            unsafe { bufcore::author::wipe(bytes) };
         }
         #[cfg(not(feature = "wipe"))]
         let _ = (from, to);
@@ -398,7 +399,7 @@ impl Ring {
             places += 1;
             // For `GuardHandle::late`, to which the mark publishes it.
             guard.before.set(self.distance(at));
-            out += usize::from(guard.state.leave());
+            out += usize::from(guard.state.orphan());
         }
         if out == 0 {
             #[cfg(all(test, loom))]
@@ -415,7 +416,7 @@ impl Ring {
             // - counted once: of the marked blocks' leases each saw its mark, and then counts
             //   itself, or stores `FREE` over it, which one `settle` finds.
             // - nobody else: the caller does not use the ring again.
-            unsafe { orphans::adopt_counted(self.control.cast(), out, places) };
+            unsafe { orphan::defer_free(self.control.cast(), out, places) };
         }
         None
     }

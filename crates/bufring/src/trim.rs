@@ -137,7 +137,7 @@ impl RingPool {
 }
 
 #[cfg(feature = "std")]
-impl bufcore::Trim for RingPool {
+impl bufkeeper::Trim for RingPool {
     fn trim(&mut self) {
         Self::trim(self);
     }

@@ -8,7 +8,8 @@ use core::fmt;
 use bufcore::ConfigError;
 #[cfg(feature = "mmap")]
 use bufcore::MapOptions;
-use bufcore::strategy::{PoolSource, SettingsText, check_alignment};
+use bufcore::author::check_alignment;
+use bufkit::{PoolProvider, SettingsText};
 
 use crate::block::{LEAST_ALIGNMENT, MOST_ALIGNMENT, Mapped};
 use crate::class::{self, MAX_CLASSES, NO_CLASS};
@@ -351,7 +352,7 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn build(self) -> Result<ShardPool, ConfigError> {
-        ShardPool::with(self.check(self.mapped())?, PoolSource::none())
+        ShardPool::with(self.check(self.mapped())?, PoolProvider::none())
     }
 
     /// Checks the settings and returns them; `mapped` says which blocks have pages of their own.

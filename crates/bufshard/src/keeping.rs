@@ -4,7 +4,8 @@ use alloc::boxed::Box;
 use core::task::Waker;
 use core::time::Duration;
 
-use bufcore::{PoolStats, Trim, Watch, WeakPool};
+use bufcore::PoolStats;
+use bufkeeper::{Trim, Watch, WeakPool};
 
 use crate::cache::ThreadCache;
 use crate::pool::ShardPool;
@@ -34,13 +35,13 @@ impl Trim for ShardPool {
     }
 
     fn wake_when_grown(&self, waker: &Waker) -> bool {
-        self.shared().bell.arm(waker)
+        self.shared().growth.register(waker)
     }
 }
 
 impl Watch for ShardPool {
     fn downgrade(&self) -> Box<dyn WeakPool> {
-        self.weak().watched(Self::over)
+        bufkeeper::watched(self.weak(), Self::over)
     }
 }
 

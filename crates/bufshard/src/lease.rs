@@ -3,7 +3,7 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-use bufcore::strategy::{TaggedPtr, Views};
+use bufcore::author::{RefCount, TaggedPtr};
 use bufcore::{Buf, Frozen, Lease, SplitLease};
 
 use crate::block::Block;
@@ -73,7 +73,7 @@ pub struct ShardLease {
 
 // SAFETY: one field, which `is_shared` asks; what a release touches is made for any thread
 // (`release`), and the count is atomic.
-bufcore::one_word_lease!(unsafe impl ShardLease => Block);
+bufcore::tagged_lease!(unsafe impl ShardLease => Block);
 
 impl ShardLease {
     /// Returns whether the memory is an allocation of its own, because the pool does not keep
@@ -101,7 +101,7 @@ impl ShardLease {
 // - wipe, start: the bytes of the block, which it has alone.
 unsafe impl Lease for ShardLease {
     #[inline]
-    fn views(&self) -> Option<&Views> {
+    fn views(&self) -> Option<&RefCount> {
         // SAFETY: the buffer is out while its lease is borrowed.
         self.block().map(|block| unsafe { &(*block.as_ptr()) }.views())
     }
@@ -134,7 +134,7 @@ unsafe impl Lease for ShardLease {
     }
 
     fn another_of_nothing(&self) -> Option<Self> {
-        Some(SplitLease::nothing())
+        Some(SplitLease::empty())
     }
 }
 

@@ -122,8 +122,9 @@ pub use bufcore;
 pub use bufcore::Outstanding;
 #[doc(no_inline)]
 pub use bufcore::{
-    AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, Frozen, Lease, NoLease, Pieces,
-    PoolStats, Region, RegionError, Reject, ReserveError, SharedBytes, SplitLease, Writer, copy, copy_up_to,
+    AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, Frozen, Lease, NoFallback,
+    NoLease, Pieces, PoolStats, Region, RegionError, ReserveError, SharedBytes, SplitLease, Writer, copy,
+    copy_up_to,
 };
 #[doc(no_inline)]
 pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
@@ -131,7 +132,9 @@ pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
 #[doc(no_inline)]
 pub use bufcore::{HugePages, MapOptions};
 #[doc(no_inline)]
-pub use bufcore::{Keeper, KeeperHandle, KeeperThread, Pressure, PressureLevel, PressureSource, Trim, Watch};
+pub use bufkeeper::{
+    Keeper, KeeperHandle, KeeperThread, Pressure, PressureLevel, PressureSource, Trim, Watch,
+};
 pub use build::Builder;
 pub use lease::{ShardBuf, ShardLease, ShardView};
 pub use pool::ShardPool;

@@ -4,8 +4,8 @@ use alloc::sync::Arc;
 
 #[cfg(feature = "mmap")]
 use bufcore::MapOptions;
-use bufcore::strategy::{OwnPages, PoolSource};
-use bufcore::{ConfigError, Region, Source};
+use bufcore::{ConfigError, MemoryProvider, Region};
+use bufkit::{DedicatedPages, PoolProvider};
 
 use crate::block::Mapped;
 use crate::{Builder, ShardPool};
@@ -77,8 +77,8 @@ impl Builder {
 }
 
 impl Builder {
-    /// Builds the pool over memory of a [`Source`]: each buffer of `bytes` bytes or more has its
-    /// memory from there, and that goes back there.
+    /// Builds the pool over memory of a [`MemoryProvider`]: each buffer of `bytes` bytes or more
+    /// has its memory from there, and that goes back there.
     ///
     /// The size is that of the size class, or of a request that is not pooled. `bytes` is rounded
     /// up to whole pages of 4096 bytes, and is at most 64 KiB where [`alignment`](Self::alignment)
@@ -101,24 +101,24 @@ impl Builder {
     /// use std::ptr::NonNull;
     /// use std::sync::Arc;
     ///
-    /// use bufshard::bufcore::{Source, Supplied};
+    /// use bufshard::bufcore::{MemoryProvider, Provided};
     /// use bufshard::{RegionError, ShardPool};
     ///
     /// /// Memory that a device is told of.
     /// struct Registered;
     ///
     /// // SAFETY: what the allocator returns is valid until it is freed, for nobody else, and stays.
-    /// unsafe impl Source for Registered {
-    ///     fn supply(&self, layout: Layout) -> Result<Supplied, RegionError> {
+    /// unsafe impl MemoryProvider for Registered {
+    ///     fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
     ///         // SAFETY: the layout is not of zero size.
     ///         let start = NonNull::new(unsafe { alloc_zeroed(layout) })
     ///             .ok_or(RegionError::OutOfMemory { requested: layout.size() })?;
     ///         // Here a program would register the bytes.
-    ///         Ok(Supplied { start, is_zeroed: true })
+    ///         Ok(Provided { start, is_zeroed: true })
     ///     }
     ///
-    ///     unsafe fn take_back(&self, start: NonNull<u8>, layout: Layout) {
-    ///         // SAFETY: from `supply`, with this layout, and given back once.
+    ///     unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
+    ///         // SAFETY: from `allocate`, with this layout, and given back once.
     ///         unsafe { dealloc(start.as_ptr(), layout) };
     ///     }
     /// }
@@ -128,9 +128,9 @@ impl Builder {
     /// frame.extend_from_slice(b"for the device")?;
     /// # Ok::<(), bufshard::bufcore::Error>(())
     /// ```
-    pub fn build_from(self, source: Arc<dyn Source>, bytes: usize) -> Result<ShardPool, ConfigError> {
-        let mapped = Mapped::new(bytes, self.alignment, OwnPages::of_source());
-        ShardPool::with(self.check(mapped)?, PoolSource::new(source))
+    pub fn build_from(self, source: Arc<dyn MemoryProvider>, bytes: usize) -> Result<ShardPool, ConfigError> {
+        let mapped = Mapped::new(bytes, self.alignment, DedicatedPages::of_source());
+        ShardPool::with(self.check(mapped)?, PoolProvider::new(source))
     }
 
     /// Returns which blocks have pages of their own: those that the settings name, or the large
@@ -139,8 +139,8 @@ impl Builder {
         #[cfg(feature = "mmap")]
         if self.mapped_from.is_some() || self.map_options != MapOptions::new() {
             let from = self.mapped_from.unwrap_or(Region::LARGE_BYTES);
-            return Mapped::new(from, self.alignment, OwnPages::mapped(self.map_options));
+            return Mapped::new(from, self.alignment, DedicatedPages::mapped(self.map_options));
         }
-        Mapped::new(Region::LARGE_BYTES, self.alignment, OwnPages::large())
+        Mapped::new(Region::LARGE_BYTES, self.alignment, DedicatedPages::large())
     }
 }

@@ -4,8 +4,8 @@ use core::fmt;
 use core::ptr::NonNull;
 use core::time::Duration;
 
-use bufcore::strategy::{Handle, PoolSource, WeakHandle};
 use bufcore::{AcquireError, Buf, ConfigError, PoolStats, SplitLease};
+use bufkit::{Handle, PoolProvider, WeakHandle};
 
 use crate::block::Block;
 use crate::cache::ThreadCache;
@@ -52,7 +52,7 @@ bufcore::unwind_safe!(ShardPool);
 const APART: usize = usize::MAX;
 
 impl ShardPool {
-    pub(crate) fn with(settings: Settings, source: PoolSource) -> Result<Self, ConfigError> {
+    pub(crate) fn with(settings: Settings, source: PoolProvider) -> Result<Self, ConfigError> {
         Ok(Self::over(Shared::new(settings, source)?))
     }
 
@@ -193,7 +193,7 @@ impl ShardPool {
         let buf = unsafe { self.hand_out(found.block, capacity) };
         if matches!(found.tier, Tier::Fresh) {
             // The pool has grown. This may call users' code, which finds the buffer complete.
-            self.shared().bell.ring();
+            self.shared().growth.notify();
         }
         buf
     }
@@ -208,7 +208,7 @@ impl ShardPool {
             let nowhere = core::ptr::without_provenance_mut(self.shared().settings.alignment_of(bytes));
             let start = NonNull::new(nowhere).unwrap_or(NonNull::dangling());
             // SAFETY: no bytes are claimed.
-            let buf = unsafe { Buf::from_raw_parts(start, 0, ShardLease::nothing()) };
+            let buf = unsafe { Buf::from_raw_parts(start, 0, ShardLease::empty()) };
             return Ok(self.shared().tracker.attach(buf));
         }
         if self.id == APART
@@ -247,7 +247,7 @@ impl ShardPool {
     /// ```
     pub fn preallocate(&self, count: usize, size: usize) -> Result<usize, AcquireError> {
         let kept = self.shared().preallocate(count, size);
-        self.shared().bell.ring();
+        self.shared().growth.notify();
         kept
     }
 
@@ -319,7 +319,7 @@ impl ShardPool {
     /// Of each cache it frees the size classes that the thread did not use. Of each shard it frees
     /// as many blocks of a class as it had left over at every moment.
     ///
-    /// A [`Keeper`](bufcore::Keeper) calls it, or a program does so itself from time to time, as
+    /// A [`Keeper`](bufkeeper::Keeper) calls it, or a program does so itself from time to time, as
     /// often as it likes. Buffers get no time stamps when they come and go; the calls themselves
     /// look at the pool:
     ///
@@ -466,7 +466,7 @@ impl ShardPool {
     }
 }
 
-bufcore::shared_pool!(impl ShardPool => ShardLease);
+bufkit::shared_pool!(impl ShardPool => ShardLease);
 
 impl Clone for ShardPool {
     /// Makes another handle of the same pool.

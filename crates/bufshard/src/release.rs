@@ -6,7 +6,7 @@ use crate::block::Block;
 use crate::cache::{Arrays, ThreadCache};
 use crate::chain::Chain;
 use crate::counts::Why;
-use crate::shared::{Refs, Shared};
+use crate::shared::{CoreRef, Shared};
 use crate::wait_queue::Event;
 
 /// Releases a block that a thread's cache did not take at once. Where that cache was found, the
@@ -100,7 +100,7 @@ unsafe fn beside(cache: &ThreadCache, block: NonNull<Block>) {
 ///
 /// The caller has the block, of this pool, and gives it up. The cache is entered.
 #[inline]
-unsafe fn overflow(cache: &ThreadCache, pool: &Shared, block: NonNull<Block>) -> (Chain, Option<Refs>) {
+unsafe fn overflow(cache: &ThreadCache, pool: &Shared, block: NonNull<Block>) -> (Chain, Option<CoreRef>) {
     // SAFETY: the caller has the block.
     let class = unsafe { block.as_ref() }.class();
     let home = cache.home();
@@ -157,7 +157,7 @@ unsafe fn elsewhere(block: NonNull<Block>) {
 unsafe fn put(shared: NonNull<Shared>, home: usize, class: usize, block: NonNull<Block>) {
     // SAFETY: the block keeps the pool's bookkeeping (`block`, K3), and this keeps it until the end
     // of the function: once the block is in the shards, the pool may end.
-    let _kept = unsafe { Refs::add(shared) };
+    let _kept = unsafe { CoreRef::add(shared) };
     let mut chain = Chain::new();
     // SAFETY: the caller's promise.
     unsafe { chain.push(block) };

@@ -5,12 +5,12 @@
 //! thread is at work. Between the two steps of each there is a fence of `bufcore`'s, so that not
 //! both can miss the other.
 
-pub(crate) use bufcore::strategy::fences::{
+pub(crate) use bufkit::sync::fences::{
     full as full_fence, has_heavy as has_heavy_fence, heavy as heavy_fence, light as light_fence,
 };
-pub(crate) use bufcore::strategy::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, RELEASE};
+pub(crate) use bufkit::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, RELEASE};
 #[cfg(any(loom, shuttle))]
-pub(crate) use bufcore::strategy::sync::{Mutex, MutexGuard, lock, try_lock};
+pub(crate) use bufkit::sync::{Mutex, MutexGuard, lock, try_lock};
 
 /// Numbers that order nothing, which a model need not look at: with each atomic that it sees, it
 /// has more schedules to try.

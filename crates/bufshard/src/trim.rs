@@ -4,7 +4,7 @@ use core::ptr::{self, NonNull};
 use core::time::Duration;
 use std::time::Instant;
 
-use bufcore::strategy::sync::try_lock;
+use bufkit::sync::try_lock;
 
 use crate::cache::{Arrays, NotHad, ThreadCache};
 use crate::chain::Chain;

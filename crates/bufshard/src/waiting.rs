@@ -8,8 +8,8 @@ use core::time::Duration;
 use std::thread;
 use std::time::Instant;
 
-use bufcore::strategy::{Coop, Sleeper};
 use bufcore::{AcquireError, Buf};
+use bufkit::{Coop, Waiter};
 
 use crate::lease::ShardLease;
 use crate::pool::ShardPool;
@@ -124,7 +124,7 @@ impl ShardPool {
         // In the queue until the end of this function, whatever it is.
         let mut waiting = self.acquire_async(bytes);
         loop {
-            match waiting.attempt(Sleeper::this_thread()) {
+            match waiting.attempt(Waiter::this_thread()) {
                 Attempt::Done(result) => return result,
                 Attempt::Waits(error, is_soon) => {
                     let Some(left) = timeout.checked_sub(started.elapsed()) else { return Err(error) };
@@ -166,7 +166,7 @@ impl ShardPool {
 impl Acquire<'_> {
     /// Looks whether it is its turn, and whether there is memory then. Joins the queue.
     #[cfg_attr(feature = "track", track_caller)]
-    fn attempt(&mut self, sleeper: Sleeper) -> Attempt {
+    fn attempt(&mut self, sleeper: Waiter) -> Attempt {
         let shared = self.pool.shared();
         let (requested, need) = (self.bytes, shared.settings.need(self.bytes));
         // First says whom to wake, then looks: what comes back in between does not go unnoticed.
@@ -222,7 +222,7 @@ impl Future for Acquire<'_> {
                 }
             }
         }
-        match this.attempt(Sleeper::task(cx.waker().clone())) {
+        match this.attempt(Waiter::task(cx.waker().clone())) {
             Attempt::Done(result) => {
                 this.leave();
                 this.coop.made_progress();

@@ -2,8 +2,9 @@
 
 use core::fmt;
 
-use bufcore::strategy::{SettingsText, check_alignment};
+use bufcore::author::check_alignment;
 use bufcore::{BufferPool, ConfigError, Region, size};
+use bufkit::SettingsText;
 
 use crate::SlotPool;
 use crate::table::{Layout, MAX_SLOTS, Table, overhead_bytes};
@@ -22,10 +23,10 @@ const DEFAULT_CAPACITY: usize = if usize::BITS < 64 { 1 << 20 } else { 8 << 20 }
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
-/// use bufcore::Reject;
+/// use bufcore::NoFallback;
 /// use bufslot::SlotPool;
 ///
-/// let pool = SlotPool::builder().slots(64).capacity(1 << 20).alignment(64).build_with(Reject)?;
+/// let pool = SlotPool::builder().slots(64).capacity(1 << 20).alignment(64).build_with(NoFallback)?;
 /// assert_eq!(pool.slots(), 64);
 /// assert!(pool.capacity() >= 1 << 20);
 /// # }
@@ -252,10 +253,10 @@ impl Builder {
     /// ```
     /// # #[cfg(feature = "alloc")] {
     /// use bufslot::SlotPool;
-    /// use bufslot::bufcore::{AcquireError, BufferPool, Reject};
+    /// use bufslot::bufcore::{AcquireError, BufferPool, NoFallback};
     ///
     /// // The memory is bounded: no request goes to the heap.
-    /// let mut pool = SlotPool::builder().capacity(4096).slots(4).build_with(Reject)?;
+    /// let mut pool = SlotPool::builder().capacity(4096).slots(4).build_with(NoFallback)?;
     /// let first = pool.acquire(4000)?;
     /// assert!(matches!(pool.acquire(4000), Err(AcquireError::Exhausted { .. })));
     /// # drop(first);
@@ -273,12 +274,12 @@ impl Builder {
     /// allocator.
     ///
     /// ```
-    /// use bufcore::{BufferPool, Region, Reject};
+    /// use bufcore::{BufferPool, Region, NoFallback};
     /// use bufslot::Builder;
     ///
     /// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 1024].into()) }
     /// let region = Region::from_static(memory()); // a `static_cell`, a linker section, …
-    /// let mut pool = Builder::new().slots(4).build_in(region, Reject)?;
+    /// let mut pool = Builder::new().slots(4).build_in(region, NoFallback)?;
     /// let buf = pool.acquire(100)?;
     /// assert_eq!(buf.capacity(), 100);
     /// # Ok::<(), bufcore::Error>(())
@@ -335,7 +336,7 @@ impl Builder {
     fn staggers(&self, capacity: usize, slots: usize) -> bool {
         self.stagger
             && self.alignment <= size::CACHE_LINE_BYTES
-            && capacity / slots >= size::STAGGER_FROM_BYTES
+            && capacity / slots >= bufkit::STAGGER_FROM_BYTES
     }
 
     /// Returns the number of slots for this number of bytes.
@@ -386,13 +387,13 @@ impl fmt::Display for Builder {
 /// Why a pool could not be built, and the region and the fallback that were given for it.
 ///
 /// ```
-/// use bufslot::bufcore::{ConfigError, Region, Reject};
+/// use bufslot::bufcore::{ConfigError, Region, NoFallback};
 /// use bufslot::{Builder, BuildInError};
 ///
 /// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 512].into()) }
 /// let region = Region::from_static(memory());
 /// let many = Builder::new().slots(64);
-/// let BuildInError { error, region, fallback } = many.build_in(region, Reject).unwrap_err();
+/// let BuildInError { error, region, fallback } = many.build_in(region, NoFallback).unwrap_err();
 /// assert!(matches!(error, ConfigError::RegionTooSmall { available: 512, .. }));
 ///
 /// // Nothing is lost: the same region does for fewer slots.

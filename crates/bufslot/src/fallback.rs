@@ -11,7 +11,7 @@
 //! [`BufferPool`] is a safe trait: an implementor may return anything at all that safe code can
 //! make.
 
-use bufcore::strategy::Served;
+use bufcore::author::Served;
 use bufcore::{AcquireError, Buf, BufferPool, PoolStats};
 
 use crate::lease::SlotLease;

@@ -3,7 +3,7 @@
 //!
 //! The invariants P1 to P4 of `pool` are kept here, and E1 of `fallback`.
 
-use bufcore::strategy::Growth;
+use bufcore::author::Growth;
 use bufcore::{AcquireError, Buf, BufferPool, PoolStats};
 
 use crate::lease::SlotLease;

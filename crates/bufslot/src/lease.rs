@@ -4,7 +4,7 @@ use core::fmt;
 use core::mem::ManuallyDrop;
 use core::ptr::{self, NonNull};
 
-use bufcore::strategy::Views;
+use bufcore::author::RefCount;
 use bufcore::{Buf, Frozen, Lease, SplitLease};
 
 use crate::table::SlotHandle;
@@ -181,7 +181,7 @@ fn drop_elsewhere<L>(place: Place<L>) {
 // - wipe, start: the slot's memory, as carved.
 unsafe impl<L: Lease> Lease for SlotLease<L> {
     #[inline]
-    fn views(&self) -> Option<&Views> {
+    fn views(&self) -> Option<&RefCount> {
         match &*self.place {
             Place::Slot(handle) | Place::Part(handle) => Some(handle.views()),
             Place::Fallback(lease) => lease.views(),
@@ -242,7 +242,7 @@ unsafe impl<L: SplitLease> SplitLease for SlotLease<L> {
     }
 
     #[inline]
-    fn nothing() -> Self {
+    fn empty() -> Self {
         Self::nowhere()
     }
 }

@@ -18,8 +18,8 @@ mod traits;
 
 use core::panic::{RefUnwindSafe, UnwindSafe};
 
-use bufcore::strategy::{Counters, Served, Tracker};
-use bufcore::{Buf, BufferPool, PoolStats, size};
+use bufcore::author::{Counters, Served, Tracker};
+use bufcore::{Buf, BufferPool, PoolStats};
 
 #[cfg(feature = "alloc")]
 use crate::Builder;
@@ -29,12 +29,12 @@ use crate::table::{NONE, Slots, Table};
 #[cfg(feature = "alloc")]
 type DefaultFallback = bufcore::HeapPool;
 #[cfg(not(feature = "alloc"))]
-type DefaultFallback = bufcore::Reject;
+type DefaultFallback = bufcore::NoFallback;
 
 /// A slot pool: up to N buffers carved from one region. See the [crate documentation](crate).
 ///
 /// `F` serves what the region cannot: the heap by default, another pool, or
-/// [`Reject`](bufcore::Reject) for an error instead.
+/// [`NoFallback`](bufcore::NoFallback) for an error instead.
 ///
 /// Threads: `Send`; one thread at a time acquires, any thread releases.
 ///
@@ -144,7 +144,7 @@ impl SlotPool {
     }
 }
 
-bufcore::pool_methods!(impl[F: BufferPool] SlotPool<F> => SlotLease<F::Lease>);
+bufkit::pool_methods!(impl[F: BufferPool] SlotPool<F> => SlotLease<F::Lease>);
 
 impl<F: BufferPool> SlotPool<F> {
     pub(crate) fn over(table: Table, capacity: usize, alignment: usize, stagger: bool, fallback: F) -> Self {
@@ -158,7 +158,7 @@ impl<F: BufferPool> SlotPool<F> {
             run: sentinel,
             hand: 0,
             alignment_mask: alignment - 1,
-            stagger_from: if stagger { size::STAGGER_FROM_BYTES } else { usize::MAX },
+            stagger_from: if stagger { bufkit::STAGGER_FROM_BYTES } else { usize::MAX },
             fell_back: false,
             fallback,
             counters: Counters::default(),
@@ -189,7 +189,7 @@ impl<F: BufferPool> SlotPool<F> {
         }
         // Nothing for the sentinel, which starts behind its end.
         let length = end.saturating_sub(slots.start(before));
-        self.align(end + (size::staggered(length) - length))
+        self.align(end + (bufkit::staggered(length) - length))
     }
 
     /// Takes `bytes` from the gap at the tail, or from where the tail or the slot behind it was;

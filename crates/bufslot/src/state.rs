@@ -45,12 +45,12 @@ impl<F: BufferPool> SlotPool<F> {
     ///
     /// ```
     /// use bufslot::Builder;
-    /// use bufslot::bufcore::{Region, Reject};
+    /// use bufslot::bufcore::{Region, NoFallback};
     ///
     /// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 4096].into()) }
     /// // Without a capacity it is what the bookkeeping leaves of the region.
     /// let region = Region::from_static(memory());
-    /// let pool = Builder::new().slots(4).build_in(region, Reject)?;
+    /// let pool = Builder::new().slots(4).build_in(region, NoFallback)?;
     /// assert!((3500..4096).contains(&pool.capacity()));
     /// # Ok::<(), bufslot::Error>(())
     /// ```

@@ -21,10 +21,10 @@ mod slots;
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 
-use bufcore::strategy::Released;
-#[cfg(feature = "alloc")]
-use bufcore::strategy::orphans::{self, Orphan};
+use bufcore::author::Released;
 use bufcore::{ConfigError, Region, size};
+#[cfg(feature = "alloc")]
+use bufkit::orphan::{self, Orphan};
 
 use self::control::{Control, take_region};
 pub(crate) use self::handle::SlotHandle;
@@ -190,7 +190,7 @@ impl Table {
             let bytes = NonNull::slice_from_raw_parts(self.byte(start), end - start);
             // SAFETY: the range is in the region, and in no live slot but one whose buffer the
             // caller has alone, so nobody else has these bytes.
-            unsafe { bufcore::strategy::wipe(bytes) };
+            unsafe { bufcore::author::wipe(bytes) };
         }
         #[cfg(not(feature = "wipe"))]
         let _ = (start, end);
@@ -237,7 +237,7 @@ impl Table {
             let slot = self.slots.slot(at);
             // For `SlotHandle::late`, to which the mark publishes it.
             slot.prev.set(at);
-            out += usize::from(slot.state.leave());
+            out += usize::from(slot.state.orphan());
         }
         if out == 0 {
             #[cfg(all(test, loom))]
@@ -253,7 +253,7 @@ impl Table {
             // - counted once: of the marked slots' leases each saw its mark, and then counts
             //   itself, or stores `FREE` over it, which one `settle` finds.
             // - nobody else: the caller does not use the table again.
-            unsafe { orphans::adopt_counted(self.control.cast(), out, self.control().slots as usize) };
+            unsafe { orphan::defer_free(self.control.cast(), out, self.control().slots as usize) };
         }
         None
     }

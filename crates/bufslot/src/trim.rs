@@ -160,7 +160,7 @@ impl<F: BufferPool> SlotPool<F> {
 }
 
 #[cfg(feature = "std")]
-impl<F: BufferPool> bufcore::Trim for SlotPool<F> {
+impl<F: BufferPool> bufkeeper::Trim for SlotPool<F> {
     fn trim(&mut self) {
         Self::trim(self);
     }

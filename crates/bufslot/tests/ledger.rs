@@ -4,7 +4,7 @@
 //!
 //! One after another, without the test harness: it allocates too.
 
-use bufcore::{Region, Reject};
+use bufcore::{NoFallback, Region};
 use bufslot::{Builder, SlotPool};
 use buftest::alloc::Ledger;
 use buftest::trials::books::Books;
@@ -20,7 +20,7 @@ fn pool() -> SlotPool {
 
 fn refused_and_given_back() {
     let region = Region::heap(100, 4096).expect("room");
-    let refused = Builder::new().slots(100).build_in(region, Reject).expect_err("too small");
+    let refused = Builder::new().slots(100).build_in(region, NoFallback).expect_err("too small");
     assert_eq!(refused.region.len(), 100);
     let region = pool().into_region().expect("nothing is out");
     drop(region);

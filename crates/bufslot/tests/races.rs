@@ -5,7 +5,7 @@
 //! Without a sanitizer they run as well, and check the bytes. Like a test harness, takes
 //! `--exact NAME` for one trial.
 
-use bufcore::Reject;
+use bufcore::NoFallback;
 use bufslot::SlotPool;
 use buftest::Kit;
 use buftest::races::run;
@@ -13,12 +13,12 @@ use buftest::races::run;
 fn main() {
     let refusing = run(
         "refusing",
-        &Kit::<SlotPool<Reject>> {
+        &Kit::<SlotPool<NoFallback>> {
             make: || {
                 SlotPool::builder()
                     .capacity(1 << 20)
                     .slots(200)
-                    .build_with(Reject)
+                    .build_with(NoFallback)
                     .expect("settings are right")
             },
             is_fallback: |buf| buf.lease().is_fallback(),

@@ -7,7 +7,7 @@
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use bufcore::{AcquireError, Region, Reject};
+use bufcore::{AcquireError, NoFallback, Region};
 use bufslot::{Builder, Mode, SlotPool, Writer};
 
 const BYTES: usize = 4096;
@@ -35,8 +35,8 @@ impl Memory {
     }
 }
 
-fn pool(memory: &'static Memory) -> SlotPool<Reject> {
-    Builder::new().slots(8).build_in(Region::from_static(memory.take()), Reject).expect("room enough")
+fn pool(memory: &'static Memory) -> SlotPool<NoFallback> {
+    Builder::new().slots(8).build_in(Region::from_static(memory.take()), NoFallback).expect("room enough")
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn the_memory_can_be_used_again() {
     drop(first.acquire(10).expect("room"));
     let region = first.into_region().expect("all was released");
     assert_eq!(region.len(), BYTES);
-    let mut second = Builder::new().slots(1).alignment(64).build_in(region, Reject).expect("room enough");
+    let mut second = Builder::new().slots(1).alignment(64).build_in(region, NoFallback).expect("room enough");
     let buf = second.acquire(64).expect("room");
     assert_eq!(buf.as_ptr().addr() % 64, 0);
 }

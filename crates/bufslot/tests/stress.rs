@@ -2,13 +2,13 @@
 //! everywhere.
 
 use bufslot::SlotPool;
-use bufslot::bufcore::{BufferPool, Reject};
+use bufslot::bufcore::{BufferPool, NoFallback};
 use buftest::stress::pools::{Subject, round};
 use buftest::stress::run;
 
-fn refusing() -> SlotPool<Reject> {
+fn refusing() -> SlotPool<NoFallback> {
     let builder = SlotPool::builder().capacity(128 << 10).slots(48);
-    builder.build_with(Reject).expect("settings are right")
+    builder.build_with(NoFallback).expect("settings are right")
 }
 
 /// Nothing is out, and the largest request is served.
@@ -20,8 +20,12 @@ fn at_rest<F: BufferPool>(pool: &mut SlotPool<F>) {
 }
 
 fn main() {
-    let refuses =
-        Subject::<SlotPool<Reject>, ()> { shared: |_| (), pool: |()| refusing(), own: |_, _, _| {}, at_rest };
+    let refuses = Subject::<SlotPool<NoFallback>, ()> {
+        shared: |_| (),
+        pool: |()| refusing(),
+        own: |_, _, _| {},
+        at_rest,
+    };
     let over_heap = Subject::<SlotPool, ()> {
         shared: |_| (),
         pool: |()| SlotPool::new(64 << 10, 16).expect("settings are right"),

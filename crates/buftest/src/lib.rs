@@ -18,7 +18,8 @@
 //!   does what it is told.
 //! - [`tasks`] polls futures by hand.
 //!
-//! How to use it: `docs/testing.md`. `cargo xtask broken --list` prints the mutant that each trial catches.
+//! How to use it: `docs/testing.md`. `cargo xtask broken --list` prints the mutant that each trial
+//! catches.
 
 #![allow(missing_debug_implementations, reason = "tests print what they compare, and nothing else")]
 #![allow(

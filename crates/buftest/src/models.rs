@@ -6,8 +6,8 @@ use core::task::{Context, Poll, Waker};
 use std::sync::Arc as StdArc;
 use std::task::Wake;
 
-use bufcore::strategy::sync::checker;
 use bufcore::{Buf, BufferPool, Lease, SplitLease};
+use bufkit::sync::checker;
 use checker::sync::{Arc, Condvar, Mutex};
 use checker::thread;
 #[cfg(loom)]

@@ -165,8 +165,8 @@ pub struct ThreadTimer {
 }
 
 impl ThreadTimer {
-    /// The most by which the thread's own time may lag behind: Windows counts it by the ticks of its
-    /// scheduler, of up to 15.6 ms.
+    /// The most by which the thread's own time may lag behind: Windows counts it by the ticks of
+    /// its scheduler, of up to 15.6 ms.
     const LAG: Duration = Duration::from_millis(if cfg!(windows) { 16 } else { 0 });
 
     /// Starts to measure.
@@ -201,7 +201,8 @@ fn thread_time() -> Duration {
         let [mut created, mut ended, mut kernel, mut user] = [zero; 4];
         // SAFETY: it has no preconditions.
         let thread = unsafe { GetCurrentThread() };
-        // SAFETY: the handle stands for the calling thread, and each pointer is to a live `FILETIME`.
+        // SAFETY: the handle stands for the calling thread, and each pointer is to a live
+        // `FILETIME`.
         let done = unsafe {
             GetThreadTimes(thread, &raw mut created, &raw mut ended, &raw mut kernel, &raw mut user)
         };

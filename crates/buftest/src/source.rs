@@ -7,7 +7,7 @@ use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use bufcore::{RegionError, Source, Supplied};
+use bufcore::{MemoryProvider, Provided, RegionError};
 
 /// A call of a [`Lender`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,8 +75,8 @@ fn locked(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
 
 // SAFETY: what the allocator returns is valid until it is freed, for nobody else, and stays where
 // it is. Memory that is said to be zeroed was zeroed here.
-unsafe impl Source for Lender {
-    fn supply(&self, layout: Layout) -> Result<Supplied, RegionError> {
+unsafe impl MemoryProvider for Lender {
+    fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
         let byte = match (self.script)(Ask::Supply) {
             Loan::Old => 0xFF,
             Loan::Zeroed => 0,
@@ -91,17 +91,17 @@ unsafe impl Source for Lender {
         for ledger in [&self.out, &self.lent] {
             locked(ledger).push((start.addr().get(), layout));
         }
-        Ok(Supplied { start, is_zeroed: byte == 0 })
+        Ok(Provided { start, is_zeroed: byte == 0 })
     }
 
-    unsafe fn take_back(&self, start: NonNull<u8>, layout: Layout) {
+    unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
         let at = {
             let mut out = locked(&self.out);
             let at = out.iter().position(|&entry| entry == (start.addr().get(), layout));
             at.map(|at| out.swap_remove(at))
         };
         assert!(at.is_some(), "memory that is not out, or of another layout, is given back");
-        // SAFETY: from `supply`, with this layout, and given back once, as was just seen.
+        // SAFETY: from `allocate`, with this layout, and given back once, as was just seen.
         unsafe { dealloc(start.as_ptr(), layout) };
         (self.script)(Ask::TakeBack);
     }
@@ -120,7 +120,7 @@ mod tests {
     fn it_lends_refuses_and_panics() {
         let region = |loan| {
             let lender = Arc::new(Lender::new(move |_| loan));
-            (Region::from_source(Arc::clone(&lender), 100, 64).map(drop), lender.out())
+            (Region::from_provider(Arc::clone(&lender), 100, 64).map(drop), lender.out())
         };
         assert_eq!(region(Loan::Old), (Ok(()), 0));
         assert_eq!(region(Loan::Zeroed), (Ok(()), 0));
@@ -130,7 +130,7 @@ mod tests {
             Ask::Supply => Loan::Old,
             Ask::TakeBack => resume_unwind(Box::new("on purpose")),
         }));
-        let region = Region::from_source(Arc::clone(&lender), 100, 64).expect("it lends");
+        let region = Region::from_provider(Arc::clone(&lender), 100, 64).expect("it lends");
         assert_eq!(lender.out(), 1);
         assert!(catch_unwind(AssertUnwindSafe(|| drop(region))).is_err());
         assert_eq!((lender.out(), Arc::strong_count(&lender)), (0, 1));

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::ptr::NonNull;
 
-use bufcore::strategy::Views;
+use bufcore::author::RefCount;
 use bufcore::{AcquireError, Buf, BufferPool, Lease, PoolStats, SplitLease};
 
 use crate::Recording;
@@ -248,7 +248,7 @@ impl<L> RecordedLease<L> {
 //   pointer; copies are only looked at, and the one that is dropped gives its one reference back.
 unsafe impl<L: Lease> Lease for RecordedLease<L> {
     #[inline]
-    fn views(&self) -> Option<&Views> {
+    fn views(&self) -> Option<&RefCount> {
         self.lease.views()
     }
 
@@ -281,8 +281,8 @@ unsafe impl<L: SplitLease> SplitLease for RecordedLease<L> {
     }
 
     /// Makes a lease outside of the recording.
-    fn nothing() -> Self {
-        Self { tag: None, lease: L::nothing() }
+    fn empty() -> Self {
+        Self { tag: None, lease: L::empty() }
     }
 }
 

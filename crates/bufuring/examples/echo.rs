@@ -13,13 +13,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     use std::net::{TcpListener, TcpStream};
     use std::task::Poll;
 
-    use bufuring::bufcore::{MapOptions, Reject};
+    use bufuring::bufcore::{MapOptions, NoFallback};
     use bufuring::{Arena, Descriptor, Driver, Mode};
 
     const CONNECTIONS: usize = 100;
 
     let arena = Arena::mapped(1 << 20, MapOptions::new())?;
-    let pool = bufslot::Builder::new().build_in(arena.part(256 << 10, 64)?, Reject)?;
+    let pool = bufslot::Builder::new().build_in(arena.part(256 << 10, 64)?, NoFallback)?;
     let driver = Driver::new(&arena);
     println!("{}", driver.mode());
     if matches!(driver.mode(), Mode::Blocking { .. }) {

@@ -4,20 +4,20 @@ use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
 
-use bufcore::{HugePages, MapOptions, Region, RegionError, SharedRegion, Source, Supplied};
+use bufcore::{HugePages, MapOptions, MemoryProvider, Provided, Region, RegionError, SharedRegion};
 
 /// Holds one mapped region that several pools have parts of.
 ///
 /// Clones share the region. It is unmapped when the last of them, the last part and the last buffer
 /// are gone.
 ///
-/// It is a [`Source`], so the pools that grow (`bufshard`, `bufbump`) take their pieces of it with
-/// `build_from(Arc::new(arena.clone()))`.
+/// It is a [`MemoryProvider`], so the pools that grow (`bufshard`, `bufbump`) take their pieces of
+/// it with `build_from(Arc::new(arena.clone()))`.
 ///
 /// Threads: any, at the same time.
 ///
 /// ```
-/// use bufcore::{HugePages, MapOptions, Reject};
+/// use bufcore::{HugePages, MapOptions, NoFallback};
 /// use bufuring::Arena;
 ///
 /// let options = MapOptions::new().huge_pages(HugePages::Advise).populate(true).lock(true);
@@ -26,7 +26,7 @@ use bufcore::{HugePages, MapOptions, Region, RegionError, SharedRegion, Source, 
 ///     println!("{refused}: the arena has {}", arena.granted()); // ordinary memory will do
 /// }
 /// // Two pools in one arena.
-/// let pages = bufslot::Builder::new().alignment(4096).build_in(arena.part(4 << 20, 4096)?, Reject)?;
+/// let pages = bufslot::Builder::new().alignment(4096).build_in(arena.part(4 << 20, 4096)?, NoFallback)?;
 /// let ring = bufring::Builder::new().build_in(arena.part(1 << 20, 64)?)?;
 /// assert!(pages.capacity() > 3 << 20 && ring.is_idle());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -175,14 +175,14 @@ impl fmt::Debug for Arena {
 }
 
 // SAFETY: as the shared region, which every clone of this shares.
-unsafe impl Source for Arena {
-    fn supply(&self, layout: Layout) -> Result<Supplied, RegionError> {
-        self.shared.supply(layout)
+unsafe impl MemoryProvider for Arena {
+    fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
+        self.shared.allocate(layout)
     }
 
-    unsafe fn take_back(&self, start: NonNull<u8>, layout: Layout) {
+    unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller's promise.
-        unsafe { self.shared.take_back(start, layout) }
+        unsafe { self.shared.deallocate(start, layout) }
     }
 }
 

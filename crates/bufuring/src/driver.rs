@@ -45,11 +45,11 @@ pub(crate) const MOST_BYTES: usize = 0x7fff_f000;
 /// ```
 /// use std::fs::File;
 ///
-/// use bufcore::{MapOptions, Reject};
+/// use bufcore::{MapOptions, NoFallback};
 /// use bufuring::{Arena, Descriptor, Driver};
 ///
 /// let arena = Arena::mapped(256 << 10, MapOptions::new())?;
-/// let mut pool = bufslot::Builder::new().build_in(arena.part(128 << 10, 64)?, Reject)?;
+/// let mut pool = bufslot::Builder::new().build_in(arena.part(128 << 10, 64)?, NoFallback)?;
 /// let driver = Driver::new(&arena);
 ///
 /// // Eight reads in flight.

@@ -56,7 +56,7 @@
 //!
 //! let arena = Arena::mapped(1 << 20, MapOptions::new().populate(true))?;
 //! let region = arena.part(512 << 10, 4096)?;
-//! let mut pool = SlotPool::builder().alignment(4096).build_in(region, bufcore::Reject)?;
+//! let mut pool = SlotPool::builder().alignment(4096).build_in(region, bufcore::NoFallback)?;
 //!
 //! let driver = Driver::new(&arena);
 //! println!("{}", driver.mode()); // "registered", or what the system refused

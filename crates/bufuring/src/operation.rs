@@ -8,8 +8,8 @@ use std::io;
 use std::mem;
 use std::sync::Arc;
 
-use bufcore::strategy::sync::{Mutex, lock};
 use bufcore::{Buf, Lease};
+use bufkit::sync::{Mutex, lock};
 
 use crate::flights::Pending;
 use crate::tag::Tag;

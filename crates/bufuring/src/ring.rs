@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bufcore::strategy::caught;
+use bufcore::author::catch_user_panic;
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
 use crate::flights::{Flights, Pending};
@@ -288,7 +288,7 @@ impl Ring {
             let Some(lent) = place.take() else { continue };
             match self.uring.submitter().unregister_buf_ring(at as u16) {
                 Ok(()) => {
-                    caught(move || drop(lent));
+                    catch_user_panic(move || drop(lent));
                 }
                 Err(_) => std::mem::forget(lent),
             }
@@ -305,7 +305,7 @@ impl Ring {
             let entered = self.enter(0);
             while let Some((pending, result, flags)) = self.next_completion() {
                 // It may run users' code: what is behind it has to be settled in any case.
-                caught(move || pending.complete(result, flags));
+                catch_user_panic(move || pending.complete(result, flags));
             }
             if self.flights.len() == 0 {
                 return true;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::Wake;
 use std::thread::{self, Thread};
 
-use bufcore::strategy::sync::{Mutex, lock};
+use bufkit::sync::{Mutex, lock};
 
 /// Ends a wait for completions: a file (`eventfd`) that can be read once it was rung.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bufcore::strategy::sync::{Mutex, lock};
+use bufkit::sync::{Mutex, lock};
 
 /// So many dropped operations are remembered one by one.
 const MOST: usize = 32;

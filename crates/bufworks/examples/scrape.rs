@@ -19,7 +19,7 @@ use std::time::Duration;
 use bufworks::monitor::{Monitor, PROMETHEUS_CONTENT_TYPE};
 use bufworks::shard::ShardPool;
 use bufworks::slot::SlotPool;
-use bufworks::{Keeper, Reject};
+use bufworks::{Keeper, NoFallback};
 
 /// The longest line of a request that is read.
 const LINE_BYTES: u64 = 8 << 10;
@@ -30,7 +30,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The pools of a program: one that threads share, and one behind a lock that refuses at its
     // end.
     let requests = ShardPool::builder().max_bytes(64 << 20).build()?;
-    let frames = Arc::new(Mutex::new(SlotPool::builder().capacity(64 << 10).slots(8).build_with(Reject)?));
+    let frames =
+        Arc::new(Mutex::new(SlotPool::builder().capacity(64 << 10).slots(8).build_with(NoFallback)?));
     let _keeper = Keeper::new().watch(&requests).watch(&frames).spawn()?;
 
     // All that is to be done for the numbers.

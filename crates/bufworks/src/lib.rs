@@ -77,8 +77,9 @@ pub use bufcore;
 pub use bufcore::Outstanding;
 #[doc(inline)]
 pub use bufcore::{
-    AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, Frozen, Lease, NoLease, Pieces,
-    PoolStats, Region, RegionError, Reject, ReserveError, SharedBytes, SplitLease, Writer, copy, copy_up_to,
+    AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, Frozen, Lease, NoFallback,
+    NoLease, Pieces, PoolStats, Region, RegionError, ReserveError, SharedBytes, SplitLease, Writer, copy,
+    copy_up_to,
 };
 #[cfg(feature = "alloc")]
 #[doc(inline)]
@@ -88,7 +89,7 @@ pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
 pub use bufcore::{HugePages, MapOptions};
 #[cfg(feature = "std")]
 #[doc(inline)]
-pub use bufcore::{
+pub use bufkeeper::{
     Keeper, KeeperHandle, KeeperThread, MemoryUse, Pressure, PressureLevel, PressureSource, Stall, Trim,
     Watch, WeakPool,
 };

@@ -6,7 +6,7 @@ use core::pin::Pin;
 use core::task::{Context, Poll, ready};
 use std::io;
 
-use bufcore::strategy::count_filled;
+use bufcore::author::count_filled;
 use bufcore::{AcquireError, Buf, Lease};
 use tokio::io::{AsyncRead, ReadBuf};
 
@@ -114,14 +114,14 @@ sockets!(tokio::net::UnixStream, tokio::net::unix::ReadHalf<'_>, tokio::net::uni
 ///
 /// ```
 /// use bufworks::net::{ReadError, read_ready};
-/// use bufworks::{BufferPool, HeapPool, Reject};
+/// use bufworks::{BufferPool, HeapPool, NoFallback};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_io().build()?.block_on(async {
 /// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
 /// # let mut client = tokio::net::TcpStream::connect(listener.local_addr()?).await?;
 /// # let mut socket = listener.accept().await?.0;
 /// # tokio::io::AsyncWriteExt::write_all(&mut client, b"hello").await?;
-/// let refused = read_ready(&mut socket, || Reject.acquire(4096)).await;
+/// let refused = read_ready(&mut socket, || NoFallback.acquire(4096)).await;
 /// assert!(matches!(refused, Err(ReadError::Acquire(_)))); // a pool that has nothing to give
 /// let later = read_ready(&mut socket, || HeapPool::new().acquire(4096)).await?;
 /// assert_eq!(&later.unwrap()[..], b"hello");

@@ -85,10 +85,10 @@ macro_rules! strategies {
 
             /// The slot pool, which refuses when it has no room.
             [bounded_slot BoundedSlot "bounded-slot" if "slot"] {
-                pool: bufslot::SlotPool<bufcore::Reject>,
+                pool: bufslot::SlotPool<bufcore::NoFallback>,
                 builder: bufslot::Builder,
                 refuses: true,
-                build: |builder| builder.build_with(bufcore::Reject),
+                build: |builder| builder.build_with(bufcore::NoFallback),
                 is_fallback: |_| false,
                 share: |_| None,
                 trim: |pool| pool.trim(),

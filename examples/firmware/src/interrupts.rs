@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bufbare::pattern::{self, Numbers};
 use bufbare::{Checked, Strategy, check, fail, ok, some};
-use bufcore::{AcquireError, Buf, BufferPool, Frozen, Region, Reject};
+use bufcore::{AcquireError, Buf, BufferPool, Frozen, Region, NoFallback};
 use bufring::{RingLease, RingPool};
 use bufslot::SlotPool;
 use cortex_m::peripheral::SYST;
@@ -18,7 +18,7 @@ use cortex_m_semihosting::hprintln;
 use critical_section::Mutex;
 use heapless::spsc::{Consumer, Queue};
 
-type SlotLease = <SlotPool<Reject> as BufferPool>::Lease;
+type SlotLease = <SlotPool<NoFallback> as BufferPool>::Lease;
 
 /// Cycles from one exception to the next: some tens of acquires.
 const PERIOD: u32 = 997;
@@ -131,7 +131,7 @@ pub(crate) fn run(lent: Region, second: Region, timer: &mut SYST) -> Checked<Reg
 
 /// A filled buffer of `size` bytes, of one of three kinds.
 fn parcel(
-    slots: &mut SlotPool<Reject>,
+    slots: &mut SlotPool<NoFallback>,
     ring: &mut RingPool,
     kind: usize,
     size: usize,

@@ -8,7 +8,7 @@ use core::cell::RefCell;
 
 use bufbare::pattern::{self, Numbers};
 use bufbare::{Checked, Strategy, check, ok, some};
-use bufcore::{Buf, Region, Reject, Writer};
+use bufcore::{Buf, Region, NoFallback, Writer};
 use bufring::RingPool;
 use bufslot::SlotPool;
 use cortex_m_semihosting::hprintln;
@@ -62,7 +62,7 @@ impl<S: Strategy> Receiver<S> {
 type Shared<S> = Mutex<RefCell<Option<Receiver<S>>>>;
 
 static FROM_RIGHT: Shared<RingPool> = Mutex::new(RefCell::new(None));
-static FROM_LEFT: Shared<SlotPool<Reject>> = Mutex::new(RefCell::new(None));
+static FROM_LEFT: Shared<SlotPool<NoFallback>> = Mutex::new(RefCell::new(None));
 
 fn handle<S: Strategy>(receiver: &Shared<S>, port: Uart) {
     critical_section::with(|section| {
@@ -155,8 +155,8 @@ pub(crate) fn run(sending: Region, left: Region, right: Region, corrupt: bool) -
     let mut pool = SlotPool::over(sending)?;
     let queue = cortex_m::singleton!(: Queue<Frame<RingPool>, 8> = Queue::new());
     let mut left = End::<RingPool>::start(UART0, &FROM_RIGHT, some!(queue), left)?;
-    let queue = cortex_m::singleton!(: Queue<Frame<SlotPool<Reject>>, 8> = Queue::new());
-    let mut right = End::<SlotPool<Reject>>::start(UART1, &FROM_LEFT, some!(queue), right)?;
+    let queue = cortex_m::singleton!(: Queue<Frame<SlotPool<NoFallback>>, 8> = Queue::new());
+    let mut right = End::<SlotPool<NoFallback>>::start(UART1, &FROM_LEFT, some!(queue), right)?;
 
     let bytes = to_and_fro(&mut pool, &mut left, &mut right, corrupt)?;
     check!(left.lost()? == 0 && right.lost()? == 0);
@@ -174,9 +174,9 @@ pub(crate) fn run(sending: Region, left: Region, right: Region, corrupt: bool) -
 }
 
 fn to_and_fro(
-    pool: &mut SlotPool<Reject>,
+    pool: &mut SlotPool<NoFallback>,
     left: &mut End<RingPool>,
-    right: &mut End<SlotPool<Reject>>,
+    right: &mut End<SlotPool<NoFallback>>,
     corrupt: bool,
 ) -> Checked<usize> {
     let mut numbers = Numbers::new(17);
@@ -212,9 +212,9 @@ fn to_and_fro(
 
 /// Frames that nobody takes, until neither queue nor pool has room; then all that were kept are right, and the rest were counted.
 fn more_than_fits(
-    pool: &mut SlotPool<Reject>,
+    pool: &mut SlotPool<NoFallback>,
     left: &mut End<RingPool>,
-    right: &mut End<SlotPool<Reject>>,
+    right: &mut End<SlotPool<NoFallback>>,
 ) -> Checked<u32> {
     const SENT: u32 = 40;
     let mut lost = 0;

@@ -19,7 +19,7 @@ mod uart;
 use core::panic::PanicInfo;
 
 use bufbare::{Checked, Memory, check, ok};
-use bufcore::{Buf, Reject};
+use bufcore::{Buf, NoFallback};
 use bufring::RingPool;
 use bufslot::SlotPool;
 use cortex_m_rt::entry;
@@ -71,13 +71,13 @@ fn run(corrupt: bool) -> Checked {
 /// What a pool takes besides its region, and of it.
 fn handles() -> Checked {
     let (slots, ring) = (region!(1024), region!(1024));
-    let slots = ok!(bufslot::Builder::new().slots(16).build_in(slots, Reject));
+    let slots = ok!(bufslot::Builder::new().slots(16).build_in(slots, NoFallback));
     let ring = ok!(bufring::Builder::new().build_in(ring));
     check!(slots.capacity() < 1024 && ring.capacity() < 1024);
     hprintln!(
         "bytes: pool of slots {}, buffer {}, of the region {} for 16 slots; ring {}, buffer {}, of the region {}; ring of bytes {}",
-        size_of::<SlotPool<Reject>>(),
-        size_of::<Buf<<SlotPool<Reject> as bufcore::BufferPool>::Lease>>(),
+        size_of::<SlotPool<NoFallback>>(),
+        size_of::<Buf<<SlotPool<NoFallback> as bufcore::BufferPool>::Lease>>(),
         1024 - slots.capacity(),
         size_of::<RingPool>(),
         size_of::<Buf<bufring::RingLease>>(),

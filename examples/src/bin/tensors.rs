@@ -31,7 +31,7 @@ mod linux {
     use std::time::Instant;
 
     use anyhow::{Context, Result, ensure};
-    use bufcore::{HugePages, MapOptions, Reject};
+    use bufcore::{HugePages, MapOptions, NoFallback};
     use bufslot::SlotPool;
     use bufuring::{Arena, Descriptor, Driver};
     use clap::Parser;
@@ -82,7 +82,7 @@ mod linux {
             SlotPool::builder().slots(args.depth).capacity(args.depth * args.chunk).alignment(PAGE as usize);
         let arena = Arena::mapped(builder.required_bytes()? + PAGE as usize, options)?;
         let region = arena.part(builder.required_bytes()?, PAGE as usize)?;
-        let mut pool = builder.build_in(region, Reject)?;
+        let mut pool = builder.build_in(region, NoFallback)?;
         let driver = Driver::new(&arena);
         println!("{}; the io_uring is {}", arena.granted(), driver.mode());
 

@@ -4,7 +4,7 @@ use bufbare::{Checked, check, ok, stream};
 use bufmirror::MirrorRing;
 use bufring::RingPool;
 use bufslot::SlotPool;
-use bufslot::bufcore::strategy::orphans;
+use bufkit::orphan;
 
 use crate::bump;
 
@@ -21,10 +21,10 @@ fn ring() -> Checked {
     let mut small = ok!(ring.acquire(100));
     ok!(small.extend_from_slice(b"outlives its ring"));
     drop(ring);
-    check!(orphans::pending() == 1);
+    check!(orphan::pending() == 1);
     check!(&small[..] == b"outlives its ring");
     drop(small);
-    check!(orphans::pending() == 0);
+    check!(orphan::pending() == 0);
     check!(bump::outstanding() == 0);
     Ok(())
 }
@@ -37,10 +37,10 @@ fn slots() -> Checked {
     check!(large.lease().is_fallback() && !small.lease().is_fallback());
     drop(large);
     drop(pool);
-    check!(orphans::pending() == 1);
+    check!(orphan::pending() == 1);
     check!(&small[..] == b"outlives its pool");
     drop(small);
-    check!(orphans::pending() == 0);
+    check!(orphan::pending() == 0);
     check!(bump::outstanding() == 0);
     Ok(())
 }

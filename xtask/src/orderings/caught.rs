@@ -18,7 +18,7 @@ use crate::packages::Package;
 /// One line for each: stamp of the sources, package, what caught it, its name there, the mutant.
 const FILE: &str = "target/orderings/caught.txt";
 const TEST_KIT: &str = "crates/buftest/src";
-const COMMON_SOURCES: &str = "crates/bufcore/src";
+const COMMON_SOURCES: [&str; 2] = ["crates/bufcore/src", "crates/bufkit/src"];
 const ALL: &str = "crates";
 
 /// The mutants that were caught with the sources as they are.
@@ -74,11 +74,13 @@ fn parse(text: &str, stamps: &BTreeMap<String, String>) -> BTreeMap<(String, Str
 /// The same as long as nothing changes that the programs for a package's mutants are built of.
 fn stamp(package: &Package) -> Result<String> {
     let mut files = Vec::new();
-    if package.name == COMMON {
+    if COMMON.contains(&&*package.name) {
         collect(Path::new(ALL), &mut files)?;
     } else {
         collect(&package.folder, &mut files)?;
-        collect(Path::new(COMMON_SOURCES), &mut files)?;
+        for sources in COMMON_SOURCES {
+            collect(Path::new(sources), &mut files)?;
+        }
         collect(Path::new(TEST_KIT), &mut files)?;
     }
     files.sort_unstable();

@@ -239,7 +239,7 @@ impl<'a> Trials<'a> {
         let of: BTreeSet<&str> = left.keys().map(|&at| &*self.orderings.mutants[at].package).collect();
         let is_wanted = |package: &&Package| match (whose, kind) {
             (Whose::Own, _) if !of.contains(&*package.name) => false,
-            (Whose::Others, _) if !of.contains(COMMON) => false,
+            (Whose::Others, _) if !COMMON.iter().any(|common| of.contains(common)) => false,
             (_, Kind::Models) => LOOM.has_models(package),
             (_, Kind::Races) => package.test("races").is_some(),
         };

@@ -5,8 +5,8 @@ use std::fs;
 use super::{Finding, lex};
 use crate::packages::Package;
 
-/// What every strategy may depend on.
-const VOCABULARY: &str = "bufcore";
+/// What every strategy may depend on. The first is for what two of them need.
+const SHARED: [&str; 3] = ["bufkit", "bufcore", "bufkeeper"];
 /// The library that may depend on every strategy; programs may, too.
 const UMBRELLA: &str = "bufworks";
 /// The registry takes no more keywords, and no longer ones.
@@ -47,9 +47,10 @@ fn dependencies(package: &Package, all: &[Package], messages: &mut Vec<String>) 
         }
         // In tests any pool will do, and some need one.
         let is_free = package.name == UMBRELLA || package.is_program();
-        if !dependency.is_dev && other.published && name != VOCABULARY && !is_free {
+        if !dependency.is_dev && other.published && !SHARED.contains(&name.as_str()) && !is_free {
             messages.push(format!(
-                "strategy depends on strategy {name}; what both need belongs into {VOCABULARY}"
+                "strategy depends on strategy {name}; what both need belongs into {}",
+                SHARED[0]
             ));
         }
     }

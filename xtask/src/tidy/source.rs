@@ -62,7 +62,7 @@ pub(super) fn check(name: &Path, text: &str, part: Part) -> Vec<Finding> {
     }
     module_docs(text, &mut found);
     safety(&lines, &mut found);
-    if name.file_name().is_none_or(|file| file != "sync.rs") {
+    if name.file_name().is_none_or(|file| file != "sync.rs" && !name.ends_with("sync/mod.rs")) {
         orders(&lines, &mut found);
         if part.is_modelled {
             facade(&lines, &mut found);

@@ -1,6 +1,6 @@
 //! The strategies as a replay sees them: something that is asked for buffers, and can have none.
 
-use bufcore::{AcquireError, Buf, BufferPool, ConfigError, Lease, Reject};
+use bufcore::{AcquireError, Buf, BufferPool, ConfigError, Lease, NoFallback};
 use bufworks::AnyPool;
 use bufworks::any::AnyBuilder;
 
@@ -84,8 +84,9 @@ impl Candidate {
         };
         match builder {
             // What the pool cannot give is counted here, and taken from the heap here too.
-            AnyBuilder::Slot(builder) | AnyBuilder::BoundedSlot(builder) => visitor
-                .visit(|| (0..count).map(|_| builder.build_with(Reject).map(Pooled::<_, false>)).collect()),
+            AnyBuilder::Slot(builder) | AnyBuilder::BoundedSlot(builder) => visitor.visit(|| {
+                (0..count).map(|_| builder.build_with(NoFallback).map(Pooled::<_, false>)).collect()
+            }),
             AnyBuilder::Ring(builder) => {
                 visitor.visit(|| (0..count).map(|_| builder.build().map(Pooled::<_, false>)).collect())
             }

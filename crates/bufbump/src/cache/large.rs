@@ -10,15 +10,15 @@
 //! The thread uses the piece again without a locked instruction. It announces that in `is_busy`,
 //! looks whether somebody claims the pieces of the pool (`Shared::claims`), and then follows the
 //! link. Another thread that wants the piece claims all pieces first, and looks whether the thread
-//! is at work. Between the two steps of each there is a fence (`bufcore::strategy::fences`), so not
+//! is at work. Between the two steps of each there is a fence (`bufkit::sync::fences`), so not
 //! both can miss the other. A thread that finds its piece claimed does without it for that one
 //! request. A thread that finds the owner at work, or the buffer out, leaves the piece alone. So
 //! does the owner when it is about to put another piece in.
 
 use core::ptr::{self, NonNull};
 
-use bufcore::strategy::fences;
-use bufcore::strategy::sync::Ordering;
+use bufkit::sync::Ordering;
+use bufkit::sync::fences;
 
 use super::ThreadCache;
 use crate::settings::MOST_SPARES;

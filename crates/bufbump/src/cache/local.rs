@@ -1,5 +1,5 @@
 //! A thread's knowledge of this strategy's pools: the shard that it carves, and its caches, one for
-//! each pool that it has used. `bufcore::strategy::threads` keeps both and lists their invariants;
+//! each pool that it has used. `bufkit::thread_cache` keeps both and lists their invariants;
 //! this file has the part that is this crate's.
 //!
 //! # Invariants
@@ -12,15 +12,15 @@
 use core::ptr::NonNull;
 
 #[cfg(all(test, loom))]
-pub(crate) use bufcore::strategy::threads::end_of_thread;
-use bufcore::strategy::threads::{self, Cache, Methods};
-pub(crate) use bufcore::strategy::threads::{register, token};
+pub(crate) use bufkit::thread_cache::end_of_thread;
+use bufkit::thread_cache::{self, Cache, Methods};
+pub(crate) use bufkit::thread_cache::{register, token};
 
 use super::ThreadCache;
 use crate::shard::Shard;
 
 /// What the lists do with a cache.
-pub(crate) static METHODS: Methods = Methods { is_closed, end_of_thread: end_of_thread_of, let_go };
+pub(crate) static METHODS: Methods = Methods { is_closed, end_of_thread: end_of_thread_of, on_pool_closed };
 
 /// Returns whether the pool of a cache is gone.
 ///
@@ -48,40 +48,40 @@ unsafe fn end_of_thread_of(head: NonNull<Cache>) {
 /// # Safety
 ///
 /// As for [`end_of_thread_of`].
-unsafe fn let_go(head: NonNull<Cache>) {
+unsafe fn on_pool_closed(head: NonNull<Cache>) {
     // SAFETY: the caller's promise.
-    unsafe { ThreadCache::let_go(head.cast()) };
+    unsafe { ThreadCache::on_pool_closed(head.cast()) };
 }
 
 /// Returns the shard that the calling thread carves for the pool `id`, if it is found at once.
 #[inline(always)]
 pub(crate) fn shard(id: usize) -> Option<NonNull<Shard>> {
-    threads::recall(id).map(NonNull::cast)
+    thread_cache::get_fast(id).map(NonNull::cast)
 }
 
 /// Lets the next acquire find the shard at once (L1).
 pub(crate) fn remember(id: usize, shard: &Shard) {
     // SAFETY: the caller has a handle, and the cache of whose shard this is on the list; `shard`
     // takes the value for a shard.
-    unsafe { threads::remember(id, NonNull::from(shard).cast()) };
+    unsafe { thread_cache::set_fast(id, NonNull::from(shard).cast()) };
 }
 
 /// Returns the calling thread's cache for the pool `id`, or null when there is none. The caller has
 /// a handle of that pool. Lets go of caches that it meets whose pool is gone.
 pub(crate) fn find(id: usize) -> *const ThreadCache {
-    threads::find(id).cast()
+    thread_cache::find(id).cast()
 }
 
 /// Adds a cache that has just become this thread's. The thread has a token.
 pub(crate) fn add(cache: &ThreadCache) {
     // SAFETY: on no list, since it was free or new; valid by the thread's reference, until the end
     // of the thread, of the pool, or `remove`.
-    unsafe { threads::add(NonNull::from(cache).cast()) };
+    unsafe { thread_cache::add(NonNull::from(cache).cast()) };
 }
 
 /// Takes the cache for the pool `id` off the calling thread's lists, if it is there; else null.
 pub(crate) fn remove(id: usize) -> *const ThreadCache {
     // SAFETY: the pool's end calls this, for its own number, and does what is to be done with the
     // cache.
-    unsafe { threads::remove(id) }.cast()
+    unsafe { thread_cache::remove(id) }.cast()
 }

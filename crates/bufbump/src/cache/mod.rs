@@ -39,15 +39,15 @@ mod refill;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
-use bufcore::strategy::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
-use bufcore::strategy::threads::Cache;
-use bufcore::strategy::{Link, Listed};
+use bufkit::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use bufkit::thread_cache::Cache;
+use bufkit::{Link, RegistryEntry};
 
 pub(crate) use self::large::{CLAIMED, PLAIN, Reach};
 use crate::places::Places;
 use crate::settings::MOST_SPARES;
 use crate::shard::{Chain, Given, Shard};
-use crate::shared::{Refs, Shared};
+use crate::shared::{CoreRef, Shared};
 
 /// No thread has it; it has no shards.
 const FREE: u32 = 0;
@@ -96,7 +96,7 @@ pub(crate) struct ThreadCache {
 }
 
 // SAFETY: one field.
-unsafe impl Listed for ThreadCache {
+unsafe impl RegistryEntry for ThreadCache {
     fn link(&self) -> &Link<Self> {
         &self.all_next
     }
@@ -312,7 +312,7 @@ impl ThreadCache {
             let _ = cache.state.compare_exchange(BUSY, FREE, Ordering::Release, Ordering::Relaxed);
         }
         // SAFETY: the caller's promise.
-        unsafe { Self::let_go(this) };
+        unsafe { Self::on_pool_closed(this) };
         // SAFETY: ours alone; each keeps the pool's bookkeeping.
         unsafe { Shared::all_come_back(free) };
     }
@@ -322,11 +322,11 @@ impl ThreadCache {
     /// # Safety
     ///
     /// The cache is off the thread's list, and is not used by it again.
-    pub(crate) unsafe fn let_go(this: NonNull<ThreadCache>) {
+    pub(crate) unsafe fn on_pool_closed(this: NonNull<ThreadCache>) {
         // SAFETY: valid by the reference that is given back.
         let shared = unsafe { this.as_ref() }.shared;
         // SAFETY: the thread's reference, once.
-        drop(unsafe { Refs::new(shared, 1) });
+        drop(unsafe { CoreRef::new(shared, 1) });
     }
 
     /// Puts a shard at the end of the list: the search comes to it last.

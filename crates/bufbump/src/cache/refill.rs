@@ -3,7 +3,7 @@
 use core::ptr::{self, NonNull};
 
 use bufcore::AcquireError;
-use bufcore::strategy::sync::Ordering;
+use bufkit::sync::Ordering;
 
 use super::{ThreadCache, local};
 use crate::counts::Piece;

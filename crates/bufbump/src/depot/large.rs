@@ -6,8 +6,8 @@
 use alloc::boxed::Box;
 use core::ptr::{self, NonNull};
 
-use bufcore::strategy::boxed;
-use bufcore::strategy::sync::{AtomicPtr, Ordering};
+use bufcore::author::try_box;
+use bufkit::sync::{AtomicPtr, Ordering};
 
 use crate::places::Places;
 use crate::shard::{Chain, Shard};
@@ -55,7 +55,7 @@ impl Large {
     fn table(&self) -> Option<&Table> {
         // ORDER: Acquire pairs with the Release in `make`: the table is complete.
         let table = self.table.load(Ordering::Acquire);
-        // SAFETY: made by `boxed`, and valid as long as this.
+        // SAFETY: made by `try_box`, and valid as long as this.
         let table = unsafe { table.as_ref() };
         #[cfg(all(test, loom))]
         table.inspect(|table| _ = table.life.read());
@@ -68,7 +68,7 @@ impl Large {
         if self.table().is_some() {
             return;
         }
-        let Some(table) = boxed(Table::new()) else { return };
+        let Some(table) = try_box(Table::new()) else { return };
         #[cfg(all(test, loom))]
         // SAFETY: just made.
         unsafe { table.as_ref() }.life.write();
@@ -139,7 +139,7 @@ impl Drop for Large {
         // ORDER: Relaxed: whoever has it alone has seen all that was done with it.
         let table = self.table.load(Ordering::Relaxed);
         if !table.is_null() {
-            // SAFETY: made by `boxed`, and nobody borrows it any more.
+            // SAFETY: made by `try_box`, and nobody borrows it any more.
             let table = unsafe { Box::from_raw(table) };
             #[cfg(all(test, loom))]
             table.life.write();

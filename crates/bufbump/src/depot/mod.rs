@@ -25,8 +25,8 @@ use alloc::boxed::Box;
 use core::mem;
 use core::ptr::{self, NonNull};
 
-use bufcore::strategy::boxed;
-use bufcore::strategy::sync::{AtomicPtr, AtomicUsize, Mutex, Ordering, fence, lock, try_lock};
+use bufcore::author::try_box;
+use bufkit::sync::{AtomicPtr, AtomicUsize, Mutex, Ordering, fence, lock, try_lock};
 
 pub(crate) use self::large::CLASSES;
 use self::large::Large;
@@ -123,7 +123,7 @@ impl Depot {
 
     /// Adds a new header to the list.
     fn add(&self, header: Shard) -> Option<NonNull<Shard>> {
-        let header = boxed(header)?;
+        let header = try_box(header)?;
         // ORDER: Relaxed: a count.
         self.count.fetch_add(1, Ordering::Relaxed);
         // SAFETY: just made, and not freed before it is vacant.
@@ -321,7 +321,7 @@ impl Depot {
     pub(crate) unsafe fn free(mut chain: Chain) {
         // SAFETY: vacant, and nobody's but the caller's.
         while let Some(header) = unsafe { chain.pop() } {
-            // SAFETY: made by `boxed`, on no list or stack, and nobody looks at it (H3, H5).
+            // SAFETY: made by `try_box`, on no list or stack, and nobody looks at it (H3, H5).
             let header = unsafe { Box::from_raw(header.as_ptr()) };
             #[cfg(all(test, loom))]
             header.life.write();
@@ -335,7 +335,7 @@ impl Drop for Depot {
         // ORDER: Relaxed: whoever has them alone has seen all that was done with them.
         let mut at = self.first.load(Ordering::Relaxed);
         while !at.is_null() {
-            // SAFETY: made by `boxed`, on the list once, and nobody uses it any more.
+            // SAFETY: made by `try_box`, on the list once, and nobody uses it any more.
             let header = unsafe { Box::from_raw(at) };
             // ORDER: Relaxed, as above.
             at = header.rare().older.load(Ordering::Relaxed);

@@ -5,9 +5,9 @@ use core::task::Waker;
 
 use super::BumpPool;
 
-bufcore::trimmed_pool!(impl BumpPool, |handle| BumpPool::over(handle), {
+bufkeeper::trimmed_pool!(impl BumpPool, |handle| BumpPool::over(handle), {
     fn wake_when_grown(&self, waker: &Waker) -> bool {
-        self.shared().bell.arm(waker)
+        self.shared().growth.register(waker)
     }
 });
 

@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use bufcore::strategy::Views;
+use bufcore::author::RefCount;
 
 use super::Shard;
 
@@ -16,7 +16,7 @@ pub(crate) struct Block {
     /// The shard that the bytes are in.
     shard: NonNull<Shard>,
     /// Handles that share the buffer. Used by `bufcore` only.
-    views: Views,
+    views: RefCount,
     /// Bytes from the start of this block to the end of its buffer's capacity, or in a table to the
     /// end of its places. Zero where the buffer is all of its shard.
     pub(crate) step: u32,
@@ -51,7 +51,7 @@ impl Block {
     ///
     /// The block is that of a buffer that is out, for as long as the reference lives.
     #[inline]
-    pub(crate) unsafe fn views<'a>(block: NonNull<Block>) -> &'a Views {
+    pub(crate) unsafe fn views<'a>(block: NonNull<Block>) -> &'a RefCount {
         // SAFETY: valid while the buffer is out (B3); atomics may be shared.
         unsafe { &(*block.as_ptr()).views }
     }
@@ -121,7 +121,7 @@ impl Block {
         #[cfg(any(loom, shuttle))]
         // SAFETY: likewise.
         unsafe {
-            (&raw mut (*block).views).write(Views::new())
+            (&raw mut (*block).views).write(RefCount::new())
         };
         block
     }

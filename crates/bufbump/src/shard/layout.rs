@@ -3,9 +3,9 @@
 
 use core::ptr::{self, NonNull};
 
-use bufcore::strategy::sync::Ordering;
-use bufcore::strategy::{OwnPages, PoolSource};
 use bufcore::{Region, RegionError, size};
+use bufkit::sync::Ordering;
+use bufkit::{DedicatedPages, PoolProvider};
 
 use super::{Block, HEADER_BYTES, Shard};
 
@@ -18,9 +18,9 @@ const TABLE_FROM: usize = 512;
 const TABLE_ALIGNMENT: usize = 16;
 
 /// The memory of large shards and pieces, unless the settings say where it is from.
-const LARGE: OwnPages = OwnPages::large();
+const LARGE: DedicatedPages = DedicatedPages::large();
 /// What that starts at a multiple of.
-const PAGE_BYTES: usize = OwnPages::ALIGNMENT;
+const PAGE_BYTES: usize = DedicatedPages::ALIGNMENT;
 
 /// Bytes from the start of pages to the first bytes of a buffer, at least.
 ///
@@ -50,7 +50,7 @@ pub(crate) struct Layout {
     /// pages of its own what these have.
     room: usize,
     /// The pages that the memory has to itself, if it has some, and their bytes.
-    pages: Option<(OwnPages, usize)>,
+    pages: Option<(DedicatedPages, usize)>,
 }
 
 impl Layout {
@@ -65,7 +65,7 @@ impl Layout {
         bytes: usize,
         alignment: usize,
         is_single: bool,
-        pages: Option<OwnPages>,
+        pages: Option<DedicatedPages>,
     ) -> Result<Self, RegionError> {
         let layout = if has_table(alignment) {
             Self::with_table(bytes, alignment, is_single, pages)
@@ -99,7 +99,12 @@ impl Layout {
         }
     }
 
-    fn in_front(bytes: usize, alignment: usize, is_single: bool, pages: Option<OwnPages>) -> Option<Self> {
+    fn in_front(
+        bytes: usize,
+        alignment: usize,
+        is_single: bool,
+        pages: Option<DedicatedPages>,
+    ) -> Option<Self> {
         // The bytes behind the first header are aligned; so are those behind all others, whose
         // distances are multiples.
         let first = Self::first(alignment, pages.is_some());
@@ -114,7 +119,12 @@ impl Layout {
         Some(Self { len, start: alignment.max(HEADER_BYTES), alignment, first, table: 0, room, pages })
     }
 
-    fn with_table(bytes: usize, alignment: usize, is_single: bool, pages: Option<OwnPages>) -> Option<Self> {
+    fn with_table(
+        bytes: usize,
+        alignment: usize,
+        is_single: bool,
+        pages: Option<DedicatedPages>,
+    ) -> Option<Self> {
         let mut places = if is_single { 1 } else { bytes.div_ceil(alignment) };
         let mut table = places.checked_mul(HEADER_BYTES)?;
         let mut room = if is_single { bytes } else { places.checked_mul(alignment)? };
@@ -122,8 +132,8 @@ impl Layout {
         // the region starts at.
         let lead = |table: usize| match pages {
             None => table.checked_add(alignment - TABLE_ALIGNMENT),
-            Some(_) => size::align_up(table, alignment.min(OwnPages::ALIGNMENT))?
-                .checked_add(alignment.saturating_sub(OwnPages::ALIGNMENT)),
+            Some(_) => size::align_up(table, alignment.min(DedicatedPages::ALIGNMENT))?
+                .checked_add(alignment.saturating_sub(DedicatedPages::ALIGNMENT)),
         };
         let pages = whole(pages, lead(table)?.checked_add(room)?)?;
         if let Some((_, whole)) = pages
@@ -173,7 +183,7 @@ impl Layout {
     }
 
     /// Allocates a region of this layout; `source` is the pool's.
-    pub(super) fn region(&self, source: &PoolSource) -> Result<Region, RegionError> {
+    pub(super) fn region(&self, source: &PoolProvider) -> Result<Region, RegionError> {
         match self.pages {
             None if self.is_large() => LARGE.take(self.len, source),
             None => Region::heap(self.len, self.start),
@@ -215,7 +225,7 @@ impl Layout {
 /// Returns the pages for `len` bytes, with the bytes that they have. Returns `None` when there is
 /// no such number.
 #[allow(clippy::option_option, reason = "no memory is so large, or it has no pages of its own")]
-fn whole(pages: Option<OwnPages>, len: usize) -> Option<Option<(OwnPages, usize)>> {
+fn whole(pages: Option<DedicatedPages>, len: usize) -> Option<Option<(DedicatedPages, usize)>> {
     match pages {
         None => Some(None),
         Some(pages) => Some(Some((pages, pages.rounded(len)?))),

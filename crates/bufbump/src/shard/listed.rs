@@ -19,7 +19,7 @@
 
 use core::ptr::NonNull;
 
-use bufcore::strategy::sync::Ordering;
+use bufkit::sync::Ordering;
 
 use super::Shard;
 

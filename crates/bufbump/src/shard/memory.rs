@@ -3,8 +3,8 @@
 use core::ptr;
 
 use bufcore::RegionError;
-use bufcore::strategy::PoolSource;
-use bufcore::strategy::sync::Ordering;
+use bufkit::PoolProvider;
+use bufkit::sync::Ordering;
 
 use super::{Layout, Shard};
 
@@ -13,7 +13,7 @@ impl Shard {
     pub(crate) fn furnish(
         &self,
         layout: &Layout,
-        source: &PoolSource,
+        source: &PoolProvider,
         generation: usize,
     ) -> Result<(), RegionError> {
         let region = layout.region(source)?;

@@ -26,7 +26,7 @@
 //!   brings it to `ABANDONED` is last.
 //! - *Orphaned*: its pool was dropped by another thread than the owner's, which may be releasing at
 //!   that moment. `word` has `ORPHANED` added, and counts no more. The shard is on the list of
-//!   `bufcore::strategy::orphans`, which counts the buffers that are out.
+//!   `bufkit::orphan`, which counts the buffers that are out.
 //! - *Free*: nothing is out, and whoever has the shard has it alone. That is a stack of idle
 //!   shards, a thread that is about to own it, or nobody, with its memory gone. Threads that look
 //!   for a shard may still look at `place` and `older` of it (`depot`).
@@ -63,8 +63,8 @@ use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
 use bufcore::Region;
-use bufcore::strategy::orphans::{Methods, Orphan};
-use bufcore::strategy::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, RELEASE};
+use bufkit::orphan::{Methods, Orphan};
+use bufkit::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, RELEASE};
 
 use crate::stack::{Place, Stacked};
 

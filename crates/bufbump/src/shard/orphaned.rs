@@ -3,8 +3,8 @@
 
 use core::ptr::NonNull;
 
-use bufcore::strategy::orphans;
-use bufcore::strategy::sync::{AtomicUsize, Ordering};
+use bufkit::orphan;
+use bufkit::sync::{AtomicUsize, Ordering};
 
 use super::{NOBODY, ORPHANED, Shard};
 
@@ -40,8 +40,9 @@ impl Shard {
         // SAFETY: valid, until it is adopted.
         let left = unsafe { this.as_ref() }.left.get();
         // SAFETY: `orphan` is the first field (`repr(C)`), and nobody but the leases uses the
-        // shard. Each buffer that was out is released by `release_late`, or counted in `returned`.
-        unsafe { orphans::adopt_counted(this.cast(), left, 1) };
+        // shard. Each buffer that was out is released by `release_orphaned`, or counted in
+        // `returned`.
+        unsafe { orphan::defer_free(this.cast(), left, 1) };
     }
 
     /// Counts the buffers of an orphaned shard that its owner has released without seeing that the

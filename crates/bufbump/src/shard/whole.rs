@@ -4,7 +4,7 @@
 
 use core::ptr::NonNull;
 
-use bufcore::strategy::sync::{AtomicUsize, Ordering};
+use bufkit::sync::{AtomicUsize, Ordering};
 
 use super::{ABANDONED, Block, Shard, fold};
 

@@ -4,7 +4,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use bufcore::strategy::orphans;
+use bufkit::orphan;
 use buftest::models::{self, Shadow};
 use loom::thread;
 
@@ -109,8 +109,8 @@ fn owner_against(preemptions: usize, what: fn(&BumpPool)) {
         });
         what(&pool);
         owner.join().unwrap();
-        orphans::sweep();
-        assert_eq!(orphans::pending(), 0);
+        orphan::sweep();
+        assert_eq!(orphan::pending(), 0);
         pool.trim();
         assert_eq!(pool.stats().reserved_bytes, 0, "memory that no trim finds");
     });

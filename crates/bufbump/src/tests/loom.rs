@@ -12,9 +12,9 @@
 
 use alloc::vec::Vec;
 
-use bufcore::strategy::orphans;
-use bufcore::strategy::sync::{AtomicUsize, Ordering};
 use bufcore::{Buf, Frozen};
+use bufkit::orphan;
+use bufkit::sync::{AtomicUsize, Ordering};
 use buftest::models::{self, Shadow};
 use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
@@ -289,7 +289,7 @@ fn loom_end_of_a_pool_against_a_count_that_moves() {
         thread::yield_now();
         drop(pool);
         owner.join().unwrap();
-        orphans::sweep();
+        orphan::sweep();
         assert_eq!(freed(), 1, "freed once");
     });
 }
@@ -305,7 +305,7 @@ fn loom_end_of_a_pool_against_a_release_elsewhere() {
         let ending = thread::spawn(move || drop(pool));
         consumer.join().unwrap();
         ending.join().unwrap();
-        assert_eq!(orphans::pending(), 0);
+        assert_eq!(orphan::pending(), 0);
         assert_eq!(freed(), 1, "freed once");
         local::end_of_thread();
     });
@@ -388,8 +388,8 @@ pub(super) fn end_of_a_pool_against_its_owner(pool: BumpPool, bytes: usize) {
     thread::yield_now();
     drop(pool);
     owner.join().unwrap();
-    orphans::sweep();
-    assert_eq!(orphans::pending(), 0);
+    orphan::sweep();
+    assert_eq!(orphan::pending(), 0);
     assert_eq!(freed(), 1, "freed once");
 }
 
@@ -416,8 +416,8 @@ fn loom_end_of_a_pool_against_a_listed_shard() {
         thread::yield_now();
         drop(pool);
         owner.join().unwrap();
-        orphans::sweep();
-        assert_eq!(orphans::pending(), 0);
+        orphan::sweep();
+        assert_eq!(orphan::pending(), 0);
         assert_eq!(freed(), 2, "each freed once");
     });
 }

@@ -7,8 +7,8 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use bufcore::strategy::orphans;
 use bufcore::{Buf, Frozen};
+use bufkit::orphan;
 use buftest::model::{Claim, Shadow};
 use buftest::models::{choice, explore};
 use shuttle::sync::Mutex;
@@ -137,7 +137,7 @@ fn shuttle_pools_end_beside_others() {
         threads.into_iter().for_each(|thread| thread.join().expect("it is fine"));
         drop(shelf.lock().expect("nobody panics with it").drain(..));
         assert_eq!(addresses.live(), 0);
-        orphans::sweep();
-        assert_eq!(orphans::pending(), 0);
+        orphan::sweep();
+        assert_eq!(orphan::pending(), 0);
     });
 }

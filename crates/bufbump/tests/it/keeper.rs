@@ -47,7 +47,7 @@ fn a_thread_of_its_own_does_it_and_the_pool_may_end() {
 fn it_wakes_for_the_next_burst() {
     let pool = pool();
     let hour = Duration::from_secs(3600);
-    let thread = keeper().longest_pause(hour).watch(&pool).spawn().expect("there is a thread");
+    let thread = keeper().max_sleep(hour).watch(&pool).spawn().expect("there is a thread");
     for _ in 0..3 {
         // It looks at an empty pool, and sleeps.
         thread::sleep(AGE * 10);

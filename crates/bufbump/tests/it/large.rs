@@ -273,8 +273,8 @@ fn pools_that_go_first() {
         assert!(held.iter().all(|buf| buf.iter().all(|&byte| byte == 7)));
         if elsewhere { drop_elsewhere(held) } else { drop(held) }
     }
-    bufbump::bufcore::strategy::orphans::sweep();
-    assert_eq!(bufbump::bufcore::strategy::orphans::pending(), 0);
+    bufkit::orphan::sweep();
+    assert_eq!(bufkit::orphan::pending(), 0);
 }
 
 #[cfg(feature = "wipe")]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bufbump::bufcore::Source;
+use bufbump::bufcore::MemoryProvider;
 use bufbump::{BumpPool, ConfigError, RegionError};
 use buftest::source::{Lender, Loan};
 use buftest::trials::sources::Sourced;
@@ -34,7 +34,8 @@ fn from_a_size_on() {
     for (alignment, from) in [(16, 0), (64, 50_000), (PAGE, 0), (64 << 10, 0)] {
         let source = Arc::new(Lender::new(|_| Loan::Zeroed));
         let builder = BumpPool::builder().shard_size(40_000).alignment(alignment);
-        let pool = builder.build_from(Arc::clone(&source) as Arc<dyn Source>, from).expect("settings");
+        let pool =
+            builder.build_from(Arc::clone(&source) as Arc<dyn MemoryProvider>, from).expect("settings");
         for bytes in [1, 10_000, 40_000, 45_000, 100_000, 1_000_000] {
             let buf = pool.acquire(bytes).expect("it lends");
             assert_eq!(buf.as_ptr().addr() % alignment, 0);
@@ -53,7 +54,7 @@ fn from_a_size_on() {
 fn from_the_start() {
     let lender = Arc::new(Lender::new(|_| Loan::Zeroed));
     let builder = BumpPool::builder().shard_size(PAGE - 64).preallocate(3);
-    let pool = builder.build_from(Arc::clone(&lender) as Arc<dyn Source>, 0).expect("it lends");
+    let pool = builder.build_from(Arc::clone(&lender) as Arc<dyn MemoryProvider>, 0).expect("it lends");
     assert_eq!((lender.out(), pool.stats().reserved_bytes), (3, 3 * PAGE));
     pool.trim();
     assert_eq!(lender.out(), 0);

@@ -61,7 +61,6 @@ fn after_every_step() {
             }
             add_up(&pool);
         }
-        lockstep.finish_frame();
         lockstep.drop_all();
         let before = add_up(&pool);
         assert_eq!((before.pinned, before.pinned_bytes), (0, 0));

@@ -76,6 +76,6 @@ fn trim_reaches_others() {
 #[test]
 fn threads_and_pools_end() {
     clones::threads_and_pools_end(small);
-    bufbump::bufcore::strategy::orphans::sweep();
-    assert_eq!(bufbump::bufcore::strategy::orphans::pending(), 0);
+    bufkit::orphan::sweep();
+    assert_eq!(bufkit::orphan::pending(), 0);
 }

@@ -248,7 +248,7 @@ fn looks_amid_the_traffic() {
         // The end of the scope does not wait for what threads do at their very end.
         workers.into_iter().for_each(|worker| worker.join().expect("it ends well"));
     });
-    bufbump::bufcore::strategy::orphans::sweep();
+    bufkit::orphan::sweep();
     pool.trim();
     assert_eq!((pool.stats().in_use, pool.stats().reserved_bytes), (0, 0));
 }

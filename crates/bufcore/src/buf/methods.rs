@@ -3,7 +3,7 @@
 use core::slice;
 
 use super::Buf;
-use crate::copying::copy_bytes;
+use crate::memory::copying::copy_bytes;
 use crate::{Lease, ReserveError};
 
 impl<L: Lease> Buf<L> {

@@ -4,9 +4,9 @@ use core::ptr::NonNull;
 
 use super::Buf;
 use crate::Lease;
-use crate::lease_guard::LeaseGuard;
+use crate::lease::guard::LeaseGuard;
 #[cfg(feature = "track")]
-use crate::track::Ticket;
+use crate::lease::track::TrackId;
 
 impl<L: Lease> Buf<L> {
     /// Puts a filled, unshared buffer together again.
@@ -61,7 +61,7 @@ impl<L: Lease> Buf<L> {
     /// `None` and drops `ticket`: the ticket is the memory's then. The other parts hold copies of
     /// it, of which the last handle drops one.
     #[cfg(feature = "track")]
-    pub(crate) fn replace_ticket(&mut self, ticket: impl FnOnce() -> Ticket) -> Option<Ticket> {
+    pub(crate) fn replace_ticket(&mut self, ticket: impl FnOnce() -> TrackId) -> Option<TrackId> {
         // No part can appear meanwhile: that takes this buffer.
         let is_alone = self.guard.is_alone();
         is_alone.then(|| core::mem::replace(&mut *self.guard.ticket, ticket()))

@@ -1,3 +1,3 @@
-//! Tests that look inside: models of what threads may do to each other.
+//! Models.
 
 mod loom;

@@ -5,13 +5,13 @@ struct Shared(Rc<()>);
 struct Counted(Cell<u32>);
 
 unsafe impl bufcore::Lease for Shared {
-    fn views(&self) -> Option<&bufcore::strategy::Views> {
+    fn views(&self) -> Option<&bufcore::author::RefCount> {
         None
     }
 }
 
 unsafe impl bufcore::Lease for Counted {
-    fn views(&self) -> Option<&bufcore::strategy::Views> {
+    fn views(&self) -> Option<&bufcore::author::RefCount> {
         None
     }
 }

@@ -8,16 +8,16 @@ use std::sync::Arc;
 
 use allocator_api2::alloc::Allocator;
 use allocator_api2::vec::Vec;
-use bufcore::allocator::{PoolAllocator, SharedPool};
-use bufcore::strategy::Views;
-use bufcore::{AcquireError, Buf, BufferPool, HeapLease, HeapPool, Lease, PoolStats, Reject};
+use bufcore::author::RefCount;
+use bufcore::{AcquireError, Buf, BufferPool, HeapLease, HeapPool, Lease, NoFallback, PoolStats};
+use bufcore::{SharedPool, allocator::PoolAllocator};
 
 /// A lease whose release panics.
 struct Panics(HeapLease);
 
 // SAFETY: a copy of the other's promises.
 unsafe impl Lease for Panics {
-    fn views(&self) -> Option<&Views> {
+    fn views(&self) -> Option<&RefCount> {
         self.0.views()
     }
 }
@@ -97,7 +97,7 @@ fn pools_that_lie_or_panic() {
     let mut list = Vec::<u8, _>::new_in(&pool);
     assert!(catch_unwind(AssertUnwindSafe(|| list.push(1))).is_err());
     assert!(list.is_empty() && list.capacity() == 0);
-    let none = PoolAllocator::new(RefCell::new(Reject));
+    let none = PoolAllocator::new(RefCell::new(NoFallback));
     assert!(none.allocate(Layout::new::<u8>()).is_err());
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::io::{self, Read, Write};
 
 use bufcore::{
-    AcquireError, Buf, BufferPool, ByteSink, ByteSource, HeapLease, HeapPool, Reject, ReserveError,
+    AcquireError, Buf, BufferPool, ByteSink, ByteSource, HeapLease, HeapPool, NoFallback, ReserveError,
     SharedBytes, Writer,
 };
 
@@ -112,8 +112,8 @@ fn comparing_hashing_printing() {
 fn zeroed_and_rejected() {
     let zeroed = HeapPool::new().acquire_zeroed(100).expect("the heap has room");
     assert_eq!(zeroed[..], [0; 100]);
-    assert!(matches!(Reject.acquire(1), Err(AcquireError::TooLarge { requested: 1, limit: 0 })));
-    assert_eq!((Reject.max_capacity(), Reject.stats().acquired), (0, 0));
+    assert!(matches!(NoFallback.acquire(1), Err(AcquireError::TooLarge { requested: 1, limit: 0 })));
+    assert_eq!((NoFallback.max_capacity(), NoFallback.stats().acquired), (0, 0));
 }
 
 /// A view that is the only one again can be filled up to the end of its memory, and a cut-off end
@@ -185,13 +185,13 @@ fn the_leak_tracker() {
 /// A pool that refuses everything serves no bytes, as all pools do.
 #[test]
 fn reject_serves_no_bytes() {
-    let empty = Reject.acquire(0).expect("no bytes are always there");
+    let empty = NoFallback.acquire(0).expect("no bytes are always there");
     assert_eq!((empty.len(), empty.capacity()), (0, 0));
     let view = empty.freeze();
     assert_eq!(view.clone().slice(..).len(), 0);
     assert_eq!(view.try_into_mut().expect("the only view").capacity(), 0);
-    assert_eq!(Reject.acquire_zeroed(0).expect("no bytes are always there").len(), 0);
-    assert_eq!(Reject.acquire(1).map(drop), Err(AcquireError::TooLarge { requested: 1, limit: 0 }));
+    assert_eq!(NoFallback.acquire_zeroed(0).expect("no bytes are always there").len(), 0);
+    assert_eq!(NoFallback.acquire(1).map(drop), Err(AcquireError::TooLarge { requested: 1, limit: 0 }));
 }
 
 /// A buffer is a slice to whatever asks for one.

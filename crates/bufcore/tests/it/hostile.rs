@@ -7,7 +7,7 @@ use std::io;
 use std::ops::{Bound, RangeBounds};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use bufcore::strategy::{Counters, Released, Served, Tracker};
+use bufcore::author::{Counters, Released, Served, Tracker};
 use bufcore::{
     AcquireError, Buf, BufferPool, ByteSink, ByteSource, HeapLease, HeapPool, PoolStats, ReserveError, Writer,
 };

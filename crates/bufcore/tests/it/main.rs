@@ -12,10 +12,7 @@ mod bufs;
 mod conformance;
 mod heap;
 mod hostile;
-mod keeper;
-mod orphans;
 mod pages;
-mod pressure;
 mod regions;
 #[cfg(feature = "bytes")]
 mod scopes;

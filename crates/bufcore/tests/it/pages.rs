@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bufcore::{HugePages, MapOptions, Region, RegionError, Source, Supplied};
+use bufcore::{HugePages, MapOptions, MemoryProvider, Provided, Region, RegionError};
 use buftest::process::{alone, page_bytes, resident_bytes, steady_allocator};
 
 const MIB: usize = 1 << 20;
@@ -27,8 +27,8 @@ enum Kind {
 struct Claims(Kind);
 
 // SAFETY: a mapping is valid until it is unmapped, for nobody else, and stays where it is.
-unsafe impl Source for Claims {
-    fn supply(&self, layout: Layout) -> Result<Supplied, RegionError> {
+unsafe impl MemoryProvider for Claims {
+    fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
         let mut file = -1;
         if self.0 == Kind::File {
             // SAFETY: a name that ends with a zero.
@@ -49,11 +49,11 @@ unsafe impl Source for Claims {
             // SAFETY: just mapped.
             assert_eq!(unsafe { libc::mlock(start, layout.size()) }, 0);
         }
-        Ok(Supplied { start: NonNull::new(start.cast()).expect("it is mapped"), is_zeroed: true })
+        Ok(Provided { start: NonNull::new(start.cast()).expect("it is mapped"), is_zeroed: true })
     }
 
-    unsafe fn take_back(&self, start: NonNull<u8>, layout: Layout) {
-        // SAFETY: from `supply`, and given back once.
+    unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
+        // SAFETY: from `allocate`, and given back once.
         assert_eq!(unsafe { libc::munmap(start.as_ptr().cast(), layout.size()) }, 0);
     }
 
@@ -66,19 +66,19 @@ unsafe impl Source for Claims {
 struct Silent;
 
 // SAFETY: as the other source.
-unsafe impl Source for Silent {
-    fn supply(&self, layout: Layout) -> Result<Supplied, RegionError> {
-        Claims(Kind::Private).supply(layout)
+unsafe impl MemoryProvider for Silent {
+    fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
+        Claims(Kind::Private).allocate(layout)
     }
 
-    unsafe fn take_back(&self, start: NonNull<u8>, layout: Layout) {
+    unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
         // SAFETY: the caller's promise.
-        unsafe { Claims(Kind::Private).take_back(start, layout) }
+        unsafe { Claims(Kind::Private).deallocate(start, layout) }
     }
 }
 
-fn source(source: impl Source, bytes: usize) -> Region {
-    Region::from_source(source, bytes, 4096).expect("the system maps")
+fn source(source: impl MemoryProvider, bytes: usize) -> Region {
+    Region::from_provider(source, bytes, 4096).expect("the system maps")
 }
 
 /// Byte `at` of a region.
@@ -128,7 +128,7 @@ fn what_may_go() {
     let last: &'static Claims = Box::leak(Box::new(Claims(Kind::Private)));
     assert!(source(last, MIB).returns_pages());
     assert!(source(Arc::new(Claims(Kind::Private)), MIB).returns_pages());
-    assert!(source(Box::new(Claims(Kind::Private)) as Box<dyn Source>, MIB).returns_pages());
+    assert!(source(Box::new(Claims(Kind::Private)) as Box<dyn MemoryProvider>, MIB).returns_pages());
 }
 
 /// Whole pages, within the region, and all of them.

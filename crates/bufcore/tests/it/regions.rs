@@ -5,7 +5,6 @@
 use std::fs;
 use std::time::Duration;
 
-use bufcore::strategy::{OwnPages, PoolSource};
 use bufcore::{HugePages, MapOptions, Region, RegionError};
 use buftest::process::{self, alone, smaps};
 use buftest::sandbox;
@@ -43,28 +42,6 @@ fn t18_memory_goes_where_unmapping_is_refused() {
         let after = counts();
         assert!(after.0 + 32 * MIB < before.0, "{before:?} bytes, then {after:?}");
         assert_eq!(after.1 + MIB, before.1);
-    });
-}
-
-/// Where the system refuses mappings, large memory is the allocator's.
-#[test]
-fn t17_large_memory_without_mappings() {
-    alone(module_path!(), "t17_large_memory_without_mappings", LIMIT, || {
-        let take = || OwnPages::large().take(MIB, &PoolSource::none()).expect("the heap has room");
-        let region = take();
-        assert!(format!("{region:?}").contains("mapped"), "{region:?}");
-        process::keeping_allocator();
-        if !sandbox::refuse(libc::SYS_mmap, libc::ENOMEM) {
-            return eprintln!("no filters here");
-        }
-        let region = take();
-        assert!(format!("{region:?}").contains("heap"), "{region:?}");
-        assert_eq!((region.len(), region.as_ptr().addr().get() % 4096), (MIB, 0));
-        touch(&region);
-        let before = process::resident_bytes_as_it_is();
-        region.free_to_system();
-        let after = process::resident_bytes_as_it_is();
-        assert!(after + MIB <= before + 64 * 1024, "{before} bytes, then {after}");
     });
 }
 

@@ -7,7 +7,7 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 
-use bufcore::{Region, RegionError, Source, Supplied};
+use bufcore::{MemoryProvider, Provided, Region, RegionError};
 
 /// What came and went, in order. Its memory is full of ones unless it says that it is zeroed.
 #[derive(Default)]
@@ -19,8 +19,8 @@ struct Ledger {
 
 // SAFETY: what the allocator returns is valid until it is freed, for nobody else, and stays where
 // it is; with `is_zeroed` it is zeroed.
-unsafe impl Source for Ledger {
-    fn supply(&self, layout: Layout) -> Result<Supplied, RegionError> {
+unsafe impl MemoryProvider for Ledger {
+    fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
         if self.refuses {
             return Err(RegionError::Refused { call: "ioctl", errno: 12 });
         }
@@ -31,14 +31,14 @@ unsafe impl Source for Ledger {
         // SAFETY: just allocated, of this size.
         unsafe { start.write_bytes(byte, layout.size()) };
         self.out.lock().expect("nobody panics").push((start.addr().get(), layout));
-        Ok(Supplied { start, is_zeroed: self.is_zeroed })
+        Ok(Provided { start, is_zeroed: self.is_zeroed })
     }
 
-    unsafe fn take_back(&self, start: NonNull<u8>, layout: Layout) {
+    unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
         let mut out = self.out.lock().expect("nobody panics");
         let at = out.iter().position(|&entry| entry == (start.addr().get(), layout));
         out.swap_remove(at.expect("it is out, with this layout"));
-        // SAFETY: from `supply`, with this layout, and given back once, as was just seen.
+        // SAFETY: from `allocate`, with this layout, and given back once, as was just seen.
         unsafe { dealloc(start.as_ptr(), layout) };
     }
 }
@@ -63,7 +63,7 @@ fn zeroed_aligned_and_given_back() {
         let source = Arc::new(Ledger { is_zeroed, ..Ledger::default() });
         let regions: Vec<_> = [(1, 1), (100, 64), (5000, 4096)]
             .map(|(len, alignment)| {
-                let region = Region::from_source(Arc::clone(&source), len, alignment).expect("room");
+                let region = Region::from_provider(Arc::clone(&source), len, alignment).expect("room");
                 assert_eq!((region.len(), region.as_ptr().addr().get() % alignment), (len, 0));
                 assert_eq!(bytes_of(&region), vec![0; len], "zeroed by the source: {is_zeroed}");
                 assert!(!region.is_static() && format!("{region:?}").contains("\"source\""));
@@ -76,8 +76,8 @@ fn zeroed_aligned_and_given_back() {
         assert_eq!((count(&source), Arc::strong_count(&source)), (0, 1));
     }
     let last: &'static Ledger = Box::leak(Box::default());
-    drop(Region::from_source(last, 10, 1));
-    drop(Region::from_source(Box::<Ledger>::default() as Box<dyn Source>, 10, 1));
+    drop(Region::from_provider(last, 10, 1));
+    drop(Region::from_provider(Box::<Ledger>::default() as Box<dyn MemoryProvider>, 10, 1));
     assert_eq!(count(last), 0);
 }
 
@@ -90,7 +90,7 @@ fn regions_may_be_anywhere() {
 #[test]
 fn refused() {
     let source = Arc::new(Ledger { refuses: true, ..Ledger::default() });
-    let region = |len, alignment| Region::from_source(Arc::clone(&source), len, alignment).map(drop);
+    let region = |len, alignment| Region::from_provider(Arc::clone(&source), len, alignment).map(drop);
     assert_eq!(region(0, 1), Err(RegionError::Empty));
     assert_eq!(region(8, 3), Err(RegionError::BadAlignment { alignment: 3 }));
     assert_eq!(region(usize::MAX, 1), Err(RegionError::TooLarge { requested: usize::MAX }));

@@ -2,9 +2,7 @@
 
 use std::error::Error as _;
 use std::io;
-use std::ptr::NonNull;
 
-use bufcore::strategy::{Bookkeeping, Handle, Link, Listed, RefCounts, Refs, Roll};
 use bufcore::{
     AcquireError, ByteSource, ConfigError, Error, HeapPool, Region, RegionError, ReserveError, Writer,
 };
@@ -80,16 +78,6 @@ fn kinds_for_embedded_io() {
     }
 }
 
-/// An entry of a roll.
-struct Entry(Link<Self>);
-
-// SAFETY: the link is the entry's own and the same at each call.
-unsafe impl Listed for Entry {
-    fn link(&self) -> &Link<Self> {
-        &self.0
-    }
-}
-
 #[test]
 fn handles_print_what_they_know() {
     let pool = HeapPool::new().with_alignment(64).expect("a power of two");
@@ -107,49 +95,6 @@ fn handles_print_what_they_know() {
     assert_eq!(format!("{pieces:?}"), "Pieces { delimiter: 10, taken: 4, .. }");
     let buf = frames.finish();
     assert_eq!(format!("{:?}", buf.lease()), "HeapLease { tagged: TaggedPtr { is_shared: false, .. } }");
-    let roll = Roll::default();
-    let entry = roll.add(Entry(Link::default())).expect("the heap has room");
-    assert_eq!(format!("{roll:?} {:?}", entry.0), "Roll { .. } Link { .. }");
-}
-
-/// The bookkeeping of a pool that has none.
-struct Books(RefCounts);
-
-// SAFETY: the counts are made with the value, and nobody else reaches them.
-unsafe impl Bookkeeping for Books {
-    fn ref_counts(&self) -> &RefCounts {
-        &self.0
-    }
-
-    unsafe fn close(_: NonNull<Self>) {}
-}
-
-/// Not what they keep, which may be anybody's.
-#[test]
-fn handles_and_references_print_no_bookkeeping() {
-    let handle = Handle::new(Books(RefCounts::one_handle())).expect("the heap has room");
-    // SAFETY: of this handle, which keeps the bookkeeping.
-    let refs = unsafe { Refs::add(handle.as_ptr()) };
-    assert_eq!(format!("{handle:?} {refs:?}"), "Handle { .. } Refs { count: 1, .. }");
-    drop(handle);
-    assert_eq!(format!("{refs:?}"), "Refs { count: 1, .. }");
-}
-
-/// A thread that panics under a lock takes nothing from the others.
-#[test]
-fn locks_are_never_poisoned() {
-    use bufcore::strategy::sync::{Mutex, lock, try_lock};
-    let mutex = Mutex::new(1);
-    let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        *lock(&mutex) = 2;
-        let _locked = lock(&mutex);
-        panic!("told to panic");
-    }));
-    assert!(unwound.is_err() && mutex.is_poisoned());
-    assert_eq!(*lock(&mutex), 2);
-    let locked = lock(&mutex);
-    assert!(try_lock(&mutex).is_none());
-    drop(locked);
 }
 
 #[test]

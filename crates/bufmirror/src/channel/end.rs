@@ -32,7 +32,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-use bufcore::strategy::sync::{AtomicUsize, Ordering, RELEASE};
+use bufkit::sync::{AtomicUsize, Ordering, RELEASE};
 
 use crate::copy::copy;
 use crate::map;

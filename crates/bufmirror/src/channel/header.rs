@@ -1,6 +1,6 @@
 //! The positions and states that the ends see of each other, in one process' memory or in a file.
 
-use bufcore::strategy::sync::{AtomicU32, AtomicUsize};
+use bufkit::sync::{AtomicU32, AtomicUsize};
 
 /// On cache lines of its own: pairs of lines come together on many processors.
 #[repr(C, align(128))]

@@ -5,9 +5,9 @@ use alloc::sync::Arc;
 use core::ptr::NonNull;
 use core::time::Duration;
 
-use bufcore::strategy::Sleeper;
-use bufcore::strategy::fences;
-use bufcore::strategy::sync::{AtomicBool, AtomicU32, Ordering};
+use bufkit::Waiter;
+use bufkit::sync::fences;
+use bufkit::sync::{AtomicBool, AtomicU32, Ordering};
 
 use super::header::Header;
 use crate::map::Mirror;
@@ -30,7 +30,7 @@ pub(crate) trait Link: Send + Sync {
     fn has_tasks(&self) -> bool;
 
     /// Remembers whom to wake; `producer` says for which end.
-    fn arm(&self, producer: bool, sleeper: Sleeper);
+    fn arm(&self, producer: bool, sleeper: Waiter);
 
     /// Forgets it.
     fn disarm(&self, producer: bool);

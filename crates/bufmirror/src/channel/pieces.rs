@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::time::Instant;
 
-use bufcore::strategy::find_byte;
+use bufcore::author::find_byte;
 
 use super::{Consumer, WaitError};
 

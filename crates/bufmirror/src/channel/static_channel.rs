@@ -8,7 +8,7 @@ use core::cell::UnsafeCell;
 use core::fmt;
 use core::ptr::NonNull;
 
-use bufcore::strategy::sync::{AtomicBool, AtomicUsize, Ordering};
+use bufkit::sync::{AtomicBool, AtomicUsize, Ordering};
 
 use super::end::{End, Lending, Reads, Transport, Writes};
 

@@ -5,8 +5,8 @@ use alloc::boxed::Box;
 use core::ptr::NonNull;
 use core::time::Duration;
 
-use bufcore::strategy::Sleeper;
-use bufcore::strategy::sync::AtomicU32;
+use bufkit::Waiter;
+use bufkit::sync::AtomicU32;
 
 use super::header::Header;
 use super::link::Link;
@@ -17,7 +17,7 @@ use crate::parking;
 pub(super) struct Threads {
     header: Box<Header>,
     /// Of the consumer and of the producer. Set before `SLEEPS` is.
-    sleepers: [Lock<Option<Sleeper>>; 2],
+    sleepers: [Lock<Option<Waiter>>; 2],
 }
 
 impl Threads {
@@ -39,7 +39,7 @@ impl Link for Threads {
         true
     }
 
-    fn arm(&self, producer: bool, sleeper: Sleeper) {
+    fn arm(&self, producer: bool, sleeper: Waiter) {
         let mut place = self.sleepers[usize::from(producer)].lock();
         let old = place.replace(sleeper);
         drop(place);

@@ -5,8 +5,8 @@ use core::task::{Context, Poll, ready};
 use core::time::Duration;
 use std::time::Instant;
 
-use bufcore::strategy::Sleeper;
-use bufcore::strategy::sync::Ordering;
+use bufkit::Waiter;
+use bufkit::sync::Ordering;
 
 use super::WaitError;
 use super::end::{Access, End, Lending, Side, Transport};
@@ -26,7 +26,7 @@ const MOST_PAUSES: u32 = 64;
 
 impl<S: Side, A: Access> End<S, Waking<A>> {
     /// Says whom to wake when the other end moves or closes. The caller looks once more afterwards.
-    fn arm(&self, sleeper: Sleeper) {
+    fn arm(&self, sleeper: Waiter) {
         self.transport.core.link.arm(S::IS_PRODUCER, sleeper);
         // ORDER: Release pairs with the Acquire in `wake`.
         self.transport.half(S::IS_PRODUCER).state.0.fetch_or(SLEEPS, Ordering::Release);
@@ -58,7 +58,7 @@ impl<S: Side, A: Access> End<S, Waking<A>> {
     }
 
     /// Waits for `n` bytes, as a task or as a thread that parks when this is pending.
-    fn poll(&mut self, n: usize, sleeper: impl FnOnce() -> Sleeper) -> Poll<Result<(), WaitError>> {
+    fn poll(&mut self, n: usize, sleeper: impl FnOnce() -> Waiter) -> Poll<Result<(), WaitError>> {
         if let Some(result) = self.check(n) {
             return Poll::Ready(result);
         }
@@ -256,7 +256,7 @@ impl<S: Side> End<S, Waking<Lending>> {
             return Poll::Ready(self.check(n).unwrap_or(Err(WaitError::NoTasks)));
         }
         ready!(self.transport.coop.poll_proceed(cx));
-        let polled = self.poll(n, || Sleeper::task(cx.waker().clone()));
+        let polled = self.poll(n, || Waiter::task(cx.waker().clone()));
         if polled.is_ready() {
             self.transport.coop.made_progress();
         }

@@ -5,8 +5,8 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-use bufcore::strategy::sync::{AtomicBool, AtomicUsize, Ordering};
-use bufcore::strategy::{Coop, fences};
+use bufkit::sync::{AtomicBool, AtomicUsize, Ordering};
+use bufkit::{Coop, sync::fences};
 
 use super::end::{Access, End, Side, Transport};
 use super::header::{CLOSED, Half, Header, SLEEPS};

@@ -83,7 +83,7 @@ pub(crate) struct Frames {
     mirror: Mirror,
     /// One for each word, for loom, which does not see the bytes.
     #[cfg(loom)]
-    shadows: alloc::vec::Vec<bufcore::strategy::sync::checker::cell::UnsafeCell<()>>,
+    shadows: alloc::vec::Vec<bufkit::sync::checker::cell::UnsafeCell<()>>,
 }
 
 impl Frames {
@@ -95,7 +95,7 @@ impl Frames {
         Self {
             #[cfg(loom)]
             shadows: (0..mirror.capacity() / WORD_BYTES)
-                .map(|_| bufcore::strategy::sync::checker::cell::UnsafeCell::new(()))
+                .map(|_| bufkit::sync::checker::cell::UnsafeCell::new(()))
                 .collect(),
             mirror,
         }

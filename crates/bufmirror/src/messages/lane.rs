@@ -21,7 +21,7 @@
 //! - N3: `number` counts the frames up to `claimed`. Both sides count all frames, so the two give a
 //!   frame the same number.
 
-use bufcore::strategy::sync::{AtomicUsize, Ordering, RELEASE};
+use bufkit::sync::{AtomicUsize, Ordering, RELEASE};
 use crossbeam_utils::CachePadded;
 
 use super::frames::{Frames, Header, frame_bytes};

@@ -11,7 +11,7 @@ mod receiving;
 mod sending;
 mod waiting;
 
-use bufcore::strategy::sync::{AtomicBool, AtomicUsize, Ordering};
+use bufkit::sync::{AtomicBool, AtomicUsize, Ordering};
 
 use super::frames::{Frames, WORD_BYTES};
 use super::lane::{Lane, Positions};

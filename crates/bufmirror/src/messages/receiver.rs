@@ -5,7 +5,7 @@ use core::fmt;
 use core::ops::Deref;
 use core::time::Duration;
 
-use bufcore::strategy::sync::Ordering;
+use bufkit::sync::Ordering;
 
 use super::error::RecvError;
 use super::queue::{Patience, Queue, Taken};

@@ -5,7 +5,7 @@ use core::fmt;
 use core::time::Duration;
 use std::io::IoSlice;
 
-use bufcore::strategy::sync::Ordering;
+use bufkit::sync::Ordering;
 
 use super::error::SendError;
 use super::queue::{Patience, Queue};

@@ -47,12 +47,12 @@ mod waiter;
 
 use alloc::collections::VecDeque;
 
-use bufcore::strategy::Sleeper;
-use bufcore::strategy::sync::{AtomicUsize, Ordering, fence};
+use bufkit::Waiter;
+use bufkit::sync::{AtomicUsize, Ordering, fence};
 
 pub(super) use self::tickets::{Kind, PATIENCE};
 use self::tickets::{Reservation, Standing, Ticket, Tickets};
-pub(super) use self::waiter::Waiter;
+pub(super) use self::waiter::WaitEntry;
 use crate::lock::{Lock, Locked};
 
 /// The bit of `state` that says that somebody sleeps.
@@ -308,7 +308,7 @@ impl WaitQueue {
     }
 
     /// Says whom to wake from now on, for a task. Returns `false` when it was woken before.
-    fn replace(&self, number: u64, need: usize, mut sleeper: Sleeper) -> bool {
+    fn replace(&self, number: u64, need: usize, mut sleeper: Waiter) -> bool {
         let mut queue = self.queue.lock();
         let ticket = queue.tickets.iter_mut().find(|ticket| ticket.number == number);
         let is_asleep = ticket.is_some();

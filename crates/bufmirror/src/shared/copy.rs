@@ -7,7 +7,7 @@
 
 use core::ptr::NonNull;
 
-use bufcore::strategy::sync::Ordering;
+use bufkit::sync::Ordering;
 
 use crate::channel::end::Access;
 use crate::sync::{AtomicU8, AtomicU64};

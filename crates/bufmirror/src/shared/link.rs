@@ -4,8 +4,8 @@
 use core::ptr::{self, NonNull};
 use core::time::Duration;
 
-use bufcore::strategy::Sleeper;
-use bufcore::strategy::sync::{AtomicU32, Ordering};
+use bufkit::Waiter;
+use bufkit::sync::{AtomicU32, Ordering};
 
 use super::ShareError;
 use super::file::{HeaderPage, PREAMBLE_BYTES, Seat, SharedFile};
@@ -67,7 +67,7 @@ impl Link for Processes {
         false
     }
 
-    fn arm(&self, _producer: bool, _sleeper: Sleeper) {}
+    fn arm(&self, _producer: bool, _sleeper: Waiter) {}
 
     fn disarm(&self, _producer: bool) {}
 

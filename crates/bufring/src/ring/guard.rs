@@ -3,7 +3,8 @@
 use core::cell::Cell;
 use core::ptr::NonNull;
 
-use bufcore::strategy::{ReleaseState, Views};
+use bufcore::author::RefCount;
+use bufkit::SlotState;
 
 /// Blocks are measured in units of this number of bytes, so that a `u32` reaches to 64 GiB.
 pub(crate) const UNIT: usize = 16;
@@ -20,9 +21,9 @@ pub(crate) type At = NonNull<Guard>;
 #[cfg_attr(loom, repr(C, align(16)))]
 pub(crate) struct Guard {
     /// Shared by the allocator and the lease. The two guards at the ends are held.
-    pub(super) state: ReleaseState,
+    pub(super) state: SlotState,
     /// How many frozen views share the buffer. Used by `bufcore` only.
-    pub(super) views: Views,
+    pub(super) views: RefCount,
     /// Units from this guard to the next one; 0 for the guard at the end.
     pub(super) size: Cell<u32>,
     /// Units from the guard in front to this one; 0 for the guard at the front. After the
@@ -38,8 +39,8 @@ const _: () = assert!(GUARD.is_multiple_of(UNIT), "a block starts where its guar
 const _: () = assert!(core::mem::offset_of!(Guard, state) == 0);
 
 impl Guard {
-    pub(super) fn new(state: ReleaseState, size: u32, before: u32) -> Self {
-        Self { state, views: Views::new(), size: Cell::new(size), before: Cell::new(before) }
+    pub(super) fn new(state: SlotState, size: u32, before: u32) -> Self {
+        Self { state, views: RefCount::new(), size: Cell::new(size), before: Cell::new(before) }
     }
 }
 

@@ -2,7 +2,8 @@
 
 use core::ptr::NonNull;
 
-use bufcore::strategy::{ReleaseState, TaggedPtr, Views};
+use bufcore::author::{RefCount, TaggedPtr};
+use bufkit::SlotState;
 
 #[cfg(any(feature = "wipe", feature = "stats"))]
 use super::control::Control;
@@ -46,9 +47,9 @@ impl GuardHandle {
 
     /// Makes the handle of no block.
     #[inline]
-    pub(crate) fn nothing() -> Self {
+    pub(crate) fn empty() -> Self {
         Self {
-            tagged: TaggedPtr::nothing(),
+            tagged: TaggedPtr::empty(),
             #[cfg(any(feature = "wipe", feature = "stats"))]
             control: NonNull::dangling(),
         }
@@ -79,7 +80,7 @@ impl GuardHandle {
     }
 
     #[inline]
-    pub(crate) fn views(&self) -> Option<&Views> {
+    pub(crate) fn views(&self) -> Option<&RefCount> {
         // SAFETY: the guard is valid while the handle lives; atomics may be shared.
         self.tagged.block().map(|guard| unsafe { &(*guard.as_ptr()).views })
     }
@@ -176,7 +177,7 @@ impl GuardHandle {
         }
         // SAFETY: the state is the first field of a guard, which is valid until it is free. This is
         // the drop of the lease. From here on the guard may be gone.
-        if !unsafe { ReleaseState::release(guard.cast()) } {
+        if !unsafe { SlotState::release(guard.cast()) } {
             // SAFETY: the block is not released yet, and this is the drop of the lease.
             unsafe { Self::late(guard) };
         }
@@ -189,7 +190,7 @@ impl GuardHandle {
     ///
     /// # Safety
     ///
-    /// The guard is a handle's. [`ReleaseState::release`] has returned `false` for it, and the
+    /// The guard is a handle's. [`SlotState::release`] has returned `false` for it, and the
     /// handle is not used again.
     #[cold]
     #[inline(never)]
@@ -208,7 +209,7 @@ impl GuardHandle {
             let front = unsafe { guard.byte_sub(before as usize * UNIT) };
             // SAFETY: the guard at the front, and the block was marked, once. The handle is not
             // used again.
-            unsafe { super::orphaned::release_late(front) };
+            unsafe { super::orphaned::release_orphaned(front) };
         }
     }
 }

@@ -2,13 +2,13 @@
 
 use core::ptr::NonNull;
 
-use bufcore::strategy::orphans::{self, Orphan};
+use bufkit::orphan::{self, Orphan};
 
 use super::control::{CONTROL, take_region};
 use super::guard::{At, GUARD, Guard, UNIT};
 
 /// What the list of orphans asks of a control block.
-pub(super) static METHODS: orphans::Methods = orphans::Methods { settle, free };
+pub(super) static METHODS: orphan::Methods = orphan::Methods { count_missed, free };
 
 /// Counts the release of a block of a ring that is gone.
 ///
@@ -16,22 +16,22 @@ pub(super) static METHODS: orphans::Methods = orphans::Methods { settle, free };
 ///
 /// `front` is the guard at the front of a ring that has ended. The block was marked as `ORPHANED`,
 /// its release was not counted, and nobody uses it after this.
-pub(super) unsafe fn release_late(front: At) {
+pub(super) unsafe fn release_orphaned(front: At) {
     // SAFETY: the control block stands right in front of this guard (`Layout`), and the pointer
     // reaches all of the region.
     let control = unsafe { front.byte_sub(CONTROL) };
     // SAFETY: `orphan` is the first field of the control block (`repr(C)`); the rest is the
     // caller's promise.
-    unsafe { orphans::release_late(control.cast()) };
+    unsafe { orphan::release_orphaned(control.cast()) };
 }
 
 /// Finds the blocks that were left to their leases, and were freed all the same, once each.
 ///
 /// # Safety
 ///
-/// As `Methods::settle` says: `orphan` is the first field of a valid `Control` whose ring has
+/// As `Methods::count_missed` says: `orphan` is the first field of a valid `Control` whose ring has
 /// ended.
-unsafe fn settle(orphan: NonNull<Orphan>) -> usize {
+unsafe fn count_missed(orphan: NonNull<Orphan>) -> usize {
     // SAFETY: the guard at the front stands right behind the control block, in one region
     // (`Layout`).
     let front = unsafe { orphan.byte_add(CONTROL) }.cast::<Guard>();
@@ -45,7 +45,7 @@ unsafe fn settle(orphan: NonNull<Orphan>) -> usize {
         if guard.size.get() == 0 {
             return found;
         }
-        found += usize::from(guard.state.settle());
+        found += usize::from(guard.state.count_missed());
         // SAFETY: `size` leads to the next guard (R1).
         at = unsafe { at.byte_add(guard.size.get() as usize * UNIT) };
     }

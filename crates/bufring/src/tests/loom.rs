@@ -14,7 +14,7 @@
 use alloc::vec::Vec;
 
 use bufcore::Buf;
-use bufcore::strategy::orphans;
+use bufkit::orphan;
 use buftest::models::{self, Shadow, ends};
 use loom::sync::Arc;
 use loom::thread;
@@ -135,7 +135,7 @@ fn loom_ring_drop_against_release() {
             Err(ring) => drop(ring),
         }
         consumer.join().unwrap();
-        orphans::sweep();
+        orphan::sweep();
     });
 }
 

@@ -11,7 +11,7 @@ use std::task::Poll;
 use std::thread;
 
 use bufworks::slot::{Builder, SlotPool};
-use bufworks::{Buf, BufferPool, Reject};
+use bufworks::{Buf, BufferPool, NoFallback};
 
 use crate::system::{pair, pattern};
 
@@ -24,14 +24,14 @@ pub(crate) struct Shown {
     pub(crate) at_once: usize,
 }
 
-type Pool = SlotPool<Reject>;
+type Pool = SlotPool<NoFallback>;
 pub(crate) type Lease = <Pool as BufferPool>::Lease;
 
 pub(crate) const BYTES: usize = 4096;
 const ROUNDS: usize = 300;
 
 pub(crate) fn one_slot() -> Pool {
-    Builder::new().slots(1).capacity(BYTES).build_with(Reject).unwrap()
+    Builder::new().slots(1).capacity(BYTES).build_with(NoFallback).unwrap()
 }
 
 /// Starts a read and drops its future, in each round. `read` is one read of the socket whose other

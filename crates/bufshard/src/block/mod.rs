@@ -34,8 +34,9 @@ use core::cell::Cell;
 use core::mem::{ManuallyDrop, offset_of};
 use core::ptr::NonNull;
 
-use bufcore::strategy::{PoolSource, Views, threads};
+use bufcore::author::RefCount;
 use bufcore::{Region, RegionError};
+use bufkit::{PoolProvider, thread_cache};
 
 use self::shape::ALLOCATOR_ALIGNMENT;
 pub(crate) use self::shape::{
@@ -61,7 +62,7 @@ pub(crate) struct Owner {
     /// The address of its bookkeeping.
     pub(crate) link: NonNull<()>,
     /// Where threads have their cache of it.
-    pub(crate) place: threads::Place,
+    pub(crate) place: thread_cache::TlsSlot,
 }
 
 /// The header.
@@ -70,11 +71,11 @@ pub(crate) struct Block {
     /// The pool's bookkeeping, or in a chain the next block (K3).
     link: Cell<NonNull<()>>,
     /// Views and parts of the buffer.
-    views: Views,
+    views: RefCount,
     /// The size class, or `NO_CLASS`.
     class: u8,
     /// Where threads have their cache of the pool.
-    cache_place: threads::Place,
+    cache_place: thread_cache::TlsSlot,
     /// From the start of the allocation to the header, or to the `Single` that it is in; or
     /// `APART` or `MAPPED`.
     lead: u16,
@@ -122,7 +123,7 @@ impl Block {
     pub(crate) fn make(
         owner: Owner,
         shape: Shape,
-        source: &PoolSource,
+        source: &PoolProvider,
     ) -> Result<NonNull<Self>, RegionError> {
         if is_apart(shape.alignment) {
             Self::make_apart(owner, shape, source)
@@ -159,7 +160,7 @@ impl Block {
         Ok(unsafe { single.byte_add(offset_of!(Single, block)) }.cast())
     }
 
-    fn make_apart(owner: Owner, shape: Shape, source: &PoolSource) -> Result<NonNull<Self>, RegionError> {
+    fn make_apart(owner: Owner, shape: Shape, source: &PoolProvider) -> Result<NonNull<Self>, RegionError> {
         let region = if let Some(pages) = shape.pages {
             pages.take(shape.bytes, source)
         } else if shape.is_aligned_here() {
@@ -197,7 +198,7 @@ impl Block {
     }
 
     fn header(owner: Owner, class: u8, lead: u16) -> Self {
-        Self { link: Cell::new(owner.link), views: Views::new(), class, cache_place: owner.place, lead }
+        Self { link: Cell::new(owner.link), views: RefCount::new(), class, cache_place: owner.place, lead }
     }
 
     /// Returns the most bytes that are allocated for a block of the class of `bytes` bytes, of any
@@ -268,7 +269,7 @@ impl Block {
         let start = unsafe { front.sub(lead) };
         // SAFETY: `make` forgot a region of this start, length and alignment, which is put together
         // here alone.
-        give_back(unsafe { Region::from_forgotten_heap(start, total, ALLOCATOR_ALIGNMENT) }, least);
+        give_back(unsafe { Region::from_leaked(start, total, ALLOCATOR_ALIGNMENT) }, least);
         total
     }
 
@@ -368,7 +369,7 @@ impl Block {
 
     /// Returns where threads have their cache of the pool.
     #[inline(always)]
-    pub(crate) fn cache_place(&self) -> threads::Place {
+    pub(crate) fn cache_place(&self) -> thread_cache::TlsSlot {
         self.cache_place
     }
 
@@ -388,7 +389,7 @@ impl Block {
     }
 
     #[inline]
-    pub(crate) fn views(&self) -> &Views {
+    pub(crate) fn views(&self) -> &RefCount {
         &self.views
     }
 }
@@ -404,7 +405,7 @@ impl Kept {
         let region = unsafe { this.cast::<Region>().read() };
         // SAFETY: `make` forgot a region of this start, length and alignment, which is put together
         // here alone.
-        let place = unsafe { Region::from_forgotten_heap(this.cast(), KEPT_BYTES, align_of::<Self>()) };
+        let place = unsafe { Region::from_leaked(this.cast(), KEPT_BYTES, align_of::<Self>()) };
         give_back(region, least);
         drop(place);
     }

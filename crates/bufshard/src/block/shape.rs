@@ -1,7 +1,7 @@
 //! The shape of a block: what lies around the bytes of its buffer, and how much that is.
 
 use bufcore::size;
-use bufcore::strategy::OwnPages;
+use bufkit::DedicatedPages;
 
 use super::{HEADER_BYTES, KEPT_BYTES, SINGLE_BYTES};
 use crate::class::NO_CLASS;
@@ -21,7 +21,7 @@ pub(super) const ALLOCATOR_ALIGNMENT: usize =
     if cfg!(all(target_pointer_width = "64", not(target_arch = "powerpc64"))) { 16 } else { 8 };
 
 /// The least that a mapping starts at a multiple of.
-const PAGE_BYTES: usize = OwnPages::ALIGNMENT;
+const PAGE_BYTES: usize = DedicatedPages::ALIGNMENT;
 /// From this alignment on, the header is in an allocation of its own. In front of the bytes it
 /// would take as much as the alignment.
 const APART_FROM_ALIGNMENT: usize = PAGE_BYTES;
@@ -59,21 +59,21 @@ pub(crate) struct Shape {
     /// How much further the bytes start, for their colour.
     pub(super) spread: usize,
     /// The pages that the block has to itself, if it has some.
-    pub(super) pages: Option<OwnPages>,
+    pub(super) pages: Option<DedicatedPages>,
 }
 
 /// From which size on blocks of a pool have pages of their own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mapped {
     from: usize,
-    pages: OwnPages,
+    pages: DedicatedPages,
 }
 
 impl Mapped {
     /// Makes the rule for blocks of `from` bytes and more, rounded up to whole pages. Rounding
     /// keeps a request from taking less than a smaller one. Returns `None` where pages do not have
     /// `asked`, the alignment of all buffers.
-    pub(crate) fn new(from: usize, asked: usize, pages: OwnPages) -> Option<Self> {
+    pub(crate) fn new(from: usize, asked: usize, pages: DedicatedPages) -> Option<Self> {
         if asked > PAGE_BYTES {
             return None;
         }
@@ -112,7 +112,7 @@ impl Shape {
     /// Returns the bytes that are allocated to align the block's own pages, and lie outside of
     /// them.
     pub(super) fn aligning_bytes(&self) -> usize {
-        self.pages.map_or(0, OwnPages::aligning_bytes)
+        self.pages.map_or(0, DedicatedPages::aligning_bytes)
     }
 
     /// Returns the bytes of all that is allocated for the block.
@@ -199,7 +199,7 @@ pub(crate) fn most_single(
 /// Returns whether blocks are spread over lines.
 ///
 /// Blocks whose starts lie a multiple of 4 KiB apart share the same sets of the first-level cache
-/// and evict each other; see `bufcore::size::staggered`. It never costs alignment: a larger one
+/// and evict each other; see `bufkit::staggered`. It never costs alignment: a larger one
 /// than a line stays as it is.
 fn is_coloured(bytes: usize, alignment: usize) -> bool {
     bytes >= COLOURED_FROM_BYTES && alignment <= size::CACHE_LINE_BYTES
@@ -248,7 +248,7 @@ mod tests {
     #[cfg(feature = "mmap")]
     #[test]
     fn mappings_are_whole_pages() {
-        let mapped = |asked| Mapped::new(60_000, asked, OwnPages::mapped(MapOptions::new()));
+        let mapped = |asked| Mapped::new(60_000, asked, DedicatedPages::mapped(MapOptions::new()));
         for class in class::class_of(64 << 10)..MAX_CLASSES {
             let bytes = class::bytes_of(class);
             for colour in 0..COLOURS {
@@ -287,9 +287,9 @@ mod tests {
             [
                 None,
                 #[cfg(feature = "mmap")]
-                Mapped::new(1, _asked, OwnPages::mapped(MapOptions::new())),
+                Mapped::new(1, _asked, DedicatedPages::mapped(MapOptions::new())),
                 #[cfg(feature = "mmap")]
-                Mapped::new(70_000, _asked, OwnPages::mapped(MapOptions::new())),
+                Mapped::new(70_000, _asked, DedicatedPages::mapped(MapOptions::new())),
             ]
         };
         for asked in [16, 64, 256, 2048, 4096, 1 << 20] {

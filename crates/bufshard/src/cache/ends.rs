@@ -15,19 +15,20 @@
 
 use core::ptr::NonNull;
 
-use bufcore::strategy::threads::{self, Cache, Methods};
+use bufkit::thread_cache::{self, Cache, Methods};
 
 use super::stub::{self, Stub};
 use super::{CLOSED, FREE, ThreadCache, WAITED, growth};
 use crate::chain::Chain;
 use crate::class::MAX_CLASSES;
 use crate::counts::Why;
-use crate::shared::{Refs, Shared};
+use crate::shared::{CoreRef, Shared};
 use crate::sync::{self, Ordering};
 use crate::wait_queue::Event;
 
 /// What the lists of a thread do with a cache.
-pub(super) static METHODS: Methods = Methods { is_closed, end_of_thread, let_go: ThreadCache::let_go };
+pub(super) static METHODS: Methods =
+    Methods { is_closed, end_of_thread, on_pool_closed: ThreadCache::on_pool_closed };
 
 /// The thread lets go of the stub when this is dropped.
 struct LettingGo(NonNull<Stub>);
@@ -47,7 +48,7 @@ impl LettingGo {
 impl Drop for LettingGo {
     fn drop(&mut self) {
         // SAFETY: the promise of `new`.
-        unsafe { Stub::let_go(self.0) };
+        unsafe { Stub::on_pool_closed(self.0) };
     }
 }
 
@@ -109,7 +110,7 @@ unsafe fn end_of_thread(head: NonNull<Cache>) {
     let stub = unsafe { head.cast::<Stub>().as_ref() };
     if !stub.begin_end() {
         // SAFETY: the pool is gone, and the rest is the caller's promise.
-        return unsafe { ThreadCache::let_go(head) };
+        return unsafe { ThreadCache::on_pool_closed(head) };
     }
     // SAFETY: the thread's reference is its own from here on, and keeps the cache (`stub`, B2).
     let cache = unsafe { stub.cache().as_ref() };
@@ -138,11 +139,11 @@ unsafe fn end_of_thread(head: NonNull<Cache>) {
     }
     if !stub.free() {
         // SAFETY: the pool is gone, and the rest is the caller's promise.
-        return unsafe { ThreadCache::let_go(head) };
+        return unsafe { ThreadCache::on_pool_closed(head) };
     }
     // SAFETY: the thread's reference, once. The pool's end leaves it alone, as no thread has the
     // cache.
-    let _thread = unsafe { Refs::new(shared, 1) };
+    let _thread = unsafe { CoreRef::new(shared, 1) };
     // ORDER: Release pairs with the Acquire in `adopt` and `claimed`: the cache is seen as it was
     // left.
     let before = cache.word.fetch_or(FREE, Ordering::Release);
@@ -198,7 +199,7 @@ impl ThreadCache {
         self.touch();
         let shared = self.shared;
         // SAFETY: the thread's reference, which the caller has with `DRAINED`.
-        let _thread = is_held.then(|| unsafe { Refs::new(shared, 1) });
+        let _thread = is_held.then(|| unsafe { CoreRef::new(shared, 1) });
         // Everything first, for what the allocator may do.
         let mut all = Chain::new();
         for class in 0..MAX_CLASSES {
@@ -216,7 +217,7 @@ impl ThreadCache {
     ///
     /// The pool is gone. `head` is that of a stub, off the thread's list, and is not used by the
     /// thread again.
-    pub(crate) unsafe fn let_go(head: NonNull<Cache>) {
+    pub(crate) unsafe fn on_pool_closed(head: NonNull<Cache>) {
         let this = head.cast::<Stub>();
         // SAFETY: the caller's promise; when this function ends, whatever wakers and the allocator
         // do.
@@ -231,8 +232,8 @@ impl ThreadCache {
         let is_held = self.stub().hold(self);
         if is_held {
             // SAFETY: on no list, since it was free; valid until the thread lets go of it (`stub`,
-            // B1), which is in `end_of_thread` or `let_go`, or `Shared::close` for its own.
-            unsafe { threads::add(self.stub.cast()) };
+            // B1), which is in `end_of_thread` or `on_pool_closed`, or `Shared::close` for its own.
+            unsafe { thread_cache::add(self.stub.cast()) };
         }
         is_held
     }

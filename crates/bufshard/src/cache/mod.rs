@@ -60,8 +60,8 @@ mod stub;
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
-use bufcore::strategy::threads;
-use bufcore::strategy::{Link, Listed};
+use bufkit::thread_cache;
+use bufkit::{Link, RegistryEntry};
 
 use self::arrays::Slot;
 pub(crate) use self::arrays::{Array, Arrays};
@@ -162,7 +162,7 @@ const _: () = {
 };
 
 // SAFETY: one field.
-unsafe impl Listed for ThreadCache {
+unsafe impl RegistryEntry for ThreadCache {
     fn link(&self) -> &Link<Self> {
         &self.all_next
     }
@@ -226,7 +226,7 @@ impl ThreadCache {
     /// Returns the calling thread's cache for the pool `id`, if it is found at once.
     #[inline(always)]
     pub(crate) fn recall<'a>(id: usize) -> Option<&'a Self> {
-        Self::recall_at(threads::Place::of(id), id)
+        Self::recall_at(thread_cache::TlsSlot::of(id), id)
     }
 
     /// Returns the calling thread's cache for the pool that made a block, if it is found at once.
@@ -236,11 +236,11 @@ impl ThreadCache {
     }
 
     #[inline(always)]
-    fn recall_at<'a>(place: threads::Place, id: usize) -> Option<&'a Self> {
+    fn recall_at<'a>(place: thread_cache::TlsSlot, id: usize) -> Option<&'a Self> {
         // SAFETY: what `remember` left there is a cache of this thread's for that pool (`threads`,
         // L1), which is there while the pool's bookkeeping is (N6): who asks for this pool has a
         // handle or a block. No borrow outlives the request that it serves.
-        threads::recall_at(place, id).map(|cache| unsafe { cache.cast::<Self>().as_ref() })
+        thread_cache::get_fast_at(place, id).map(|cache| unsafe { cache.cast::<Self>().as_ref() })
     }
 
     /// Returns the calling thread's cache for the pool `id`, if it has one. The caller keeps that
@@ -248,7 +248,7 @@ impl ThreadCache {
     pub(crate) fn find<'a>(id: usize) -> Option<&'a Self> {
         // SAFETY: a head on the thread's list is valid (`threads`, L2), and the first field of a
         // stub of this pool's, from whose address it came.
-        let stub = unsafe { threads::find(id).cast::<Stub>().as_ref() }?;
+        let stub = unsafe { thread_cache::find(id).cast::<Stub>().as_ref() }?;
         // SAFETY: the bookkeeping is there, and the cache with it.
         Some(unsafe { stub.cache().as_ref() })
     }
@@ -257,7 +257,7 @@ impl ThreadCache {
     pub(crate) fn remember(&self) {
         // SAFETY: a cache that the thread found or added is on its list, for this pool; `recall`
         // takes the value for a cache.
-        unsafe { threads::remember(self.stub().id(), NonNull::from(self).cast()) };
+        unsafe { thread_cache::set_fast(self.stub().id(), NonNull::from(self).cast()) };
     }
 
     /// Returns whether it is time for a slow path to search the thread's list. That search lets go

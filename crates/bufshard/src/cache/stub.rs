@@ -25,8 +25,8 @@
 use alloc::boxed::Box;
 use core::ptr::NonNull;
 
-use bufcore::strategy::boxed;
-use bufcore::strategy::threads::Cache;
+use bufcore::author::try_box;
+use bufkit::thread_cache::Cache;
 
 use super::{ThreadCache, ends};
 use crate::sync::{AtomicU32, Ordering};
@@ -57,7 +57,7 @@ pub(super) struct Stub {
 impl Stub {
     /// Makes a stub that has no cache yet; returns `None` when there is no memory.
     pub(super) fn new(id: usize, is_plain: bool) -> Option<NonNull<Self>> {
-        boxed(Self {
+        try_box(Self {
             head: Cache::new(id, &ends::METHODS),
             flags: AtomicU32::new(if is_plain { PLAIN } else { 0 }),
             #[cfg(all(test, loom))]
@@ -146,7 +146,7 @@ impl Stub {
     /// # Safety
     ///
     /// The pool is gone, and the thread that had the cache then does not use this again.
-    pub(super) unsafe fn let_go(this: NonNull<Self>) {
+    pub(super) unsafe fn on_pool_closed(this: NonNull<Self>) {
         // SAFETY: the caller's promise.
         unsafe { Self::give_up(this, LET_GO) };
     }
@@ -178,7 +178,7 @@ impl Stub {
             #[cfg(all(test, loom))]
             // SAFETY: nobody uses it any more (B1).
             unsafe { &(*this.as_ptr()).shadow }.write();
-            // SAFETY: made by `boxed`, and likewise.
+            // SAFETY: made by `try_box`, and likewise.
             drop(unsafe { Box::from_raw(this.as_ptr()) });
         }
     }

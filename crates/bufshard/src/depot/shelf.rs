@@ -5,7 +5,7 @@
 use alloc::boxed::Box;
 use core::ptr::{self, NonNull};
 
-use bufcore::strategy::boxed;
+use bufcore::author::try_box;
 
 use super::bin::{Bin, FIRST_SLOTS, Locked};
 use super::hints::Hints;
@@ -80,7 +80,7 @@ impl Shelf {
     pub(super) fn of(place: &AtomicPtr<Self>) -> Option<&Self> {
         // ORDER: Acquire pairs with the Release in `publish`: what it has is complete.
         let shelf = place.load(Ordering::Acquire);
-        // SAFETY: null, or made by `boxed` and valid as long as the place (T3).
+        // SAFETY: null, or made by `try_box` and valid as long as the place (T3).
         let shelf = unsafe { shelf.as_ref() };
         #[cfg(all(test, loom))]
         if let Some(shelf) = shelf {
@@ -102,7 +102,7 @@ impl Shelf {
         }
         // ORDER: Acquire pairs with the Release in `publish`: what it has is complete.
         let rest = self.rest.load(Ordering::Acquire);
-        // SAFETY: null, or made by `boxed` and valid as long as the shelf (T3).
+        // SAFETY: null, or made by `try_box` and valid as long as the shelf (T3).
         let rest = unsafe { rest.as_ref() };
         #[cfg(all(test, loom))]
         if let Some(rest) = rest {
@@ -233,7 +233,7 @@ fn written() -> buftest::models::Shadow {
 
 /// Puts `value` where there is nothing, for good, or drops it. Without memory it is dropped too.
 fn publish<T>(place: &AtomicPtr<T>, value: T) {
-    let Some(made) = boxed(value).map(NonNull::as_ptr) else { return };
+    let Some(made) = try_box(value).map(NonNull::as_ptr) else { return };
     // ORDER: Release pairs with the Acquire of those that look: what is there is complete. A
     // failure takes nothing.
     if place.compare_exchange(ptr::null_mut(), made, Ordering::Release, Ordering::Relaxed).is_err() {
@@ -241,10 +241,10 @@ fn publish<T>(place: &AtomicPtr<T>, value: T) {
     }
 }
 
-/// Frees what `boxed` made for a place, and nobody else uses.
+/// Frees what `try_box` made for a place, and nobody else uses.
 pub(super) fn free<T>(made: *mut T) {
     if !made.is_null() {
-        // SAFETY: made by `boxed`, and nobody else's: it was not published, or its place is being
+        // SAFETY: made by `try_box`, and nobody else's: it was not published, or its place is being
         // dropped.
         drop(unsafe { Box::from_raw(made) });
     }

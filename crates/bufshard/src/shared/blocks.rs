@@ -4,7 +4,7 @@ use core::ptr::NonNull;
 
 use bufcore::Region;
 
-use super::{Refs, Shared};
+use super::{CoreRef, Shared};
 use crate::block::{Block, LEAST_RETURNED};
 use crate::chain::Chain;
 use crate::counts::Why;
@@ -41,7 +41,7 @@ impl Shared {
         }
         // SAFETY: the references of blocks that are gone; given back whatever a waker does that is
         // woken here.
-        let _refs = unsafe { Refs::new(this, count) };
+        let _refs = unsafe { CoreRef::new(this, count) };
         // SAFETY: they keep it valid (P1).
         unsafe { Self::unreserve(this, bytes) };
     }
@@ -71,9 +71,9 @@ impl Shared {
 
     /// Takes a reference to the bookkeeping for `was_put`, where somebody may ever wait. The caller
     /// keeps the bookkeeping.
-    pub(crate) fn keep_for_waiters(&self) -> Option<Refs> {
+    pub(crate) fn keep_for_waiters(&self) -> Option<CoreRef> {
         // SAFETY: the caller keeps the bookkeeping.
-        self.has_budget().then(|| unsafe { Refs::add(NonNull::from(self)) })
+        self.has_budget().then(|| unsafe { CoreRef::add(NonNull::from(self)) })
     }
 
     /// Frees what the shards had no room for, and tells those who wait, who may have looked into
@@ -85,7 +85,7 @@ impl Shared {
     /// The rest is the caller's, of this pool. The bookkeeping need not be there if there is
     /// neither a rest nor `kept`, which is of it.
     #[cold]
-    pub(crate) unsafe fn was_put(this: NonNull<Self>, rest: Chain, kept: Option<Refs>) {
+    pub(crate) unsafe fn was_put(this: NonNull<Self>, rest: Chain, kept: Option<CoreRef>) {
         // SAFETY: the caller's promise.
         unsafe { Self::free_chain(this, rest, Why::NoRoom) };
         if let Some(_kept) = kept {

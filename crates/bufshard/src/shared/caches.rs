@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use bufcore::strategy::threads;
+use bufkit::thread_cache;
 
 use super::Shared;
 use crate::block::Block;
@@ -56,7 +56,7 @@ impl Shared {
         if !self.caches().any(ThreadCache::is_free) {
             return None;
         }
-        threads::register()?;
+        thread_cache::register()?;
         // That may have called an allocator that uses the pool.
         if let Some(cache) = ThreadCache::find(self.id) {
             return Some(cache);
@@ -76,7 +76,7 @@ impl Shared {
         if let Some(cache) = self.cache() {
             return Some(cache);
         }
-        threads::register()?;
+        thread_cache::register()?;
         // Until one is ours: others may be quicker.
         loop {
             self.enlist()?;

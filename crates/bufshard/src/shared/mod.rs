@@ -20,9 +20,10 @@ mod waits;
 use core::ptr::NonNull;
 use std::time::Instant;
 
-use bufcore::strategy::sync::Mutex;
-use bufcore::strategy::{self, Bell, Bookkeeping, Handle, PoolSource, RefCounts, Roll, Tracker, threads};
+use bufcore::author::Tracker;
 use bufcore::{ConfigError, RegionError};
+use bufkit::sync::Mutex;
+use bufkit::{GrowthSignal, Handle, PoolCore, PoolProvider, RefCounts, Registry, thread_cache};
 
 use crate::block::{Block, Owner};
 use crate::cache::ThreadCache;
@@ -34,7 +35,7 @@ use crate::sync::{self, AtomicU32, AtomicUsize, CountU32, CountUsize};
 use crate::wait_queue::WaitQueue;
 
 /// References to a pool's bookkeeping (P1).
-pub(crate) type Refs = strategy::Refs<Shared>;
+pub(crate) type CoreRef = bufkit::CoreRef<Shared>;
 
 /// What is behind it starts at a cache line, of those that are fetched in pairs.
 #[repr(align(128))]
@@ -48,7 +49,7 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     _rest: NewLines,
     /// Where large blocks have their pages from, if the program supplies them.
-    pub(crate) source: PoolSource,
+    pub(crate) source: PoolProvider,
     /// P1.
     pub(crate) ref_counts: RefCounts,
     /// Not 0 when the system gives no fence for the fast paths, or not any more, so that all
@@ -56,7 +57,7 @@ pub(crate) struct Shared {
     is_plain: AtomicU32,
     pub(crate) depot: Depot,
     /// All caches (P2).
-    caches: Roll<ThreadCache>,
+    caches: Registry<ThreadCache>,
     /// How many caches were made: the next one's first shard.
     homes: AtomicUsize,
     /// Not 0 when a thread that releases found no cache.
@@ -73,7 +74,7 @@ pub(crate) struct Shared {
     /// When `trim_idle` last looked.
     pub(crate) idle_since: Mutex<Option<Instant>>,
     /// Wakes a keeper that sleeps, when the pool has grown.
-    pub(crate) bell: Bell,
+    pub(crate) growth: GrowthSignal,
     /// What is done without a cache.
     pub(crate) common: Counts,
     pub(crate) tracker: Tracker,
@@ -81,8 +82,8 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// Makes a pool, and returns its first handle.
-    pub(crate) fn new(settings: Settings, source: PoolSource) -> Result<Handle<Self>, ConfigError> {
-        let id = threads::new_id()?;
+    pub(crate) fn new(settings: Settings, source: PoolProvider) -> Result<Handle<Self>, ConfigError> {
+        let id = thread_cache::new_id()?;
         let refused = ConfigError::Region(RegionError::OutOfMemory { requested: size_of::<Self>() });
         let shared = Self {
             id,
@@ -92,7 +93,7 @@ impl Shared {
             ref_counts: RefCounts::one_handle(),
             is_plain: AtomicU32::new(u32::from(!sync::has_heavy_fence())),
             depot: Depot::new(),
-            caches: Roll::default(),
+            caches: Registry::default(),
             homes: AtomicUsize::new(0),
             is_uncached: CountU32::new(0),
             charged: CountUsize::new(0),
@@ -101,7 +102,7 @@ impl Shared {
             reserved: AtomicUsize::new(0),
             wait_queue: WaitQueue::new(),
             idle_since: Mutex::default(),
-            bell: Bell::default(),
+            growth: GrowthSignal::default(),
             common: Counts::common(),
             tracker: Tracker::default(),
         };
@@ -117,7 +118,7 @@ impl Shared {
 
     /// Returns what blocks of this pool know of it.
     pub(crate) fn owner(&self) -> Owner {
-        Owner { link: NonNull::from(self).cast(), place: threads::Place::of(self.id) }
+        Owner { link: NonNull::from(self).cast(), place: thread_cache::TlsSlot::of(self.id) }
     }
 
     /// Returns the number of the pool that made a block.
@@ -161,7 +162,7 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 // SAFETY: one field, which nobody but this crate reaches; what is taken is what was added.
-unsafe impl Bookkeeping for Shared {
+unsafe impl PoolCore for Shared {
     #[inline]
     fn ref_counts(&self) -> &RefCounts {
         &self.ref_counts
@@ -174,11 +175,11 @@ unsafe impl Bookkeeping for Shared {
         // SAFETY: the chains are ours; the handles' reference keeps the pool.
         shared.depot.close(|chain| unsafe { Self::free_chain(this, chain, Why::Uncounted) });
         // SAFETY: the number is this pool's, and what its caches need is done below.
-        let own = NonNull::new(unsafe { threads::remove(shared.id) }.cast_mut());
+        let own = NonNull::new(unsafe { thread_cache::remove(shared.id) }.cast_mut());
         shared.caches().for_each(ThreadCache::close);
         if let Some(own) = own {
             // SAFETY: the pool is gone, and the cache off this thread's list.
-            unsafe { ThreadCache::let_go(own) };
+            unsafe { ThreadCache::on_pool_closed(own) };
         }
         let is_heavy = sync::heavy_fence(false);
         shared.caches().for_each(|cache| cache.empty_closed(is_heavy));

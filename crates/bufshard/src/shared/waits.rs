@@ -6,10 +6,10 @@ use core::mem;
 use core::ptr::NonNull;
 use std::time::Instant;
 
-use bufcore::strategy::Sleeper;
-use bufcore::strategy::sync::MutexGuard;
+use bufkit::Waiter;
+use bufkit::sync::MutexGuard;
 
-use super::{Refs, Shared};
+use super::{CoreRef, Shared};
 use crate::cache::ThreadCache;
 use crate::sync;
 use crate::wait_queue::{Batch, Event, Look, Queue};
@@ -46,7 +46,7 @@ impl Shared {
     #[cold]
     unsafe fn call(this: NonNull<Self>, event: Event) -> bool {
         // SAFETY: the caller's promise. It keeps the pool whatever the wakers do.
-        let _kept = unsafe { Refs::add(this) };
+        let _kept = unsafe { CoreRef::add(this) };
         // SAFETY: kept, as above.
         let shared = unsafe { this.as_ref() };
         let mut known = 0;
@@ -79,7 +79,7 @@ impl Shared {
     /// Says whom to wake from now on, and what to do until then. Joins the queue where there is no
     /// ticket yet, or none any more. Returns `None` when there is no memory for it. The caller
     /// holds a handle.
-    pub(crate) fn look(&self, ticket: &mut Option<u64>, need: usize, sleeper: Sleeper) -> Option<Look> {
+    pub(crate) fn look(&self, ticket: &mut Option<u64>, need: usize, sleeper: Waiter) -> Option<Look> {
         let mut sleeper = Some(sleeper);
         let mut old = None;
         // Dropped last, with what was replaced.

@@ -21,7 +21,7 @@ use core::task::{Context, Waker};
 use core::time::Duration;
 
 use bufcore::Buf;
-use bufcore::strategy::threads;
+use bufkit::thread_cache;
 use buftest::models::{self, Shadow, Signal, finish};
 use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
@@ -57,7 +57,7 @@ fn beside(pool: &ShardPool, work: impl FnOnce(&ShardPool) + Send + 'static) -> J
     let pool = pool.clone();
     thread::spawn(move || {
         work(&pool);
-        threads::end_of_thread();
+        thread_cache::end_of_thread();
     })
 }
 
@@ -159,7 +159,7 @@ fn loom_trims_against_a_slow_release() {
             thread::spawn(move || {
                 drop(first);
                 drop(second);
-                threads::end_of_thread();
+                thread_cache::end_of_thread();
             })
         };
         pool.trim();
@@ -274,7 +274,7 @@ fn loom_end_of_a_pool_against_a_late_release() {
                 let buf = acquire(&pool);
                 drop(pool);
                 drop(buf);
-                threads::end_of_thread();
+                thread_cache::end_of_thread();
             })
         };
         thread::yield_now();
@@ -294,7 +294,7 @@ fn loom_end_of_a_pool_against_a_release_elsewhere() {
         drop(first);
         let other = thread::spawn(move || {
             drop(buf);
-            threads::end_of_thread();
+            thread_cache::end_of_thread();
         });
         thread::yield_now();
         drop(pool);
@@ -311,11 +311,11 @@ fn loom_end_of_a_pool_against_an_idle_thread() {
         drop(acquire(&pool));
         let other = thread::spawn(move || {
             drop(pool);
-            threads::end_of_thread();
+            thread_cache::end_of_thread();
         });
         // Let go of where it is met by chance, and else at the end.
-        let _ = threads::find(usize::MAX);
-        threads::end_of_thread();
+        let _ = thread_cache::find(usize::MAX);
+        thread_cache::end_of_thread();
         other.join().unwrap();
     });
 }
@@ -330,10 +330,10 @@ fn loom_end_of_a_pool_against_a_slow_release() {
         drop(first);
         let other = thread::spawn(move || {
             drop(pool);
-            threads::end_of_thread();
+            thread_cache::end_of_thread();
         });
         drop(second);
-        threads::end_of_thread();
+        thread_cache::end_of_thread();
         other.join().unwrap();
     });
 }
@@ -353,7 +353,7 @@ fn waits(thread_cache: usize) {
                 drop(second);
                 // No more releases of this thread: what it left in its cache is to be found.
                 over.take();
-                threads::end_of_thread();
+                thread_cache::end_of_thread();
             })
         };
         let served = finish(pin!(pool.acquire_async(100)), &Signal::new());
@@ -387,7 +387,7 @@ fn loom_waiter_that_gives_up() {
         assert!(second.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         let other = thread::spawn(move || {
             drop(held);
-            threads::end_of_thread();
+            thread_cache::end_of_thread();
         });
         drop(first);
         assert!(finish(second.as_mut(), &signal).is_ok());
@@ -406,7 +406,7 @@ fn loom_waiter_behind_one_that_never_looks() {
         assert!(first.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         let other = thread::spawn(move || {
             drop(held);
-            threads::end_of_thread();
+            thread_cache::end_of_thread();
         });
         assert!(finish(pin!(pool.acquire_async(BYTES)), &signal).is_ok());
         other.join().unwrap();

@@ -17,7 +17,7 @@ use core::pin::pin;
 use core::task::{Context, Waker};
 
 use bufcore::Buf;
-use bufcore::strategy::orphans;
+use bufkit::orphan;
 use buftest::model::{Claim, Shadow};
 use buftest::models::{Signal, choice, explore, finish, handle_carelessly};
 use shuttle::sync::Mutex;
@@ -118,8 +118,8 @@ fn shuttle_pools_end_beside_others() {
             .collect();
         drop(pools);
         threads.into_iter().for_each(|thread| thread.join().expect("it is fine"));
-        orphans::sweep();
-        assert_eq!(orphans::pending(), 0);
+        orphan::sweep();
+        assert_eq!(orphan::pending(), 0);
     });
 }
 

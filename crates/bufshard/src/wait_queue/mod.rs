@@ -48,7 +48,7 @@ pub(crate) use self::batch::Batch;
 pub(crate) use self::queue::{Event, Look, PATIENCE, Queue};
 use crate::sync::{AtomicUsize, Ordering};
 
-use bufcore::strategy::sync::{Mutex, MutexGuard, lock};
+use bufkit::sync::{Mutex, MutexGuard, lock};
 
 /// The queue of a pool.
 pub(crate) struct WaitQueue {

@@ -5,7 +5,7 @@ use core::mem;
 use core::time::Duration;
 use std::time::Instant;
 
-use bufcore::strategy::Sleeper;
+use bufkit::Waiter;
 
 use super::batch::Batch;
 
@@ -56,7 +56,7 @@ pub(crate) struct Ticket {
 }
 
 enum State {
-    Asleep(Sleeper),
+    Asleep(Waiter),
     Called,
     /// No ticket any more; what is in front or behind is not moved for it.
     Gone,
@@ -92,7 +92,7 @@ impl Default for Queue {
 
 impl State {
     /// Returns the sleeper to wake, if the waiter is asleep.
-    fn into_sleeper(self) -> Option<Sleeper> {
+    fn into_sleeper(self) -> Option<Waiter> {
         match self {
             Self::Asleep(sleeper) => Some(sleeper),
             Self::Called | Self::Gone => None,
@@ -193,9 +193,9 @@ impl Queue {
         &mut self,
         ticket: &mut Option<u64>,
         need: usize,
-        sleeper: Option<Sleeper>,
+        sleeper: Option<Waiter>,
         now: Instant,
-    ) -> Option<Sleeper> {
+    ) -> Option<Waiter> {
         let number = self.number(*ticket);
         if ticket.replace(number).is_none() {
             self.next += 1;
@@ -218,7 +218,7 @@ impl Queue {
     }
 
     /// Takes a ticket out, if it is there, and returns whom it was to wake.
-    pub(crate) fn leave(&mut self, number: u64) -> Option<Sleeper> {
+    pub(crate) fn leave(&mut self, number: u64) -> Option<Waiter> {
         let place = self.place(number);
         let old = place.ok().and_then(|at| self.remove(at));
         self.forget_favour(number);
@@ -233,7 +233,7 @@ impl Queue {
     }
 
     /// Takes a ticket out.
-    fn remove(&mut self, at: usize) -> Option<Sleeper> {
+    fn remove(&mut self, at: usize) -> Option<Waiter> {
         let state = mem::replace(&mut self.tickets[at].state, State::Gone);
         self.gone += 1;
         self.compact();

@@ -144,7 +144,7 @@ fn pressure() {
     std::fs::create_dir_all(root.join("proc/pressure")).expect("there is room");
     std::fs::write(&file, "some avg10=0.00\nfull avg10=0.00\n").expect("there is room");
     let pool = pool();
-    let mut keeper = Keeper::new().age(AGE).pressure(PressureSource::under(&root)).watch(&pool);
+    let mut keeper = Keeper::new().purge_delay(AGE).pressure(PressureSource::under(&root)).watch(&pool);
     for _ in 0..4 {
         burst(&pool, 4, MIB);
         look(&mut keeper);

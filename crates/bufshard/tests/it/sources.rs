@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-use bufshard::bufcore::Source;
+use bufshard::bufcore::MemoryProvider;
 use bufshard::{AcquireError, ShardPool};
 use buftest::source::{Lender, Loan};
 use buftest::trials::sources::Sourced;
@@ -34,7 +34,8 @@ fn from_a_size_on() {
     for (alignment, from) in [(16, 1), (16, 60_000), (PAGE, 1), (PAGE, 1 << 20), (2 * PAGE, 1)] {
         let source = Arc::new(Lender::new(|_| Loan::Zeroed));
         let builder = ShardPool::builder().alignment(alignment).largest_pooled(100_000);
-        let pool = builder.build_from(Arc::clone(&source) as Arc<dyn Source>, from).expect("settings");
+        let pool =
+            builder.build_from(Arc::clone(&source) as Arc<dyn MemoryProvider>, from).expect("settings");
         // Rounded up to pages, and at most 64 KiB where headers are apart.
         let least = from.next_multiple_of(PAGE).min(if alignment == PAGE { 64 << 10 } else { usize::MAX });
         for bytes in [1, 1000, 5000, 50_000, 64 << 10, 300_000] {
@@ -59,7 +60,7 @@ fn a_refusal_leaves_the_budget() {
         false => Loan::Old,
     }));
     let builder = ShardPool::builder().max_bytes(200_000);
-    let pool = builder.build_from(Arc::clone(&lender) as Arc<dyn Source>, 1).expect("settings");
+    let pool = builder.build_from(Arc::clone(&lender) as Arc<dyn MemoryProvider>, 1).expect("settings");
     refuses.store(true, SeqCst);
     for _ in 0..10 {
         let requested = 150_000;

@@ -82,7 +82,6 @@ fn after_every_step() {
                 }
                 add_up(&pool);
             }
-            lockstep.finish_frame();
             lockstep.drop_all();
             let stats = add_up(&pool);
             assert_eq!((stats.in_use, stats.in_use_bytes), (0, 0));

@@ -4,9 +4,9 @@ use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 
 use bufcore::Region;
-use bufcore::strategy::Released;
+use bufcore::author::Released;
 #[cfg(feature = "alloc")]
-use bufcore::strategy::orphans::Orphan;
+use bufkit::orphan::Orphan;
 
 /// The head of the bookkeeping.
 #[repr(C)]

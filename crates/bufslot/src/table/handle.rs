@@ -2,9 +2,10 @@
 
 use core::ptr::NonNull;
 
+use bufcore::author::RefCount;
+use bufkit::SlotState;
 #[cfg(feature = "alloc")]
-use bufcore::strategy::orphans;
-use bufcore::strategy::{ReleaseState, Views};
+use bufkit::orphan;
 
 #[cfg(feature = "alloc")]
 use super::layout::TABLE_OFFSET;
@@ -29,7 +30,7 @@ unsafe impl Sync for SlotHandle {}
 
 impl SlotHandle {
     #[inline]
-    pub(crate) fn views(&self) -> &Views {
+    pub(crate) fn views(&self) -> &RefCount {
         // SAFETY: the slot is valid while the handle lives; atomics may be shared.
         unsafe { &(*self.slot.as_ptr()).views }
     }
@@ -73,7 +74,7 @@ impl Drop for SlotHandle {
         }
         // SAFETY: the state is the first field of a slot, which is valid while the handle lives.
         // This is the drop of the lease. From here on the slot may be gone.
-        if !unsafe { ReleaseState::release(self.slot.cast()) } {
+        if !unsafe { SlotState::release(self.slot.cast()) } {
             // SAFETY: the slot is not released yet, and this is the drop of the lease.
             unsafe { Self::late(self.slot) };
         }
@@ -86,7 +87,7 @@ impl SlotHandle {
     ///
     /// # Safety
     ///
-    /// The slot is a handle's. [`ReleaseState::release`] has returned `false` for it, and the
+    /// The slot is a handle's. [`SlotState::release`] has returned `false` for it, and the
     /// handle is not used again.
     #[cold]
     #[inline(never)]
@@ -106,7 +107,7 @@ impl SlotHandle {
             let control = unsafe { slot.cast::<u8>().sub(back) };
             // SAFETY: `orphan` is the first field of the control block, and the slot was marked,
             // once. The handle is not used again.
-            unsafe { orphans::release_late(control.cast()) };
+            unsafe { orphan::release_orphaned(control.cast()) };
         }
     }
 }

@@ -2,22 +2,22 @@
 
 use core::ptr::NonNull;
 
-use bufcore::strategy::orphans::{self, Orphan};
+use bufkit::orphan::{self, Orphan};
 
 use super::control::{Control, take_region};
 use super::layout::TABLE_OFFSET;
 use super::slot::Slot;
 
 /// What the list of orphans asks of a control block.
-pub(super) static METHODS: orphans::Methods = orphans::Methods { settle, free };
+pub(super) static METHODS: orphan::Methods = orphan::Methods { count_missed, free };
 
 /// Finds the slots that were left to their leases, and were freed all the same, once each.
 ///
 /// # Safety
 ///
-/// As `Methods::settle` says: `orphan` is the first field of a valid `Control` whose pool has
+/// As `Methods::count_missed` says: `orphan` is the first field of a valid `Control` whose pool has
 /// ended.
-unsafe fn settle(orphan: NonNull<Orphan>) -> usize {
+unsafe fn count_missed(orphan: NonNull<Orphan>) -> usize {
     let control = orphan.cast::<Control>();
     // SAFETY: the control block is valid, and this field is never written.
     let slots = unsafe { (*control.as_ptr()).slots };
@@ -28,7 +28,7 @@ unsafe fn settle(orphan: NonNull<Orphan>) -> usize {
             unsafe { control.cast::<u8>().add(TABLE_OFFSET + index * size_of::<Slot>()) }.cast::<Slot>();
         // SAFETY: an initialised slot, of which only the state is used here and may change.
         let state = unsafe { &(*slot.as_ptr()).state };
-        found += usize::from(state.settle());
+        found += usize::from(state.count_missed());
     }
     found
 }

@@ -3,8 +3,9 @@
 use core::cell::Cell;
 use core::ops::Range;
 
+use bufcore::author::RefCount;
 use bufcore::size;
-use bufcore::strategy::{ReleaseState, Views};
+use bufkit::SlotState;
 
 #[cfg(any(feature = "wipe", feature = "stats"))]
 use super::control::Control;
@@ -28,9 +29,9 @@ pub(crate) const STEP: u32 = size_of::<Slot>() as u32;
 #[repr(C, align(32))]
 pub(super) struct Slot {
     /// Shared by the pool and the lease. The sentinel, which holds no buffer, is held for ever.
-    pub(super) state: ReleaseState,
+    pub(super) state: SlotState,
     /// How many frozen views share the buffer. Used by `bufcore` only.
-    pub(super) views: Views,
+    pub(super) views: RefCount,
     /// Address of the buffer's first byte, in the memory; for the sentinel, that behind all that
     /// the pool uses of the memory.
     pub(super) start: Cell<usize>,
@@ -57,8 +58,8 @@ impl Slot {
         #[cfg(any(feature = "wipe", feature = "stats"))] control: *const Control,
     ) -> Self {
         Self {
-            state: if at == sentinel { ReleaseState::held() } else { ReleaseState::free() },
-            views: Views::new(),
+            state: if at == sentinel { SlotState::held() } else { SlotState::free() },
+            views: RefCount::new(),
             start: Cell::new(memory.end),
             end: Cell::new(memory.start),
             prev: Cell::new(at),

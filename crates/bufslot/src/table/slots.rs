@@ -40,7 +40,7 @@ impl Slots {
         slot.extra.capacity.set(capacity);
         #[cfg(not(any(feature = "wipe", feature = "stats")))]
         let _ = capacity;
-        slot.state.hold();
+        slot.state.mark_live();
     }
 
     #[inline]

@@ -11,19 +11,19 @@
 //!
 //! With the known defects `relaxed`, of this package and of `bufcore`, these models fail.
 
-use bufcore::strategy::orphans;
-use bufcore::{Buf, NoLease, Reject};
+use bufcore::{Buf, NoFallback, NoLease};
+use bufkit::orphan;
 use buftest::models::{self, Shadow, ends};
 use loom::sync::Arc;
 use loom::thread;
 
 use crate::{Builder, SlotLease, SlotPool};
 
-type Pool = SlotPool<Reject>;
+type Pool = SlotPool<NoFallback>;
 type Buffer = Buf<SlotLease<NoLease>>;
 
 fn pool(slots: usize) -> Pool {
-    Builder::new().slots(slots).capacity(8 * slots).build_with(Reject).expect("a small pool")
+    Builder::new().slots(slots).capacity(8 * slots).build_with(NoFallback).expect("a small pool")
 }
 
 fn acquire(pool: &mut Pool) -> Buffer {
@@ -105,7 +105,7 @@ fn loom_pool_drop_against_release() {
             Err(pool) => drop(pool),
         }
         consumer.join().unwrap();
-        orphans::sweep();
+        orphan::sweep();
     });
 }
 

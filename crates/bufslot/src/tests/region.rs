@@ -2,13 +2,13 @@
 
 use alloc::vec;
 
-use bufcore::{Region, Reject};
+use bufcore::{NoFallback, Region};
 
 use crate::{Builder, SlotPool};
 
 /// A pool of `slots` slots over all of `region`.
-fn pool(region: Region, slots: usize) -> SlotPool<Reject> {
-    Builder::new().slots(slots).build_in(region, Reject).expect("the region is large enough")
+fn pool(region: Region, slots: usize) -> SlotPool<NoFallback> {
+    Builder::new().slots(slots).build_in(region, NoFallback).expect("the region is large enough")
 }
 
 /// What the first pool kept of itself in the region, addresses and padding, is not lent out by the

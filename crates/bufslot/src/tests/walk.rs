@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use bufcore::{Buf, Lease, Reject, Writer};
+use bufcore::{Buf, Lease, NoFallback, Writer};
 
 use crate::{Builder, SlotPool};
 
@@ -13,8 +13,8 @@ fn fill<L: Lease>(buf: &mut Buf<L>, stamp: u8) {
 
 fn walk(seed: u64, slots: usize, capacity: usize, alignment: usize) {
     let mut random = fastrand::Rng::with_seed(seed);
-    let mut pool: SlotPool<Reject> =
-        Builder::new().slots(slots).capacity(capacity).alignment(alignment).build_with(Reject).unwrap();
+    let mut pool: SlotPool<NoFallback> =
+        Builder::new().slots(slots).capacity(capacity).alignment(alignment).build_with(NoFallback).unwrap();
     let mut held = Vec::new();
     let mut served = 0;
     for step in 0..4000_usize {

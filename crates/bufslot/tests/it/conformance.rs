@@ -1,6 +1,6 @@
 //! The suite over slot pools: with the heap as fallback, with none, and over the kinds of regions.
 
-use bufcore::{ConfigError, Region, Reject};
+use bufcore::{ConfigError, NoFallback, Region};
 use bufslot::{Builder, SlotPool};
 
 buftest::conformance! {
@@ -18,20 +18,20 @@ buftest::conformance! {
 
 buftest::conformance! {
     name: rejecting,
-    pool: SlotPool<Reject> = || SlotPool::builder().capacity(1 << 20).slots(1000).build_with(Reject).expect("settings are right"),
+    pool: SlotPool<NoFallback> = || SlotPool::builder().capacity(1 << 20).slots(1000).build_with(NoFallback).expect("settings are right"),
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: true,
     trim: buftest::trials::trim,
-    sized: |bytes| SlotPool::builder().capacity(bytes).slots(8).build_with(Reject),
-    aligned: |bytes| SlotPool::builder().capacity(1 << 20).slots(16).alignment(bytes).build_with(Reject),
+    sized: |bytes| SlotPool::builder().capacity(bytes).slots(8).build_with(NoFallback),
+    aligned: |bytes| SlotPool::builder().capacity(1 << 20).slots(16).alignment(bytes).build_with(NoFallback),
     promised: |n, bytes| rejecting_for(n, bytes, 1),
 }
 
 buftest::conformance! {
     name: eight_slots,
-    pool: SlotPool<Reject> = || {
+    pool: SlotPool<NoFallback> = || {
         let region = Region::heap(80_000, 1).expect("the heap has room");
-        Builder::new().build_in(region, Reject).expect("settings are right")
+        Builder::new().build_in(region, NoFallback).expect("settings are right")
     },
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: true,
@@ -40,15 +40,15 @@ buftest::conformance! {
     promised: |n, bytes| {
         let builder = Builder::new().slots(n).capacity(n * bytes);
         let region = Region::heap(builder.required_bytes().expect("settings are right"), 1);
-        builder.build_in(region.expect("the heap has room"), Reject).expect("settings are right")
+        builder.build_in(region.expect("the heap has room"), NoFallback).expect("settings are right")
     },
 }
 
 /// A pool for `n` buffers of `bytes` bytes each at once, as the guide says.
-fn rejecting_for(n: usize, bytes: usize, alignment: usize) -> SlotPool<Reject> {
+fn rejecting_for(n: usize, bytes: usize, alignment: usize) -> SlotPool<NoFallback> {
     let capacity = n * bytes.next_multiple_of(alignment);
     let builder = SlotPool::builder().capacity(capacity).slots(n).alignment(alignment);
-    builder.build_with(Reject).expect("settings are right")
+    builder.build_with(NoFallback).expect("settings are right")
 }
 
 /// T27 for buffers whose starts are aligned.
@@ -83,15 +83,15 @@ buftest::conformance! {
 buftest::conformance! {
     name: wiping,
     // Refusing, because the heap would serve, and so have to wipe, gigabytes.
-    pool: SlotPool<Reject> = || {
-        SlotPool::builder().capacity(1 << 18).slots(16).wipe(true).build_with(Reject).expect("settings are right")
+    pool: SlotPool<NoFallback> = || {
+        SlotPool::builder().capacity(1 << 18).slots(16).wipe(true).build_with(NoFallback).expect("settings are right")
     },
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: true,
     share: 5,
     trim: buftest::trials::trim,
     wiping: || {
-        SlotPool::builder().capacity(20_000).wipe(true).build_with(Reject).expect("settings are right")
+        SlotPool::builder().capacity(20_000).wipe(true).build_with(NoFallback).expect("settings are right")
     },
 }
 

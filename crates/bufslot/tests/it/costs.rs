@@ -6,7 +6,7 @@ use std::time::Duration;
 fn t26_late_releases() {
     let make = |buffers| {
         let pool = bufslot::SlotPool::builder().slots(buffers).capacity(32 * buffers);
-        pool.build_with(bufslot::bufcore::Reject).expect("settings are right")
+        pool.build_with(bufslot::bufcore::NoFallback).expect("settings are right")
     };
     buftest::process::alone(module_path!(), "t26_late_releases", Duration::from_secs(600), || {
         buftest::trials::costs::t26_late_releases(make);
@@ -17,7 +17,7 @@ fn t26_late_releases() {
 fn t26_an_end_costs_the_same_beside_kept_buffers() {
     let make = |buffers| {
         let pool = bufslot::SlotPool::builder().slots(buffers).capacity(32 * buffers);
-        pool.build_with(bufslot::bufcore::Reject).expect("settings are right")
+        pool.build_with(bufslot::bufcore::NoFallback).expect("settings are right")
     };
     let name = "t26_an_end_costs_the_same_beside_kept_buffers";
     buftest::process::alone(module_path!(), name, Duration::from_secs(600), || {

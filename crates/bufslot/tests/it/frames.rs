@@ -1,14 +1,14 @@
 //! Writers over a slot pool: frames that grow in place, move and spill, with their bytes.
 
-use bufcore::{AcquireError, BufferPool, Reject, SplitLease, Writer};
+use bufcore::{AcquireError, BufferPool, NoFallback, SplitLease, Writer};
 use bufslot::{Mode, SlotPool};
 
 fn pool(capacity: usize, slots: usize) -> SlotPool {
     SlotPool::new(capacity, slots).expect("settings are right")
 }
 
-fn rejecting(capacity: usize, slots: usize) -> SlotPool<Reject> {
-    SlotPool::builder().capacity(capacity).slots(slots).build_with(Reject).expect("settings are right")
+fn rejecting(capacity: usize, slots: usize) -> SlotPool<NoFallback> {
+    SlotPool::builder().capacity(capacity).slots(slots).build_with(NoFallback).expect("settings are right")
 }
 
 fn write<P: BufferPool<Lease: SplitLease>>(writer: &mut Writer<P>, bytes: &[u8]) {
@@ -205,7 +205,7 @@ fn t11_what_is_given_back_is_wiped() {
         .capacity(1000)
         .slots(8)
         .wipe(true)
-        .build_with(Reject)
+        .build_with(NoFallback)
         .expect("settings are right");
     let mut buf = pool.acquire(200).expect("room");
     buf.resize(200, 0xAA).expect("asked for");

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use bufcore::{MapOptions, Region, Reject};
+use bufcore::{MapOptions, NoFallback, Region};
 use bufslot::{Builder, SlotPool};
 use buftest::process::alone;
 use buftest::trials::pages;
@@ -13,8 +13,8 @@ const MIB: usize = 1 << 20;
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// A pool of 64 MiB.
-fn large() -> SlotPool<Reject> {
-    SlotPool::builder().capacity(64 * MIB).slots(2000).build_with(Reject).expect("settings are right")
+fn large() -> SlotPool<NoFallback> {
+    SlotPool::builder().capacity(64 * MIB).slots(2000).build_with(NoFallback).expect("settings are right")
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn resident_after_a_burst() {
 fn resident_in_a_mapping() {
     alone(module_path!(), "resident_in_a_mapping", LIMIT, || {
         let region = Region::mapped(64 * MIB, MapOptions::new()).expect("the system maps");
-        let pool = Builder::new().slots(100).build_in(region, Reject).expect("settings are right");
+        let pool = Builder::new().slots(100).build_in(region, NoFallback).expect("settings are right");
         pages::after_a_burst(pool, 60 * MIB);
     });
 }
@@ -49,7 +49,7 @@ fn resident_kept_in_a_mutex() {
 fn nothing_is_refused() {
     for (slots, alignment) in [(2, 1), (8, 64), (100, 4096)] {
         let builder = SlotPool::builder().capacity(4 * MIB).slots(slots).alignment(alignment);
-        let pool = builder.build_with(Reject).expect("settings are right");
+        let pool = builder.build_with(NoFallback).expect("settings are right");
         pages::nothing_is_refused(pool, 4 * MIB);
     }
 }
@@ -57,7 +57,8 @@ fn nothing_is_refused() {
 /// A trim changes nothing that a program sees.
 #[test]
 fn idle_all_the_time() {
-    let mut pool = SlotPool::builder().capacity(MIB).slots(4).build_with(Reject).expect("settings are right");
+    let mut pool =
+        SlotPool::builder().capacity(MIB).slots(4).build_with(NoFallback).expect("settings are right");
     let mode = pool.mode();
     pool.trim();
     assert!(pool.is_idle() && pool.stats().in_use == 0 && pool.mode() == mode);
@@ -74,7 +75,7 @@ fn idle_all_the_time() {
 #[test]
 fn not_of_a_static_region() {
     let memory: &'static mut [u8] = Box::leak(vec![0; MIB].into());
-    let mut pool = Builder::new().slots(4).build_in(Region::from_static(memory), Reject).expect("room");
+    let mut pool = Builder::new().slots(4).build_in(Region::from_static(memory), NoFallback).expect("room");
     let mut buf = pool.acquire(MIB / 2).expect("room");
     buf.spare_mut().fill(7);
     drop(buf);

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use bufcore::{Buf, Reject};
+use bufcore::{Buf, NoFallback};
 use bufslot::{SlotLease, SlotPool};
 use buftest::trials::room;
 
@@ -163,7 +163,7 @@ fn a_large_pool_stays_small_with_frames() {
 /// memory behind it, which needs none.
 #[test]
 fn a_frame_grows_in_place_where_all_slots_are_out() {
-    let mut pool = SlotPool::builder().slots(2).build_with(Reject).expect("settings are right");
+    let mut pool = SlotPool::builder().slots(2).build_with(NoFallback).expect("settings are right");
     let first = pool.acquire(14 << 10).expect("room");
     let mut frame = pool.acquire(16).expect("room");
     frame.extend_from_slice(&[1; 16]).expect("room");

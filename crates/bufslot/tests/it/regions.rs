@@ -1,6 +1,6 @@
 //! Regions and settings at their edges.
 
-use bufcore::{AcquireError, ConfigError, Region, RegionError, Reject};
+use bufcore::{AcquireError, ConfigError, NoFallback, Region, RegionError};
 use bufslot::{Builder, SlotPool};
 
 fn leaked(bytes: usize) -> &'static mut [u8] {
@@ -15,7 +15,7 @@ fn misaligned_static_regions() {
         let range = bytes.as_ptr_range();
         let (first, end) = (range.start.addr(), range.end.addr());
         let mut pool =
-            Builder::new().slots(4).build_in(Region::from_static(bytes), Reject).expect("room enough");
+            Builder::new().slots(4).build_in(Region::from_static(bytes), NoFallback).expect("room enough");
         let capacity = pool.capacity();
         let mut buf = pool.acquire(capacity).expect("all of it");
         buf.spare_mut().fill(1);
@@ -26,7 +26,7 @@ fn misaligned_static_regions() {
         drop(buf);
         // The same memory again, for another pool.
         let region = pool.into_region().expect("all was released");
-        let again = Builder::new().slots(1).build_in(region, Reject).expect("room enough");
+        let again = Builder::new().slots(1).build_in(region, NoFallback).expect("room enough");
         assert!(again.capacity() > capacity, "fewer slots leave more room");
     }
 }
@@ -34,7 +34,7 @@ fn misaligned_static_regions() {
 #[test]
 fn t37_returned_regions_are_not_taken_to_be_zero() {
     buftest::trials::zeroed::t37_given_back(
-        |region| Builder::new().slots(16).build_in(region, Reject).expect("room enough"),
+        |region| Builder::new().slots(16).build_in(region, NoFallback).expect("room enough"),
         |pool| pool.into_region().expect("all was released"),
     );
 }
@@ -44,7 +44,7 @@ fn t37_returned_regions_are_not_taken_to_be_zero() {
 #[test]
 fn all_is_there_after_a_trim() {
     let mut pool =
-        SlotPool::builder().capacity(1 << 20).slots(2).build_with(Reject).expect("settings are right");
+        SlotPool::builder().capacity(1 << 20).slots(2).build_with(NoFallback).expect("settings are right");
     for _ in 0..3 {
         pool.trim();
         assert!(pool.acquire(1 << 20).is_ok());
@@ -62,10 +62,11 @@ fn required_bytes_are_enough_and_no_more_than_an_alignment_too_many() {
         let required = builder.required_bytes().expect("settings are right");
         for skip in 0..64 {
             let region = Region::from_static(&mut leaked(required + skip)[skip..]);
-            let mut pool = builder.build_in(region, Reject).expect("as many bytes are required");
+            let mut pool = builder.build_in(region, NoFallback).expect("as many bytes are required");
             assert_eq!(pool.acquire(capacity).expect("all of it").as_ptr().addr() % alignment, 0);
         }
-        let refused = builder.build_in(Region::from_static(leaked(capacity)), Reject).expect_err("too small");
+        let refused =
+            builder.build_in(Region::from_static(leaked(capacity)), NoFallback).expect_err("too small");
         let ConfigError::RegionTooSmall { required: least, available } = refused.error else {
             panic!("{refused}");
         };
@@ -77,10 +78,10 @@ fn required_bytes_are_enough_and_no_more_than_an_alignment_too_many() {
 #[test]
 fn tiny_regions_are_refused() {
     for bytes in [0, 1, 31, 63] {
-        let refused = Builder::new().slots(1).build_in(Region::from_static(leaked(bytes)), Reject);
+        let refused = Builder::new().slots(1).build_in(Region::from_static(leaked(bytes)), NoFallback);
         let refused = refused.expect_err("there is no room for the bookkeeping");
         assert!(matches!(refused.error, ConfigError::RegionTooSmall { available, .. } if available == bytes));
-        assert_eq!((refused.region.len(), refused.fallback), (bytes, Reject));
+        assert_eq!((refused.region.len(), refused.fallback), (bytes, NoFallback));
     }
     assert!(matches!(Region::heap(0, 1), Err(RegionError::Empty)));
     assert!(matches!(Region::heap(8, 3), Err(RegionError::BadAlignment { alignment: 3 })));
@@ -134,7 +135,7 @@ fn settings_at_their_edges() {
 fn one_two_and_a_thousand_slots() {
     for slots in [1, 2, 1000] {
         let mut pool =
-            SlotPool::builder().capacity(slots * 10).slots(slots).build_with(Reject).expect("right");
+            SlotPool::builder().capacity(slots * 10).slots(slots).build_with(NoFallback).expect("right");
         for round in 0..3 {
             let mut bufs: Vec<_> = (0..slots).map(|_| pool.acquire(10).expect("a slot for each")).collect();
             for (index, buf) in bufs.iter_mut().enumerate() {
@@ -170,8 +171,8 @@ fn staggering_takes_no_places() {
         let least = builder.stagger(false).required_bytes().expect("settings are right");
         let exact = Region::heap(least, 1).expect("the heap has room");
         for mut pool in [
-            builder.build_with(Reject).expect("settings are right"),
-            builder.build_in(exact, Reject).expect("as many bytes are required"),
+            builder.build_with(NoFallback).expect("settings are right"),
+            builder.build_in(exact, NoFallback).expect("as many bytes are required"),
         ] {
             let bufs: Vec<_> = (0..64).map_while(|_| pool.acquire(bytes).ok()).collect();
             assert_eq!(bufs.len(), 64, "buffers of {bytes} bytes that are aligned to {alignment}");
@@ -197,7 +198,7 @@ fn whole_multiples_of_the_alignment_are_not_wasted() {
                 assert!(beside <= (64 + gaps) * (slots + 1) + 2 * alignment + 512, "{what}: {beside} beside");
                 for skip in [0, 1, 63] {
                     let region = Region::from_static(&mut leaked(required + skip)[skip..]);
-                    let mut pool = builder.build_in(region, Reject).expect("as many bytes are required");
+                    let mut pool = builder.build_in(region, NoFallback).expect("as many bytes are required");
                     for _ in 0..2 {
                         let held: Vec<_> = (0..slots).map_while(|_| pool.acquire(bytes).ok()).collect();
                         assert_eq!(held.len(), slots, "{what}");
@@ -213,7 +214,8 @@ fn whole_multiples_of_the_alignment_are_not_wasted() {
 #[test]
 fn a_page_for_the_bookkeeping_and_thirty_two_for_buffers() {
     let region = Region::heap(33 * 4096, 4096).expect("the heap has room");
-    let mut pool = Builder::new().slots(32).alignment(4096).build_in(region, Reject).expect("room enough");
+    let mut pool =
+        Builder::new().slots(32).alignment(4096).build_in(region, NoFallback).expect("room enough");
     let pages: Vec<_> = std::iter::from_fn(|| pool.acquire(4096).ok()).collect();
     assert_eq!((pages.len(), pool.capacity()), (32, 32 * 4096));
 }
@@ -234,7 +236,7 @@ fn slots_of_other_pools() {
 fn mapped_regions() {
     let region = Region::mapped(1, bufcore::MapOptions::new()).expect("a page");
     assert!(region.len() >= 4096 && !region.is_static());
-    let mut pool = Builder::new().build_in(region, Reject).expect("room enough");
+    let mut pool = Builder::new().build_in(region, NoFallback).expect("room enough");
     let capacity = pool.capacity();
     let mut buf = pool.acquire(capacity).expect("all of it");
     buf.resize(capacity, 7).expect("asked for");
@@ -252,7 +254,7 @@ fn slots_follow_the_bytes() {
     assert_eq!(builder.build().expect("settings are right").slots(), 3);
     let over = |bytes, builder: Builder| {
         let region = Region::heap(bytes, 64).expect("the heap has room");
-        builder.build_in(region, Reject).expect("settings are right").slots()
+        builder.build_in(region, NoFallback).expect("settings are right").slots()
     };
     assert_eq!([1000, 64 << 10].map(|bytes| over(bytes, Builder::new())), [8, 64]);
     // The capacity comes first.

@@ -1,6 +1,6 @@
 //! Buffers that are split: in the region, and with the fallback.
 
-use bufcore::Reject;
+use bufcore::NoFallback;
 use bufslot::SlotPool;
 use buftest::trials::parts;
 
@@ -8,7 +8,7 @@ mod region {
     use super::*;
 
     buftest::conformance_split! {
-        pool: SlotPool<Reject> = || SlotPool::builder().slots(64).capacity(1 << 16).build_with(Reject).expect("settings are right"),
+        pool: SlotPool<NoFallback> = || SlotPool::builder().slots(64).capacity(1 << 16).build_with(NoFallback).expect("settings are right"),
     }
 }
 
@@ -30,7 +30,7 @@ fn many_parts() {
 fn large_and_late() {
     let pool = SlotPool::new(32, 4).expect("settings are right");
     parts::large_and_late(pool, |buf| buf.lease().is_fallback(), usize::from(cfg!(feature = "stats")));
-    let pool = SlotPool::builder().slots(4).capacity(64).build_with(Reject).expect("settings are right");
+    let pool = SlotPool::builder().slots(4).capacity(64).build_with(NoFallback).expect("settings are right");
     parts::large_and_late(pool, |buf| !buf.lease().is_fallback(), 1);
 }
 
@@ -38,7 +38,7 @@ fn large_and_late() {
 #[test]
 fn wiped() {
     parts::wiped(
-        SlotPool::builder().capacity(4096).wipe(true).build_with(Reject).expect("settings are right"),
+        SlotPool::builder().capacity(4096).wipe(true).build_with(NoFallback).expect("settings are right"),
     );
     parts::wiped(SlotPool::builder().capacity(8).slots(1).wipe(true).build().expect("settings are right"));
 }

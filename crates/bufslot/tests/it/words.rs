@@ -2,14 +2,14 @@
 
 use std::error::Error;
 
-use bufcore::{ConfigError, HeapPool, Region, Reject, Writer};
+use bufcore::{ConfigError, HeapPool, NoFallback, Region, Writer};
 use bufslot::{Builder, SlotPool};
 use buftest::words::says;
 
 #[test]
 fn errors() {
     let region = || Region::heap(64, 16).expect("the heap has room");
-    let refused = Builder::new().slots(999).build_in(region(), Reject).expect_err("too small");
+    let refused = Builder::new().slots(999).build_in(region(), NoFallback).expect_err("too small");
     let text = format!("{refused:?}");
     assert!(text.starts_with("BuildInError { error: RegionTooSmall { required: "), "{text}");
     assert!(text.ends_with("region: Region { len: 64, backing: \"heap\", .. }, .. }"), "{text}");

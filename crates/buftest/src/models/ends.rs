@@ -1,8 +1,8 @@
 //! Pools that end while their buffers are dropped elsewhere. In each model one pool ends, and its
 //! memory is given back once, after all uses of it.
 
-use bufcore::strategy::orphans;
 use bufcore::{Buf, BufferPool, Lease};
+use bufkit::orphan;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread::{self, JoinHandle};
 
@@ -23,8 +23,8 @@ pub fn memory_goes() {
 
 /// Asserts that the memory has gone, once.
 pub(super) fn gone() {
-    orphans::sweep();
-    assert_eq!(orphans::pending(), 0);
+    orphan::sweep();
+    assert_eq!(orphan::pending(), 0);
     // ORDER: Relaxed: read after all threads were joined.
     assert_eq!(FREED.load(Ordering::Relaxed), 1, "freed once");
 }
@@ -70,7 +70,7 @@ pub fn against_two_releases<P: BufferPool>(mut pool: P) {
 /// Ends a pool while its buffer is dropped on one thread, and another sweeps.
 pub fn against_a_release_and_a_sweep<P: BufferPool>(mut pool: P) {
     let consumer = dropped_elsewhere(acquire(&mut pool));
-    let sweeper = thread::spawn(orphans::sweep);
+    let sweeper = thread::spawn(orphan::sweep);
     thread::yield_now();
     drop(pool);
     join([consumer, sweeper]);
@@ -82,9 +82,9 @@ pub fn against_a_release_and_a_sweep<P: BufferPool>(mut pool: P) {
 pub fn late_releases_free_the_memory_themselves<P: BufferPool>(mut pool: P) {
     let buffers = [acquire(&mut pool), acquire(&mut pool)];
     drop(pool);
-    assert_eq!(orphans::pending(), 1);
+    assert_eq!(orphan::pending(), 1);
     join(buffers.map(dropped_elsewhere));
-    assert_eq!(orphans::pending(), 0);
+    assert_eq!(orphan::pending(), 0);
     gone();
 }
 
@@ -98,5 +98,5 @@ pub fn two_pools_left_behind<P: BufferPool + 'static>(make: fn(usize) -> P) {
             drop(buf);
         })
     }));
-    assert_eq!(orphans::pending(), 0);
+    assert_eq!(orphan::pending(), 0);
 }

@@ -3,7 +3,8 @@
 use std::thread;
 use std::time::Instant;
 
-use bufcore::{BufferPool, KeeperThread, SplitLease, Trim, Watch};
+use bufcore::{BufferPool, SplitLease};
+use bufkeeper::{KeeperThread, Trim, Watch};
 use fastrand::Rng;
 
 use super::patience;

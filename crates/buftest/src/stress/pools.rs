@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use bufcore::strategy::orphans;
-use bufcore::{BufferPool, SplitLease, Trim};
+use bufcore::{BufferPool, SplitLease};
+use bufkeeper::Trim;
+use bufkit::orphan;
 use fastrand::Rng;
 
 use super::Round;
@@ -123,8 +124,8 @@ where
     S: Sync + Send,
 {
     let mut rng = round.rng(u64::MAX);
-    orphans::sweep();
-    let before = orphans::pending();
+    orphan::sweep();
+    let before = orphan::pending();
     let shared = (subject.shared)(&mut rng);
     let shadow = (round.is_mapped && !Shadow::is_off()).then(Shadow::new);
     let crowd = Crowd { subject, round, shelf: Shelf::new(), shadow };
@@ -178,8 +179,8 @@ where
     if let Some(shadow) = shadow {
         assert_eq!(shadow.live(), 0, "addresses that are taken when nothing is out");
     }
-    orphans::sweep();
-    let pending = orphans::pending();
+    orphan::sweep();
+    let pending = orphan::pending();
     assert!(pending <= before, "{pending} pools stay after their last buffer, {before} before");
 }
 

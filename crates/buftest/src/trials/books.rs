@@ -11,7 +11,8 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use bufcore::{Buf, BufferPool, Lease, SplitLease, Writer, strategy::orphans};
+use bufcore::{Buf, BufferPool, Lease, SplitLease, Writer};
+use bufkit::orphan;
 
 use super::filled;
 use crate::alloc::Ledger;
@@ -130,7 +131,7 @@ impl<P: BufferPool<Lease: SplitLease> + Send + 'static> Books<P> {
             for _ in 0..64 {
                 drop(self.pool().acquire(1));
             }
-            orphans::sweep();
+            orphan::sweep();
         };
         self.ledger.balanced(what, settle, body);
     }

@@ -141,7 +141,8 @@ pub fn t26_late_releases<P: BufferPool>(make: impl Fn(usize) -> P) {
 const LATE: usize = 16;
 /// Buffers of ended pools that are kept while the measured pool ends.
 const KEPT: usize = 16_000;
-/// How many times the cost of an end and its late releases may grow with the number of kept buffers.
+/// How many times the cost of an end and its late releases may grow with the number of kept
+/// buffers.
 const KEPT_FACTOR: u32 = 3;
 
 /// Checks that the end of a pool, and the releases after it, cost the same however many buffers of

@@ -7,7 +7,8 @@ use std::task::Wake;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bufcore::{BufferPool, Keeper, PoolStats, PressureSource, Trim};
+use bufcore::{BufferPool, PoolStats};
+use bufkeeper::{Keeper, PressureSource, Trim};
 
 const MIB: usize = 1 << 20;
 /// The shortest that a keeper takes.
@@ -17,7 +18,7 @@ const LONG: Duration = Duration::from_secs(30);
 
 /// Makes a keeper without the pressure of the system that the tests run on.
 pub fn keeper() -> Keeper {
-    Keeper::new().age(AGE).pressure(PressureSource::none())
+    Keeper::new().purge_delay(AGE).pressure(PressureSource::none())
 }
 
 /// What a keeper watches for its own sake: it has no memory.

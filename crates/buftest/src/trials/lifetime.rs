@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use bufcore::strategy::orphans;
 use bufcore::{Buf, BufferPool, Lease, SplitLease, Writer};
+use bufkit::orphan;
 
 use crate::Kit;
 use crate::append::Append;
@@ -134,7 +134,7 @@ pub fn outlives<P: BufferPool<Lease: SplitLease> + Send + 'static>(kit: &Kit<P>)
         check(&buf, seed);
         drop_promptly("dropping a buffer", buf);
     }
-    process::within(PROMPT, "sweeping", orphans::sweep);
+    process::within(PROMPT, "sweeping", orphan::sweep);
 }
 
 /// Drops the last buffers on other threads at the moment at which the pool is dropped here (T6).
@@ -144,8 +144,8 @@ pub fn outlives<P: BufferPool<Lease: SplitLease> + Send + 'static>(kit: &Kit<P>)
 /// free.
 pub fn late_releases<P: BufferPool<Lease: SplitLease> + Send + 'static>(kit: &Kit<P>) {
     const THREADS: usize = 3;
-    orphans::sweep();
-    let before = orphans::pending();
+    orphan::sweep();
+    let before = orphan::pending();
     for round in 0..kit.scaled(10_000) {
         let (ready, gate) = (AtomicUsize::new(0), AtomicBool::new(false));
         let at_the_gate = || {
@@ -190,8 +190,8 @@ pub fn late_releases<P: BufferPool<Lease: SplitLease> + Send + 'static>(kit: &Ki
             threads.into_iter().for_each(|thread| thread.join().expect("the bytes are right"));
         });
     }
-    orphans::sweep();
-    assert!(orphans::pending() <= before, "memory that outlived its pool stays after its last buffer");
+    orphan::sweep();
+    assert!(orphan::pending() <= before, "memory that outlived its pool stays after its last buffer");
 }
 
 /// Forgets a thousand handles of every kind (T7).

@@ -4,7 +4,8 @@ use std::env;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bufcore::{Buf, BufferPool, SplitLease, Trim, Writer};
+use bufcore::{Buf, BufferPool, SplitLease, Writer};
+use bufkeeper::Trim;
 
 use super::scaled;
 use crate::Kit;
@@ -92,7 +93,7 @@ pub fn bounded<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
         drop(pool);
         drop(bufs);
     }
-    bufcore::strategy::orphans::sweep();
+    bufkit::orphan::sweep();
     let after = resident_bytes();
     assert!(after <= base + SLACK_BYTES, "{after} bytes resident after pools that went first, {base} before");
 }
@@ -128,7 +129,7 @@ pub fn soak<P: BufferPool<Lease: SplitLease> + Send>(kit: &Kit<P>) {
         thread::scope(|scope| {
             scope.spawn(move || drop(left));
         });
-        bufcore::strategy::orphans::sweep();
+        bufkit::orphan::sweep();
         samples.push((resident_bytes(), open_files()));
     }
     // The second quarter against the last: what the first one sets up does not count.

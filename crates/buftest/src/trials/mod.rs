@@ -35,7 +35,8 @@ pub mod zeroed;
 use std::env;
 use std::time::Duration;
 
-use bufcore::{AcquireError, Buf, BufferPool, Trim};
+use bufcore::{AcquireError, Buf, BufferPool};
+use bufkeeper::Trim;
 
 use crate::model::Shadow;
 use crate::pattern;

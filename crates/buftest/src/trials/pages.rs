@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bufcore::{BufferPool, Keeper, PressureSource, SplitLease, Trim, Writer};
+use bufcore::{BufferPool, SplitLease, Writer};
+use bufkeeper::{Keeper, PressureSource, Trim};
 
 use super::filled;
 use crate::append::Append;
@@ -77,7 +78,7 @@ pub fn around_survivors<P: BufferPool + Trim>(mut pool: P, bytes: usize) {
 pub fn kept_in_a_mutex<P: BufferPool + Trim + Send + 'static>(pool: P, bytes: usize) {
     steady_allocator();
     let pool = Arc::new(Mutex::new(pool));
-    let keeper = Keeper::new().age(Duration::from_millis(20)).pressure(PressureSource::none());
+    let keeper = Keeper::new().purge_delay(Duration::from_millis(20)).pressure(PressureSource::none());
     let _keeper = keeper.watch(&pool).spawn().expect("a thread starts");
     let before = resident_bytes();
     let until = |what: &str, is_so: &dyn Fn(usize) -> bool| {

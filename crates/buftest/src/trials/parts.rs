@@ -1,7 +1,7 @@
 //! Buffers that are split, as far as generated programs ([`ops`](crate::ops)) and traffic do not show
 //! it.
 
-use bufcore::strategy::Tracker;
+use bufcore::author::Tracker;
 use bufcore::{Buf, BufferPool, SplitLease};
 
 use super::filled;

@@ -4,8 +4,8 @@
 use std::cell::RefCell;
 use std::thread;
 
-use bufcore::strategy::orphans;
 use bufcore::{Buf, BufferPool};
+use bufkit::orphan;
 
 use crate::alloc::Reentrant;
 use crate::pattern;
@@ -133,7 +133,7 @@ impl<P: BufferPool + Send> Reentry<P> {
             held.reverse();
         }
         held.drain(..).for_each(release);
-        orphans::sweep();
+        orphan::sweep();
     }
 
     /// Uses pools that have ended elsewhere, and whose caches this thread finds among those of
@@ -166,7 +166,7 @@ impl<P: BufferPool + Send> Reentry<P> {
     pub fn everywhere(&self) {
         self.each("program", |world| self.program(world, false));
         self.each("backwards", |world| self.program(world, true));
-        assert_eq!(orphans::pending(), 0, "memory that outlived its pool is kept");
+        assert_eq!(orphan::pending(), 0, "memory that outlived its pool is kept");
     }
 
     /// Tries each deed in each call of a program that looks through the caches of many pools, of
@@ -184,7 +184,7 @@ impl<P: BufferPool + Send> Reentry<P> {
                 let world = RefCell::new(World { pools, bufs, stamp: 0 });
                 let calls = Reentrant::within(before, || self.deed(&world, deed), || program(&world));
                 drop(world);
-                orphans::sweep();
+                orphan::sweep();
                 calls
             };
             let calls = (0..).find(|&before| before >= calls(before)).expect("the program ends");

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 
-use bufcore::strategy::orphans;
-use bufcore::{AcquireError, BufferPool, ConfigError, Source, Trim};
+use bufcore::{AcquireError, BufferPool, ConfigError, MemoryProvider};
+use bufkeeper::Trim;
+use bufkit::orphan;
 
 use crate::hostile::Baggage;
 use crate::source::{Lender, Loan};
@@ -17,7 +18,7 @@ use crate::source::{Lender, Loan};
 #[derive(Debug)]
 pub struct Sourced<P> {
     /// A pool that has all memory for `sizes` from the source.
-    pub make: fn(Arc<dyn Source>) -> Result<P, ConfigError>,
+    pub make: fn(Arc<dyn MemoryProvider>) -> Result<P, ConfigError>,
     /// Sizes that between them have memory of each kind.
     pub sizes: &'static [usize],
 }
@@ -28,7 +29,7 @@ where
     P::Lease: Send,
 {
     fn over(&self, lender: &Arc<Lender>) -> P {
-        (self.make)(Arc::clone(lender) as Arc<dyn Source>).expect("settings are right")
+        (self.make)(Arc::clone(lender) as Arc<dyn MemoryProvider>).expect("settings are right")
     }
 
     /// Checks that what the source lends is zeroed where that was asked for. It goes back when pool
@@ -196,7 +197,7 @@ where
 /// Asserts that all was released, and that nobody else keeps the source.
 #[track_caller]
 fn ended(lender: &Arc<Lender>, when: &str) {
-    orphans::sweep();
+    orphan::sweep();
     assert_eq!((lender.out(), Arc::strong_count(lender)), (0, 1), "{when}");
 }
 

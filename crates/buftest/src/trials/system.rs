@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
-use bufcore::strategy::orphans;
 use bufcore::{AcquireError, BufferPool, SplitLease};
+use bufkit::orphan;
 use fastrand::Rng;
 
 use super::traffic;
@@ -157,7 +157,7 @@ fn whole_life<P: Sent>(
     let late: Vec<_> = (0..4).filter_map(|_| filled(&kit, &mut pool, few, memory)).collect();
     there.run(move || drop(pool));
     drop(late);
-    orphans::sweep();
+    orphan::sweep();
 }
 
 /// Refuses one call after another once a pool was used. Requests, releases, trims and the pool's

@@ -4,7 +4,8 @@
 
 use std::sync::Arc;
 
-use bufcore::{Buf, BufferPool, Lease, Region, SharedRegion, Source, Trim};
+use bufcore::{Buf, BufferPool, Lease, MemoryProvider, Region, SharedRegion};
+use bufkeeper::Trim;
 
 use crate::source::{Lender, Loan};
 use crate::trials::sources::Sourced;
@@ -29,18 +30,18 @@ fn dirty<L: Lease>(mut buf: Buf<L>, what: &str) -> Buf<L> {
 /// is not zeroed, and over a shared region that is static memory or was used before (T37).
 pub fn t37_supplied<P: BufferPool + Trim>(kind: &Sourced<P>) {
     let lender = Arc::new(Lender::new(|_| Loan::Old));
-    supplied(kind, &(lender as Arc<dyn Source>), "old");
+    supplied(kind, &(lender as Arc<dyn MemoryProvider>), "old");
     let memory = Box::leak(vec![0xA5; REGION_BYTES].into_boxed_slice());
     let shared = SharedRegion::new(Region::from_static(memory));
-    supplied(kind, &(Arc::new(shared) as Arc<dyn Source>), "static");
+    supplied(kind, &(Arc::new(shared) as Arc<dyn MemoryProvider>), "static");
     let shared = SharedRegion::new(Region::heap(REGION_BYTES, 4096).expect("the heap has room"));
-    supplied(kind, &(Arc::new(shared.clone()) as Arc<dyn Source>), "shared");
+    supplied(kind, &(Arc::new(shared.clone()) as Arc<dyn MemoryProvider>), "shared");
     let whole = shared.part(REGION_BYTES, 64).expect("all of it came back");
     let inner = Arc::new(SharedRegion::new(whole));
-    supplied(kind, &(inner as Arc<dyn Source>), "a part that is shared");
+    supplied(kind, &(inner as Arc<dyn MemoryProvider>), "a part that is shared");
 }
 
-fn supplied<P: BufferPool + Trim>(kind: &Sourced<P>, source: &Arc<dyn Source>, what: &str) {
+fn supplied<P: BufferPool + Trim>(kind: &Sourced<P>, source: &Arc<dyn MemoryProvider>, what: &str) {
     for _ in 0..2 {
         let mut pool = (kind.make)(Arc::clone(source)).expect("settings are right");
         for _ in 0..3 {

@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::thread;
 
-use bufcore::{AcquireError, Buf, BufferPool, HeapPool, Reject};
+use bufcore::{AcquireError, Buf, BufferPool, HeapPool, NoFallback};
 use bufslot::SlotPool;
 use buftrace::{EventKind, Meta, Recorder, Recording, Trace};
 
@@ -45,7 +45,7 @@ fn sizes_are_those_asked_for() {
 #[test]
 fn refused_requests_leave_no_event() {
     let recording = Recording::new();
-    let mut pool = Recorder::new(Reject, &recording);
+    let mut pool = Recorder::new(NoFallback, &recording);
     assert!(matches!(pool.acquire(5), Err(AcquireError::TooLarge { requested: 5, .. })));
     assert!(finish(&recording).events().is_empty());
 }

@@ -34,7 +34,7 @@ const MOST_BUFFERS: u16 = 1 << 15;
 /// use bufuring::{Arena, Descriptor, Driver};
 ///
 /// let arena = Arena::mapped(1 << 20, MapOptions::new())?;
-/// let pool = bufslot::Builder::new().build_in(arena.part(512 << 10, 64)?, bufcore::Reject)?;
+/// let pool = bufslot::Builder::new().build_in(arena.part(512 << 10, 64)?, bufcore::NoFallback)?;
 /// let driver = Driver::new(&arena);
 /// let mut group = driver.group(pool, 16, 4096); // 16 buffers of 4 KiB, for all connections
 ///

@@ -4,9 +4,9 @@
 use core::task::Waker;
 use std::mem;
 
-use bufcore::strategy::caught;
-use bufcore::strategy::sync::{Mutex, lock};
+use bufcore::author::catch_user_panic;
 use bufcore::{Buf, Lease};
+use bufkit::sync::{Mutex, lock};
 
 use super::Provided;
 
@@ -185,7 +185,7 @@ impl<L: Lease> Shared<L> {
         // Users' code, with no lock held. A panic of one waker is neither for the others nor for
         // this caller.
         for waker in starved {
-            caught(move || waker.wake());
+            catch_user_panic(move || waker.wake());
         }
     }
 }

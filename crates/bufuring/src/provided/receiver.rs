@@ -9,9 +9,9 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 
-use bufcore::strategy::caught;
-use bufcore::strategy::sync::{Mutex, lock};
+use bufcore::author::catch_user_panic;
 use bufcore::{AcquireError, Buf, BufferPool, Lease};
+use bufkit::sync::{Mutex, lock};
 use io_uring::{cqueue, opcode, types};
 
 use super::group::Group;
@@ -29,8 +29,8 @@ const LONG_BURST: u32 = 32;
 ///
 /// One request serves until the stream ends (multishot), where the kernel can.
 ///
-/// [`next`](Self::next) waits for bytes of this stream alone. A program that serves many at once asks
-/// each of them with [`poll_next`](Self::poll_next), in a future.
+/// [`next`](Self::next) waits for bytes of this stream alone. A program that serves many at once
+/// asks each of them with [`poll_next`](Self::poll_next), in a future.
 ///
 /// Dropping it cancels the request when the driver next has something to do. The stream is open
 /// until then.
@@ -182,8 +182,8 @@ impl<L: Lease> Receiver<L> {
     ///
     /// # Errors
     ///
-    /// [`ReceiveError`]: the pool's error where the kernel has no buffer, or that of the stream. The
-    /// task is not woken then: whoever knows when buffers are released polls again.
+    /// [`ReceiveError`]: the pool's error where the kernel has no buffer, or that of the stream.
+    /// The task is not woken then: whoever knows when buffers are released polls again.
     ///
     /// # Panics
     ///
@@ -445,7 +445,7 @@ impl<L: Lease> Drop for Receiver<L> {
         // Users' code, with no lock held: the drop of buffers, and that of the waker. A panic of
         // one buffer is neither for the others nor for this caller.
         while let Some(buf) = stream.group.take(&mut arrived) {
-            caught(move || drop(buf));
+            catch_user_panic(move || drop(buf));
         }
         stream.group.tell();
         if let Some(key) = in_flight {

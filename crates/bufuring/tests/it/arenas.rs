@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bufcore::{HeapPool, HugePages, MapOptions, Region, RegionError, Source};
+use bufcore::{HeapPool, HugePages, MapOptions, MemoryProvider, Region, RegionError};
 use bufuring::Arena;
 
 use crate::{arena, free_pages, pool_in};
@@ -13,7 +13,7 @@ fn several_pools_share_an_arena() {
     let mut slots = pool_in(&arena, 4);
     let region = arena.part(64 << 10, 64).expect("there is room");
     let mut ring = bufring::Builder::new().build_in(region).expect("it is large enough");
-    let source: Arc<dyn Source> = Arc::new(arena.clone());
+    let source: Arc<dyn MemoryProvider> = Arc::new(arena.clone());
     let shards = bufshard::ShardPool::builder().build_from(Arc::clone(&source), 4096).expect("it is made");
     let bumps = bufbump::BumpPool::builder().build_from(source, 4096).expect("it is made");
 

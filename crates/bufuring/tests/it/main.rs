@@ -34,7 +34,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use bufcore::{AcquireError, Buf, MapOptions, NoLease, Reject};
+use bufcore::{AcquireError, Buf, MapOptions, NoFallback, NoLease};
 use bufslot::{SlotLease, SlotPool};
 use bufuring::{Arena, Descriptor, Driver, Mode};
 
@@ -51,18 +51,18 @@ fn arena() -> Arena {
 }
 
 /// A pool of `slots` pages in `arena`, and of nothing else.
-fn pool_in(arena: &Arena, slots: usize) -> SlotPool<Reject> {
+fn pool_in(arena: &Arena, slots: usize) -> SlotPool<NoFallback> {
     let region = arena.part(slots * (PAGE + 64) + PAGE, PAGE).expect("the arena has room");
     let builder = SlotPool::builder().slots(slots).capacity(slots * PAGE).alignment(PAGE);
-    builder.build_in(region, Reject).expect("the region is large enough")
+    builder.build_in(region, NoFallback).expect("the region is large enough")
 }
 
-fn page(pool: &mut SlotPool<Reject>) -> Page {
+fn page(pool: &mut SlotPool<NoFallback>) -> Page {
     pool.acquire(PAGE).expect("a page is free")
 }
 
 /// How many pages the pool can give out now.
-fn free_pages(pool: &mut SlotPool<Reject>) -> usize {
+fn free_pages(pool: &mut SlotPool<NoFallback>) -> usize {
     let mut pages = Vec::new();
     loop {
         match pool.acquire(PAGE) {
@@ -91,7 +91,7 @@ fn ring(arena: &Arena) -> Option<Driver> {
 
 /// What most trials begin with: a driver of a ring, a pool of `slots` pages in its arena, and a
 /// stream. `None` where the system has no io_uring.
-fn started(slots: usize) -> Option<(Driver, SlotPool<Reject>, (UnixStream, Descriptor))> {
+fn started(slots: usize) -> Option<(Driver, SlotPool<NoFallback>, (UnixStream, Descriptor))> {
     let arena = arena();
     let driver = ring(&arena)?;
     Some((driver, pool_in(&arena, slots), stream()))

@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use bufcore::{HeapPool, Reject};
+use bufcore::{HeapPool, NoFallback};
 use bufslot::SlotPool;
 use buftest::process::alone;
 use buftest::sandbox::refuse;
@@ -28,7 +28,7 @@ fn rings(arena: &Arena) -> impl Iterator<Item = Driver> {
 }
 
 /// Receives all that 20 streams have, each in some parts, in whatever order they arrive.
-fn serve(driver: &Driver, mut group: Group<SlotPool<Reject>>) {
+fn serve(driver: &Driver, mut group: Group<SlotPool<NoFallback>>) {
     const STREAMS: usize = 20;
     const PARTS: usize = 30;
     let (mut nears, fars): (Vec<_>, Vec<_>) = (0..STREAMS).map(|_| stream()).unzip();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use bufcore::{Buf, NoLease, Reject};
+use bufcore::{Buf, NoFallback, NoLease};
 use bufslot::{SlotLease, SlotPool};
 use buftest::process::alone;
 use bufuring::{Arena, Descriptor, Driver, Group, Operation, Receiver};
@@ -87,7 +87,7 @@ fn run(seed: u64, arena: &Arena) -> bool {
     let budget = rng.u16(0..6);
     let slots = usize::from(budget) + rng.usize(0..3);
     let new_group = || driver.group(pool_in(arena, slots.max(1)), budget, PAGE);
-    let mut group: Group<SlotPool<Reject>> = new_group();
+    let mut group: Group<SlotPool<NoFallback>> = new_group();
     let mut pool = pool_in(arena, 40);
     let mut streams: Vec<_> = (0..5).map(|_| Stream::new()).collect();
     for _ in 0..2000 {

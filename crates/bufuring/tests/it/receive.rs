@@ -5,14 +5,14 @@ use std::os::unix::net::UnixStream;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use bufcore::{AcquireError, BufferPool, HeapPool, NoLease, Reject};
+use bufcore::{AcquireError, BufferPool, HeapPool, NoFallback, NoLease};
 use bufslot::{SlotLease, SlotPool};
 use buftest::process::{address_space_bytes, alone};
 use bufuring::{Driver, Group, ReceiveError, Receiver};
 
 use crate::{LIMIT, PAGE, arena, drivers, free_pages, pool_in, ring, stream};
 
-type Pages = Group<SlotPool<Reject>>;
+type Pages = Group<SlotPool<NoFallback>>;
 
 fn rest(receiver: &mut Receiver<SlotLease<NoLease>>, driver: &Driver, group: &mut Pages) -> Vec<u8> {
     let mut all = Vec::new();
@@ -179,7 +179,7 @@ fn a_dropped_receiver_closes_its_stream() {
 }
 
 /// A pool that the test keeps a share of.
-struct Shared(std::sync::Arc<std::sync::Mutex<SlotPool<Reject>>>);
+struct Shared(std::sync::Arc<std::sync::Mutex<SlotPool<NoFallback>>>);
 
 impl BufferPool for Shared {
     type Lease = SlotLease<NoLease>;

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
-use bufcore::strategy::SettingsText;
 use bufcore::{ConfigError, HeapPool};
+use bufkit::SettingsText;
 
 use super::pool::AnyPool;
 use super::setting::{Setting, SettingError};

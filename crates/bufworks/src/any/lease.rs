@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use bufcore::strategy::Views;
+use bufcore::author::RefCount;
 use bufcore::{Buf, Frozen, Lease, SplitLease};
 
 use super::variants::Of;
@@ -83,7 +83,7 @@ impl AnyLease {
 // SAFETY: all as the lease in it has them; which one that is never changes.
 unsafe impl Lease for AnyLease {
     #[inline]
-    fn views(&self) -> Option<&Views> {
+    fn views(&self) -> Option<&RefCount> {
         each!(&self.of, Of(lease) => lease.views())
     }
 
@@ -117,7 +117,7 @@ unsafe impl SplitLease for AnyLease {
     }
 
     #[inline]
-    fn nothing() -> Self {
-        Self { of: Of::Heap(SplitLease::nothing()) }
+    fn empty() -> Self {
+        Self { of: Of::Heap(SplitLease::empty()) }
     }
 }

@@ -50,7 +50,7 @@ fn wrapped<L: Lease>(buf: Buf<L>, of: impl FnOnce(L) -> Of) -> Buf<AnyLease> {
 }
 
 // First: documentation shows the methods in this order.
-bufcore::pool_methods!(impl[] AnyPool => AnyLease);
+bufkit::pool_methods!(impl[] AnyPool => AnyLease);
 
 impl AnyPool {
     pub(super) fn over(pool: Pool) -> Self {
@@ -183,7 +183,7 @@ impl AnyPool {
 bufcore::unwind_safe!(AnyPool);
 
 #[cfg(feature = "std")]
-impl bufcore::Trim for AnyPool {
+impl bufkeeper::Trim for AnyPool {
     fn trim(&mut self) {
         Self::trim(self);
     }
@@ -206,10 +206,10 @@ impl bufcore::Trim for AnyPool {
 }
 
 #[cfg(feature = "std")]
-impl bufcore::Watch for AnyPool {
+impl bufkeeper::Watch for AnyPool {
     /// Returns a weak handle of the pool. A pool that serves one thread at a time cannot be watched
     /// from here, and counts as ended. In an `Arc<Mutex<AnyPool>>` any pool can.
-    fn downgrade(&self) -> alloc::boxed::Box<dyn bufcore::WeakPool> {
+    fn downgrade(&self) -> alloc::boxed::Box<dyn bufkeeper::WeakPool> {
         match self.pool.watched() {
             Some(pool) => pool.downgrade(),
             None => alloc::boxed::Box::new(Unwatched),
@@ -222,8 +222,8 @@ impl bufcore::Watch for AnyPool {
 struct Unwatched;
 
 #[cfg(feature = "std")]
-impl bufcore::WeakPool for Unwatched {
-    fn with(&self, _: &mut dyn FnMut(&mut dyn bufcore::Trim)) -> bool {
+impl bufkeeper::WeakPool for Unwatched {
+    fn with(&self, _: &mut dyn FnMut(&mut dyn bufkeeper::Trim)) -> bool {
         false
     }
 }

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use bufcore::{BufferPool, ConfigError};
 #[cfg(feature = "std")]
-use bufcore::{Trim, Watch};
+use bufkeeper::{Trim, Watch};
 
 use super::builder::HeapBuilder;
 use super::setting::{Setting, SettingError};

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use bufcore::strategy::find_byte;
+use bufcore::author::find_byte;
 
 use super::FrameError;
 

@@ -1,6 +1,6 @@
 //! Events for the subscriber of the crate `tracing`: what happened between two readings.
 
-use bufcore::{Pressure, PressureLevel};
+use bufkeeper::{Pressure, PressureLevel};
 use tracing::{Level, event, info, warn};
 
 use super::Monitor;

@@ -8,10 +8,11 @@ use core::fmt;
 use core::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bufcore::PoolStats;
+use bufcore::author::catch_user_panic;
 #[cfg(feature = "tracing")]
-use bufcore::PressureLevel;
-use bufcore::strategy::caught;
-use bufcore::{PoolStats, Watch, WeakPool};
+use bufkeeper::PressureLevel;
+use bufkeeper::{Watch, WeakPool};
 
 use super::published::Published;
 use super::reading::{Reading, add, add_counters, risen};
@@ -215,7 +216,7 @@ impl Monitor {
         let all = self.put_back(&mut looks, tells);
         for look in looks {
             // Users' code again.
-            let _dropped = caught(|| drop(look));
+            let _dropped = catch_user_panic(|| drop(look));
         }
         all
     }
@@ -335,7 +336,7 @@ impl Look {
     /// Asks the pool. One whose code panics counts as ended, as with a keeper.
     fn look(&mut self, reads: bool) {
         let Self { pool, stats, .. } = self;
-        let found = caught(|| {
+        let found = catch_user_panic(|| {
             pool.with(&mut |pool| {
                 if reads {
                     *stats = pool.stats();
@@ -351,7 +352,7 @@ impl Drop for Shared {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         for watched in mem::take(&mut state.pools) {
             // Users' code, which may panic, perhaps while this thread unwinds.
-            let _dropped = caught(|| drop(watched));
+            let _dropped = catch_user_panic(|| drop(watched));
         }
     }
 }

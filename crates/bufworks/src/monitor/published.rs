@@ -4,7 +4,8 @@ use alloc::sync::Arc;
 use core::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use bufcore::{PoolStats, Trim};
+use bufcore::PoolStats;
+use bufkeeper::Trim;
 
 /// A place for the numbers of a pool that its thread has to itself, as
 /// [`Monitor::publish`](super::Monitor::publish) returns it.

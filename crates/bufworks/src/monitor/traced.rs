@@ -7,8 +7,9 @@ use core::fmt;
 use core::task::Waker;
 use core::time::Duration;
 
-use bufcore::strategy::caught;
-use bufcore::{PoolStats, Trim, Watch, WeakPool};
+use bufcore::PoolStats;
+use bufcore::author::catch_user_panic;
+use bufkeeper::{Trim, Watch, WeakPool};
 use tracing::debug;
 
 use super::events::TARGET;
@@ -94,7 +95,7 @@ impl Look<'_> {
         let bytes = before.saturating_sub(reserved_bytes);
         if bytes > 0 {
             // What a subscriber does is no reason to look at this pool no more.
-            let _told = caught(|| {
+            let _told = catch_user_panic(|| {
                 debug!(target: TARGET, pool = self.name, bytes, reserved_bytes, cause, "a keeper trimmed");
             });
         }

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use allocator_api2::alloc::Allocator;
 use bufworks::HeapPool;
-use bufworks::bufcore::allocator::{PoolAllocator, SharedPool};
+use bufworks::bufcore::{SharedPool, allocator::PoolAllocator};
 
 mod blocks;
 mod collections;

@@ -9,8 +9,8 @@ use std::rc::Rc;
 use buftest::{have, lack};
 use bufworks::any::{AnyBuilder, AnyLease, HeapBuilder, SettingError};
 use bufworks::{
-    AcquireError, AnyPool, Buf, BufferPool, ConfigError, Error, Frozen, HeapLease, HeapPool, NoLease,
-    PoolStats, Region, Reject, ReserveError, SharedBytes,
+    AcquireError, AnyPool, Buf, BufferPool, ConfigError, Error, Frozen, HeapLease, HeapPool, NoFallback,
+    NoLease, PoolStats, Region, ReserveError, SharedBytes,
 };
 
 /// A pool that is not `Sync`, and one that is not `Send` either.
@@ -37,7 +37,7 @@ type NotShared = Owned<Cell<u8>>;
 type NotSent = Owned<Rc<u8>>;
 
 have!(Send, Sync => SharedBytes);
-have!(Send, Sync => Buf<HeapLease>, Frozen<HeapLease>, HeapLease, NoLease, HeapPool, Reject, Region, PoolStats);
+have!(Send, Sync => Buf<HeapLease>, Frozen<HeapLease>, HeapLease, NoLease, HeapPool, NoFallback, Region, PoolStats);
 have!(Send, Sync => AcquireError, ConfigError, Error, ReserveError, AnyLease, AnyBuilder, HeapBuilder, SettingError);
 have!(Send => AnyPool, NotShared);
 lack!(Sync => AnyPool, NotShared, NotSent);
@@ -76,12 +76,13 @@ strategies!(of_each! {});
 const _: () = assert!(size_of::<AnyLease>() <= 4 * size_of::<usize>());
 
 mod vocabulary {
+    use bufkit::orphan::Orphan;
+    use bufkit::thread_cache::Cache;
+    use bufkit::{Link, RefCounts};
     use buftest::{have, lack};
-    use bufworks::bufcore::strategy::orphans::Orphan;
-    use bufworks::bufcore::strategy::threads::Cache;
-    use bufworks::bufcore::strategy::{Link, RefCounts, Released, SharedCounters, TaggedPtr, Tracker, Views};
+    use bufworks::bufcore::author::{RefCount, Released, TaggedPtr, Tracker};
 
-    have!(Send, Sync => RefCounts, Released, SharedCounters, Tracker, Views);
+    have!(Send, Sync => RefCounts, Released, Tracker, RefCount);
     lack!(Send => Orphan, TaggedPtr<u64>, Cache, Link<u64>);
     lack!(Sync => Orphan, TaggedPtr<u64>, Cache, Link<u64>);
 }

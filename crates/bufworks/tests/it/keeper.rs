@@ -12,7 +12,7 @@ use bufworks::{Keeper, PressureSource};
 const AGE: Duration = Duration::from_millis(10);
 
 fn keeper() -> Keeper {
-    Keeper::new().age(AGE).pressure(PressureSource::none())
+    Keeper::new().purge_delay(AGE).pressure(PressureSource::none())
 }
 
 /// Acquires and drops as many buffers at once.

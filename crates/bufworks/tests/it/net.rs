@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use bufworks::net::{ReadError, ReadReady, read_ready};
 use bufworks::ring::RingPool;
 use bufworks::slot::SlotPool;
-use bufworks::{AcquireError, BufferPool, Reject};
+use bufworks::{AcquireError, BufferPool, NoFallback};
 use tokio::io::{AsyncRead, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
@@ -258,7 +258,7 @@ fn a_refused_buffer_loses_nothing() {
             "{refused}"
         );
         assert_eq!(io::Error::from(refused).kind(), ErrorKind::OutOfMemory);
-        let never = read_ready(&mut server, || Reject.acquire(1)).await.unwrap_err();
+        let never = read_ready(&mut server, || NoFallback.acquire(1)).await.unwrap_err();
         assert!(matches!(never, ReadError::Acquire(AcquireError::TooLarge { .. })), "{never}");
         drop(all);
         let buf = read_ready(&mut server, || ring.acquire(600)).await.unwrap().unwrap();
@@ -460,7 +460,7 @@ fn t24_a_small_and_a_large_buffer_of_one_task() {
 fn exact_reads_that_fail() {
     use bufworks::net::read_exact_waiting;
 
-    let pool = SlotPool::builder().capacity(1000).slots(4).build_with(Reject).unwrap();
+    let pool = SlotPool::builder().capacity(1000).slots(4).build_with(NoFallback).unwrap();
     let pool = Mutex::new(pool);
     let acquire = async |bytes: usize| {
         loop {

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
+use bufkit::orphan;
 use buftest::process::alone;
-use bufworks::bufcore::strategy::orphans;
-use bufworks::bufcore::{Source, Supplied};
+use bufworks::bufcore::{MemoryProvider, Provided};
 use bufworks::ring::RingPool;
 use bufworks::slot::SlotPool;
-use bufworks::{Buf, BufferPool, Lease, Region, RegionError, Reject};
+use bufworks::{Buf, BufferPool, Lease, NoFallback, Region, RegionError};
 
 const LIMIT: Duration = Duration::from_secs(60);
 const BYTES: usize = 64 << 10;
@@ -28,20 +28,20 @@ struct Panics {
 }
 
 // SAFETY: what the allocator returns is valid until it is freed, for nobody else, and stays.
-unsafe impl Source for Panics {
-    fn supply(&self, layout: Layout) -> Result<Supplied, RegionError> {
+unsafe impl MemoryProvider for Panics {
+    fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
         // SAFETY: a region has at least one byte.
         let start = NonNull::new(unsafe { alloc(layout) })
             .ok_or(RegionError::OutOfMemory { requested: layout.size() })?;
         // ORDER: SeqCst, for ease.
         self.out.fetch_add(layout.size(), SeqCst);
-        Ok(Supplied { start, is_zeroed: false })
+        Ok(Provided { start, is_zeroed: false })
     }
 
-    unsafe fn take_back(&self, start: NonNull<u8>, layout: Layout) {
+    unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
         // ORDER: SeqCst, for ease.
         self.out.fetch_sub(layout.size(), SeqCst);
-        // SAFETY: from `supply`, with this layout, and given back once.
+        // SAFETY: from `allocate`, with this layout, and given back once.
         unsafe { dealloc(start.as_ptr(), layout) };
         assert!(self.when_dropped, "a source panics");
     }
@@ -61,15 +61,15 @@ where
     let out = Arc::new(AtomicUsize::new(0));
     let left = || {
         let source = Panics { out: Arc::clone(&out), when_dropped };
-        let mut pool = build(Region::from_source(source, BYTES, 64).expect("room"));
+        let mut pool = build(Region::from_provider(source, BYTES, 64).expect("room"));
         let buf = pool.acquire(1000).expect("room");
         drop(pool);
-        assert_eq!(orphans::pending(), 1);
+        assert_eq!(orphan::pending(), 1);
         buf
     };
     let all_gone = |how| {
         // ORDER: SeqCst, for ease.
-        assert_eq!((orphans::pending(), out.load(SeqCst)), (0, 0), "{how}");
+        assert_eq!((orphan::pending(), out.load(SeqCst)), (0, 0), "{how}");
     };
     let buf = left();
     catch_unwind(AssertUnwindSafe(|| drop(buf))).expect("a release does not panic");
@@ -109,7 +109,9 @@ fn t22_sources_that_panic() {
     alone(module_path!(), "t22_sources_that_panic", LIMIT, || {
         for when_dropped in [false, true] {
             late_releases(
-                |region| SlotPool::builder().slots(8).build_in(region, Reject).expect("settings are right"),
+                |region| {
+                    SlotPool::builder().slots(8).build_in(region, NoFallback).expect("settings are right")
+                },
                 when_dropped,
             );
             late_releases(
@@ -126,8 +128,8 @@ fn t22_a_pool_that_gives_its_memory_back_itself() {
     let out = Arc::new(AtomicUsize::new(0));
     for when_dropped in [false, true] {
         let source = Panics { out: Arc::clone(&out), when_dropped };
-        let region = Region::from_source(source, BYTES, 64).expect("room");
-        let mut pool = SlotPool::builder().slots(8).build_in(region, Reject).expect("settings are right");
+        let region = Region::from_provider(source, BYTES, 64).expect("room");
+        let mut pool = SlotPool::builder().slots(8).build_in(region, NoFallback).expect("settings are right");
         drop(pool.acquire(1000).expect("room"));
         assert!(catch_unwind(AssertUnwindSafe(|| drop(pool))).is_err());
         // ORDER: SeqCst, for ease.

@@ -7,10 +7,10 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use buftest::have;
 use bufworks::any::{AnyBuilder, HeapBuilder};
 use bufworks::{
-    AnyBuf, AnyPool, Buf, BufferPool, Frozen, HeapBuf, HeapPool, HeapView, Region, Reject, SharedBytes,
+    AnyBuf, AnyPool, Buf, BufferPool, Frozen, HeapBuf, HeapPool, HeapView, NoFallback, Region, SharedBytes,
 };
 
-have!(UnwindSafe, RefUnwindSafe => HeapPool, HeapBuf, HeapView, SharedBytes, Region, Reject, AnyPool, AnyBuf, AnyBuilder);
+have!(UnwindSafe, RefUnwindSafe => HeapPool, HeapBuf, HeapView, SharedBytes, Region, NoFallback, AnyPool, AnyBuf, AnyBuilder);
 
 /// What is asked of every strategy in the table.
 macro_rules! of_each {
@@ -41,7 +41,7 @@ mod slot {
     use super::*;
     use bufworks::slot::{Builder, SlotBuf, SlotPool, SlotView};
 
-    have!(UnwindSafe, RefUnwindSafe => SlotPool, SlotPool<Reject>, SlotBuf, SlotView, Builder);
+    have!(UnwindSafe, RefUnwindSafe => SlotPool, SlotPool<NoFallback>, SlotBuf, SlotView, Builder);
 }
 
 #[cfg(feature = "ring")]

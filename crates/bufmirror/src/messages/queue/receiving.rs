@@ -1,6 +1,6 @@
 //! Receiving: a message is claimed, read or copied, and its place given to the senders.
 
-use bufcore::strategy::sync::Ordering;
+use bufkit::sync::Ordering;
 
 use super::waiting::{Overtakes, Patience};
 use super::{Queue, SHORT_BYTES};

@@ -1,6 +1,6 @@
 //! Sending: room is claimed, written, and given to the receivers.
 
-use bufcore::strategy::sync::Ordering;
+use bufkit::sync::Ordering;
 
 use super::waiting::{Overtakes, Patience};
 use super::{Queue, SHORT_BYTES};

@@ -5,10 +5,10 @@ use core::task::{Poll, ready};
 use core::time::Duration;
 use std::time::Instant;
 
-use bufcore::strategy::{Coop, Sleeper};
+use bufkit::{Coop, Waiter};
 
 use super::Queue;
-use crate::messages::wait_queue::{Kind, PATIENCE, WaitQueue, Waiter};
+use crate::messages::wait_queue::{Kind, PATIENCE, WaitEntry, WaitQueue};
 use crate::parking;
 
 /// When to try again where there was no memory to be woken by.
@@ -58,7 +58,7 @@ impl Queue {
             Patience::Until(deadline) => Some(deadline),
             Patience::Forever => None,
         };
-        let mut waiter = Waiter::new(wait_queue, need, Kind::Thread, None, there);
+        let mut waiter = WaitEntry::new(wait_queue, need, Kind::Thread, None, there);
         let answer = self.wait_as(&mut waiter, deadline, overtakes, &mut attempt);
         // Here, and not at the end of the scope: it may wake others, and where a waker panics then,
         // a result that is returned already would be forgotten instead of dropped.
@@ -68,7 +68,7 @@ impl Queue {
 
     fn wait_as<R>(
         &self,
-        waiter: &mut Waiter<'_, impl Fn(usize) -> usize>,
+        waiter: &mut WaitEntry<'_, impl Fn(usize) -> usize>,
         deadline: Option<Instant>,
         overtakes: Overtakes,
         attempt: &mut impl FnMut(bool) -> Option<R>,
@@ -138,18 +138,18 @@ impl Queue {
             Overtakes::Always => None,
             Overtakes::ForAWhile => Some(Instant::now()),
         };
-        let mut waiter = Waiter::new(wait_queue, need, Kind::Task, since, there);
+        let mut waiter = WaitEntry::new(wait_queue, need, Kind::Task, since, there);
         let mut coop = Coop::default();
         let answer = poll_fn(|context| {
             ready!(coop.poll_proceed(context));
-            if waiter.is_asleep(Some(Sleeper::task(context.waker().clone()))) {
+            if waiter.is_asleep(Some(Waiter::task(context.waker().clone()))) {
                 return Poll::Pending;
             }
             if let Some(answer) = attempt(waiter.has_turn()) {
                 coop.made_progress();
                 return Poll::Ready(answer);
             }
-            if !waiter.sleep(Sleeper::task(context.waker().clone())) {
+            if !waiter.sleep(Waiter::task(context.waker().clone())) {
                 context.waker().wake_by_ref();
             }
             Poll::Pending

@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 use std::time::Instant;
 
-use bufcore::strategy::Sleeper;
+use bufkit::Waiter;
 
 /// How long somebody waits for room and lets others overtake who need less. Several time slices:
 /// where there are more threads than processors, to wait for a few milliseconds is nothing special,
@@ -30,7 +30,7 @@ impl Kind {
 /// One that sleeps.
 pub(super) struct Ticket {
     pub(super) number: u64,
-    pub(super) sleeper: Sleeper,
+    pub(super) sleeper: Waiter,
     pub(super) need: usize,
     pub(super) kind: Kind,
     /// Since when it waits, if it does not let others pass for ever, and has nobody to say so.

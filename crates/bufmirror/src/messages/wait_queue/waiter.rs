@@ -2,14 +2,14 @@
 
 use std::time::Instant;
 
-use bufcore::strategy::Sleeper;
-use bufcore::strategy::sync::Ordering;
+use bufkit::Waiter;
+use bufkit::sync::Ordering;
 
 use super::WaitQueue;
 use super::tickets::{Kind, Standing, Ticket};
 
 /// One that waits. Dropped, it waits no longer, and passes on what it was woken for.
-pub(crate) struct Waiter<'a, T: Fn(usize) -> usize> {
+pub(crate) struct WaitEntry<'a, T: Fn(usize) -> usize> {
     queue: &'a WaitQueue,
     /// Says how much there is of what it waits for, as [`WaitQueue::call`] asks.
     there: T,
@@ -25,7 +25,7 @@ pub(crate) struct Waiter<'a, T: Fn(usize) -> usize> {
     is_impatient: bool,
 }
 
-impl<'a, T: Fn(usize) -> usize> Waiter<'a, T> {
+impl<'a, T: Fn(usize) -> usize> WaitEntry<'a, T> {
     /// Makes a waiter for `need` bytes of room, or for a message.
     pub(crate) fn new(
         queue: &'a WaitQueue,
@@ -92,7 +92,7 @@ impl<'a, T: Fn(usize) -> usize> Waiter<'a, T> {
 
     /// Goes to sleep, or to the front of the sleepers if it was first before; may be woken at once.
     /// Returns `false` when there is no memory.
-    pub(crate) fn sleep(&mut self, sleeper: Sleeper) -> bool {
+    pub(crate) fn sleep(&mut self, sleeper: Waiter) -> bool {
         debug_assert!(!self.is_asleep);
         let ticket = Ticket { number: 0, sleeper, need: self.need, kind: self.kind, since: self.since };
         let number = self.queue.sleep(self.number, ticket, self.standing, &self.there);
@@ -108,7 +108,7 @@ impl<'a, T: Fn(usize) -> usize> Waiter<'a, T> {
 
     /// Returns whether it is still asleep. If there is a new sleeper, that is the one to wake from
     /// now on.
-    pub(crate) fn is_asleep(&mut self, sleeper: Option<Sleeper>) -> bool {
+    pub(crate) fn is_asleep(&mut self, sleeper: Option<Waiter>) -> bool {
         let Some(number) = self.number.filter(|_| self.is_asleep) else { return false };
         let is = match sleeper {
             Some(sleeper) => self.queue.replace(number, self.need, sleeper),
@@ -122,7 +122,7 @@ impl<'a, T: Fn(usize) -> usize> Waiter<'a, T> {
     }
 }
 
-impl<T: Fn(usize) -> usize> Drop for Waiter<'_, T> {
+impl<T: Fn(usize) -> usize> Drop for WaitEntry<'_, T> {
     fn drop(&mut self) {
         if self.is_impatient {
             // ORDER: Relaxed: the fence that follows orders it for those who are woken.

@@ -6,12 +6,12 @@ use std::thread;
 
 use allocator_api2::alloc::Allocator;
 use allocator_api2::vec::Vec;
-use bufworks::Reject;
+use bufworks::NoFallback;
 use bufworks::bufcore::allocator::PoolAllocator;
 use bufworks::slot::{Builder, SlotPool};
 
-fn bounded(bytes: usize) -> PoolAllocator<RefCell<SlotPool<Reject>>> {
-    PoolAllocator::new(RefCell::new(Builder::new().capacity(bytes).build_with(Reject).unwrap()))
+fn bounded(bytes: usize) -> PoolAllocator<RefCell<SlotPool<NoFallback>>> {
+    PoolAllocator::new(RefCell::new(Builder::new().capacity(bytes).build_with(NoFallback).unwrap()))
 }
 
 /// A block outlives the pool and the allocator that it came from.
@@ -108,7 +108,7 @@ fn blocks_stay_where_they_have_room() {
 
 #[test]
 fn without_zeroing() {
-    let pool = RefCell::new(Builder::new().capacity(64 << 10).build_with(Reject).unwrap());
+    let pool = RefCell::new(Builder::new().capacity(64 << 10).build_with(NoFallback).unwrap());
     // SAFETY: the pool is new, and has no other handle; its memory goes back to the heap.
     let pool = unsafe { PoolAllocator::without_zeroing(pool) };
     for round in 0..100_u64 {

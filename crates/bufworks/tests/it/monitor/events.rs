@@ -136,7 +136,7 @@ fn keep(keeper: &mut Keeper, pool: &ShardPool) {
 }
 
 fn keeper(pool: &ShardPool) -> Keeper {
-    Keeper::new().age(AGE).pressure(PressureSource::none()).watch(&Traced::new("packets", pool))
+    Keeper::new().purge_delay(AGE).pressure(PressureSource::none()).watch(&Traced::new("packets", pool))
 }
 
 #[test]

@@ -8,7 +8,7 @@ use bufworks::any::AnyBuilder;
 use bufworks::monitor::Monitor;
 use bufworks::shard::ShardPool;
 use bufworks::slot::SlotPool;
-use bufworks::{PoolStats, Reject, Watch};
+use bufworks::{NoFallback, PoolStats, Watch};
 
 use super::{Says, numbers, parse};
 
@@ -81,7 +81,7 @@ fn pools_of_every_strategy() {
 #[test]
 fn refusals_and_fallbacks() {
     let small = || SlotPool::builder().capacity(4096).slots(2);
-    let refuses = Arc::new(Mutex::new(small().build_with(Reject).expect("settings are right")));
+    let refuses = Arc::new(Mutex::new(small().build_with(NoFallback).expect("settings are right")));
     let falls_back = Arc::new(Mutex::new(small().build().expect("settings are right")));
     let monitor = Monitor::new();
     monitor.watch("refuses", &refuses);

@@ -1,0 +1,27 @@
+//! For authors of pools: what [`bufkit`](https://docs.rs/bufkit), and a pool, need of this crate that
+//! programs do not.
+//!
+//! - A [`RefCount`] is the count that each [`Lease`](crate::Lease) returns, and a [`TaggedPtr`] is
+//!   a lease of one word; [`tagged_lease`](crate::tagged_lease) makes one.
+//! - [`Counters`] and [`Released`] count what [`PoolStats`](crate::PoolStats) shows. A [`Tracker`]
+//!   lists the buffers in use.
+//! - [`Growth`] plans the sizes of a buffer that grows.
+//! - The functions are those of which there is to be one in a program: copies that avoid 4K
+//!   aliasing, a search, a wipe, allocations that can fail, panics that end here.
+
+#[cfg(feature = "std")]
+pub use crate::interop::count_filled;
+pub use crate::lease::ref_count::RefCount;
+pub use crate::lease::tagged_ptr::TaggedPtr;
+pub use crate::lease::track::Tracker;
+#[cfg(feature = "wipe")]
+pub use crate::lease::wipe::wipe;
+pub use crate::memory::copying::copy_bytes;
+#[cfg(feature = "alloc")]
+pub use crate::memory::try_box::try_box;
+pub use crate::pool::config::check_alignment;
+pub use crate::pool::growth::Growth;
+pub use crate::pool::stats::{Counters, Released, Served};
+pub use crate::stream::pieces::find_byte;
+#[cfg(feature = "alloc")]
+pub use crate::unwind::catch_user_panic;

@@ -1,0 +1,222 @@
+//! The owned buffer.
+
+use core::ptr::NonNull;
+
+use crate::lease::guard::LeaseGuard;
+use crate::lease::track::TrackId;
+use crate::{Frozen, Lease};
+
+// Documentation lists the methods of a child module before those of this one.
+pub(crate) mod append;
+pub(crate) mod compare;
+pub(crate) mod format;
+mod methods;
+mod parts;
+pub(crate) mod split;
+mod traits;
+
+/// Owns bytes from a pool, exclusively: `len` of `capacity` bytes are filled, as in a `Vec<u8>`
+/// that cannot reallocate.
+///
+/// A buffer starts empty. It derefs to its filled part. Fill it with
+/// [`extend_from_slice`](Self::extend_from_slice), [`push`](Self::push), `write!`,
+/// `std::io::Write`, `bytes::BufMut` or `embedded_io::Write`, or in place with
+/// [`spare_mut`](Self::spare_mut) and [`commit`](Self::commit). Drop used bytes from its front with
+/// [`consume`](Self::consume), or with `advance` of `bytes::Buf`, which means the same.
+///
+/// Ownership: dropping a buffer returns the memory to its pool, on any thread, whether the pool
+/// still exists or not. It is neither `Copy` nor `Clone`; [`freeze`](Self::freeze) makes it
+/// shareable.
+///
+/// # Memory layout
+///
+/// ```text
+///      ptr            ptr + len          ptr + capacity
+///       |  filled      |  spare            |
+///       |  (Deref)     |  (spare_mut)      |
+/// ```
+///
+/// # Example
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufcore::HeapPool;
+///
+/// let mut buf = HeapPool::new().acquire(16)?;
+/// buf.extend_from_slice(b"key=")?;
+/// write!(buf, "{}", 42)?;
+/// assert_eq!(&buf[..], b"key=42");
+/// let value = buf.split_off(4); // both parts own their bytes
+/// assert_eq!((&buf[..], &value[..]), (&b"key="[..], &b"42"[..]));
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Buf<L: Lease> {
+    /// Start of the memory; `capacity` bytes from here are initialised, valid and exclusive (I1).
+    ptr: NonNull<u8>,
+    /// Filled bytes, in `0 ..= capacity` (I2).
+    len: usize,
+    /// Bytes that belong to this buffer, at most `isize::MAX`.
+    capacity: usize,
+    guard: LeaseGuard<L>,
+}
+
+// SAFETY: a `Buf` is the only way to its bytes (I1), as a `Box<[u8]>` is, and its lease is `Send`.
+unsafe impl<L: Lease> Send for Buf<L> {}
+// SAFETY: a shared `Buf` gives out shared bytes only, and its lease is `Sync`.
+unsafe impl<L: Lease> Sync for Buf<L> {}
+
+/// A buffer does not pin its lease.
+impl<L: Lease> Unpin for Buf<L> {}
+
+// Here, because messages of the compiler name the function that a buffer was moved into.
+impl<L: Lease> Buf<L> {
+    /// Turns the buffer into a read-only view that can be cloned and shared. See [`Frozen`].
+    ///
+    /// Cost: one plain store; no allocation, no copy.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// buf.extend_from_slice(b"shared")?;
+    /// let view = buf.freeze();
+    /// let other = view.clone(); // counts, and copies nothing
+    /// let thread = std::thread::spawn(move || other.len());
+    /// assert_eq!((&view[..], thread.join().unwrap()), (&b"shared"[..], 6));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
+    #[inline]
+    pub fn freeze(self) -> Frozen<L> {
+        Frozen::new(self)
+    }
+}
+
+/// Methods for authors of strategies, and of wrappers of their leases.
+impl<L: Lease> Buf<L> {
+    /// Makes an empty buffer over memory that a strategy has found.
+    ///
+    /// Strategies call this; users call [`BufferPool::acquire`](crate::BufferPool::acquire). The
+    /// page of [`Lease`] has an example with memory behind it.
+    ///
+    /// # Safety
+    ///
+    /// 1. `ptr` is valid for reads and writes of `capacity` bytes until `lease` has been dropped.
+    ///    All of them are initialised, and they are at most `isize::MAX`.
+    /// 2. Nobody else reads or writes them until then.
+    ///
+    /// ```
+    /// use std::ptr::NonNull;
+    ///
+    /// use bufcore::{Buf, NoLease, SplitLease};
+    ///
+    /// // SAFETY: no bytes are claimed.
+    /// let nothing = unsafe { Buf::from_raw_parts(NonNull::dangling(), 0, NoLease::empty()) };
+    /// assert_eq!((nothing.len(), nothing.capacity()), (0, 0));
+    /// ```
+    #[inline]
+    pub unsafe fn from_raw_parts(ptr: NonNull<u8>, capacity: usize, lease: L) -> Self {
+        debug_assert!(capacity <= crate::size::MAX_BYTES, "capacity {capacity} is over isize::MAX");
+        Self { ptr, len: 0, capacity, guard: LeaseGuard::new(lease, TrackId::none()) }
+    }
+
+    /// Sets the capacity, under the same lease: the strategy has resized the memory.
+    ///
+    /// # Safety
+    ///
+    /// 1. `capacity` bytes from the buffer's first one are as for
+    ///    [`from_raw_parts`](Self::from_raw_parts): valid, initialised and exclusive, until the
+    ///    lease has been dropped.
+    /// 2. They are at least [`len`](Self::len) bytes.
+    ///
+    /// ```
+    /// use bufcore::{BufferPool, NoFallback};
+    ///
+    /// let mut nothing = NoFallback.acquire(0)?;
+    /// // SAFETY: no bytes are claimed, and none are filled.
+    /// unsafe { nothing.set_capacity(0) };
+    /// # Ok::<(), bufcore::AcquireError>(())
+    /// ```
+    #[inline]
+    pub unsafe fn set_capacity(&mut self, capacity: usize) {
+        debug_assert!(self.len <= capacity, "{} filled of {capacity}", self.len);
+        self.capacity = capacity;
+    }
+
+    /// Returns the lease. Strategies look into it, and wrappers of their leases.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{HeapPool, Lease};
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// assert!(!buf.lease().is_shared());
+    /// let back = buf.split_off(4);
+    /// assert!(buf.lease().is_shared() && back.lease().is_shared()); // two parts of one memory
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
+    #[inline]
+    pub fn lease(&self) -> &L {
+        &self.guard.lease
+    }
+
+    /// Replaces the lease by one that wraps it, such as that of a recorder.
+    ///
+    /// Cost: a move. The tracker's ticket goes along.
+    ///
+    /// # Safety
+    ///
+    /// 1. The lease that `wrap` returns keeps the promises of the one that it takes, for the same
+    ///    memory (see [`Lease`]). Its [`is_shared`](Lease::is_shared) returns what that of the
+    ///    wrapped one does.
+    /// 2. For one of several parts, `wrap` neither panics nor drops the lease that it takes: that
+    ///    would release the memory of the other parts. For a buffer that is alone in its memory it
+    ///    may do so; the memory is released then, once.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    ///
+    /// use bufcore::author::RefCount;
+    /// use bufcore::{HeapPool, Lease};
+    ///
+    /// static RELEASED: AtomicUsize = AtomicUsize::new(0);
+    ///
+    /// /// Counts the buffers that were released.
+    /// struct Counted<L>(L);
+    ///
+    /// // SAFETY: a copy of the other's promises.
+    /// unsafe impl<L: Lease> Lease for Counted<L> {
+    ///     fn views(&self) -> Option<&RefCount> {
+    ///         self.0.views()
+    ///     }
+    ///
+    ///     fn is_shared(&self) -> bool {
+    ///         self.0.is_shared()
+    ///     }
+    /// }
+    ///
+    /// impl<L> Drop for Counted<L> {
+    ///     fn drop(&mut self) {
+    ///         RELEASED.fetch_add(1, Ordering::Relaxed);
+    ///     }
+    /// }
+    ///
+    /// let buf = HeapPool::new().acquire(64)?;
+    /// // SAFETY: the wrapper says of itself what the lease says, and does not panic.
+    /// let buf = unsafe { buf.map_lease(Counted) };
+    /// drop(buf);
+    /// assert_eq!(RELEASED.load(Ordering::Relaxed), 1);
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
+    #[inline]
+    pub unsafe fn map_lease<M: Lease>(self, wrap: impl FnOnce(L) -> M) -> Buf<M> {
+        let (ptr, len, capacity, guard) = self.into_guard();
+        let (lease, ticket) = guard.into_parts();
+        Buf { ptr, len, capacity, guard: LeaseGuard::new(wrap(lease), ticket) }
+    }
+}

@@ -1,0 +1,254 @@
+//! `std::io`.
+
+use core::fmt;
+use core::ops::Range;
+use std::io::{self, BufRead, Read, Write};
+
+use crate::memory::copying::copy_bytes;
+use crate::{AcquireError, Buf, BufferPool, ByteSink, Frozen, Lease, ReserveError, SplitLease, Writer};
+
+/// Makes an error of kind `StorageFull`, with the [`ReserveError`] within.
+impl From<ReserveError> for io::Error {
+    fn from(error: ReserveError) -> Self {
+        Self::new(io::ErrorKind::StorageFull, error)
+    }
+}
+
+/// Makes an error of kind `StorageFull`, or `OutOfMemory` if the system refused, with the
+/// [`AcquireError`] within.
+impl From<AcquireError> for io::Error {
+    fn from(error: AcquireError) -> Self {
+        let is_refused = matches!(error, AcquireError::OutOfMemory { .. });
+        Self::new(if is_refused { io::ErrorKind::OutOfMemory } else { io::ErrorKind::StorageFull }, error)
+    }
+}
+
+/// Appends all or nothing.
+impl<P: BufferPool<Lease: SplitLease>> Write for Writer<P> {
+    /// Appends all of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// Returns the [`AcquireError`] of the pool, as one of `std::io`, when it has no room for all
+    /// of them. Nothing is appended then.
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.extend_from_slice(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Appends. `write` takes the bytes that there is room for: 0 when the buffer is full, as for a
+/// slice. `write_all` and `write!` append all or nothing, and fail with `StorageFull`.
+impl<L: Lease> Write for Buf<L> {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let n = bytes.len().min(self.spare_capacity());
+        copy_bytes(&mut self.spare_mut()[..n], &bytes[..n]);
+        self.commit(n);
+        Ok(n)
+    }
+
+    /// Appends all of `bytes`.
+    ///
+    /// # Errors
+    ///
+    /// Returns `StorageFull` when there is no room for all of them. Nothing is written then.
+    #[inline]
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        Ok(self.extend_from_slice(bytes)?)
+    }
+
+    /// Appends a formatted text.
+    ///
+    /// # Errors
+    ///
+    /// The errors are those of [`write_all`](Self::write_all).
+    fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> io::Result<()> {
+        Ok(self.write_fmt(text)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<L: Lease> Buf<L> {
+    /// Reads once from `reader` into the unfilled part. Returns how many bytes came; 0 is the end
+    /// of the reader, and nothing else.
+    ///
+    /// Cost: one `read` of the reader; no copy, no zeroing.
+    ///
+    /// # Errors
+    ///
+    /// - `StorageFull`, with a [`ReserveError`] within: the buffer is full or has no capacity. The
+    ///   reader is not asked.
+    /// - The error of the reader. The buffer is unchanged.
+    /// - `InvalidData`: the reader is broken, and claims more bytes than it was lent room for.
+    ///
+    /// ```
+    /// # #[cfg(feature = "std")] {
+    /// use std::io::{ErrorKind, Read};
+    ///
+    /// use bufcore::{BufferPool, HeapPool};
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// let mut socket = &b"a request"[..];
+    /// assert_eq!(buf.read_from(&mut socket)?, 8);
+    /// // One byte is still to come, and there is no room for it. That is not the end.
+    /// assert_eq!(buf.read_from(&mut socket).unwrap_err().kind(), ErrorKind::StorageFull);
+    /// buf.clear();
+    /// assert_eq!(buf.read_from(&mut socket)?, 1);
+    /// assert_eq!(buf.read_from(&mut socket)?, 0, "the end");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn read_from(&mut self, reader: &mut impl Read) -> io::Result<usize> {
+        if self.spare_capacity() == 0 {
+            return Err(ReserveError { requested: 1, available: 0 }.into());
+        }
+        let n = reader.read(self.spare_mut())?;
+        if n > self.spare_capacity() {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "reader claims more bytes than it had room for",
+            ));
+        }
+        self.commit(n);
+        Ok(n)
+    }
+
+    /// Reads until exactly `n` more bytes are filled.
+    ///
+    /// # Errors
+    ///
+    /// - `UnexpectedEof`: the reader ends before.
+    /// - `StorageFull`: the buffer has no room for `n` bytes. The reader is not asked.
+    /// - The error of the reader.
+    ///
+    /// The filled length is unchanged after each of them.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut socket = &b"\0\x05hello, and more"[..];
+    /// let mut buf = HeapPool::new().acquire(64)?;
+    /// buf.read_exact_from(&mut socket, 2)?;
+    /// let length = usize::from(buf[1]);
+    /// buf.read_exact_from(&mut socket, length)?;
+    /// assert_eq!(&buf[2..], b"hello");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn read_exact_from(&mut self, reader: &mut impl Read, n: usize) -> io::Result<()> {
+        let room = self.reserve(n)?;
+        reader.read_exact(room)?;
+        self.commit(n);
+        Ok(())
+    }
+}
+
+/// Counts the bytes that a reader has read into `room`, where the reader itself says which bytes it
+/// has filled.
+///
+/// A reader of tokio is lent a `ReadBuf` and can replace it by one over other memory. Its bytes are
+/// not in `room` then, and recycled bytes would be taken for them.
+///
+/// # Errors
+///
+/// Returns `InvalidData` when `filled` is not the beginning of `room`.
+///
+/// ```
+/// use bufcore::author::count_filled;
+///
+/// let mut room = [0; 64];
+/// let place = room.as_ptr_range();
+/// room[..5].copy_from_slice(b"hello");
+/// assert_eq!(count_filled(&place, &room[..5])?, 5);
+/// assert!(count_filled(&place, b"hello").is_err()); // the same bytes in other memory
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn count_filled(room: &Range<*const u8>, filled: &[u8]) -> io::Result<usize> {
+    if filled.as_ptr() != room.start || filled.as_ptr_range().end > room.end {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "reader fills another buffer"));
+    }
+    Ok(filled.len())
+}
+
+/// Reading a view drops the bytes that were read, front first.
+impl<L: Lease> Read for Frozen<L> {
+    #[inline]
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let n = into.len().min(self.len());
+        copy_bytes(&mut into[..n], &self[..n]);
+        self.consume(n);
+        Ok(n)
+    }
+}
+
+impl<L: Lease> BufRead for Frozen<L> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        Ok(self)
+    }
+
+    /// Drops the first `bytes` bytes.
+    ///
+    /// # Panics
+    ///
+    /// Panics when `bytes` is over the length of the view.
+    fn consume(&mut self, bytes: usize) {
+        self.consume(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, Read, Write};
+
+    use crate::HeapPool;
+
+    #[test]
+    fn writes_until_full_and_reads_back() {
+        let mut buf = HeapPool::new().acquire(4).unwrap();
+        assert_eq!(buf.write(b"abcdef").unwrap(), 4);
+        assert_eq!(buf.write(b"g").unwrap(), 0);
+        assert!(buf.write_all(b"g").is_err());
+        let mut view = buf.freeze();
+        let mut two = [0; 2];
+        view.read_exact(&mut two).unwrap();
+        assert_eq!((&two, view.fill_buf().unwrap()), (b"ab", &b"cd"[..]));
+        view.consume(2);
+        assert_eq!(view.read(&mut two).unwrap(), 0);
+    }
+
+    #[test]
+    fn reads_from_a_reader() {
+        let mut buf = HeapPool::new().acquire(6).unwrap();
+        let mut source = &b"hello world"[..];
+        assert_eq!(buf.read_from(&mut source).unwrap(), 6);
+        assert_eq!(buf.read_from(&mut source).unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+        assert_eq!((&buf[..], source), (&b"hello "[..], &b"world"[..]));
+        buf.clear();
+        assert!(buf.read_exact_from(&mut source, 7).is_err(), "no room");
+        assert!(buf.read_exact_from(&mut source, 6).is_err(), "too short a source");
+        assert!(buf.is_empty());
+    }
+
+    #[test]
+    fn a_lying_reader_is_refused() {
+        struct Liar;
+        impl Read for Liar {
+            fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+                Ok(into.len() + 1)
+            }
+        }
+        let mut buf = HeapPool::new().acquire(4).unwrap();
+        assert_eq!(buf.read_from(&mut Liar).unwrap_err().kind(), std::io::ErrorKind::InvalidData);
+        assert!(buf.is_empty());
+    }
+}

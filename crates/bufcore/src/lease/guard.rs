@@ -1,0 +1,93 @@
+//! The lease inside a buffer, with what happens around its release for every strategy alike.
+
+use core::mem::ManuallyDrop;
+use core::ptr;
+
+use crate::Lease;
+use crate::lease::ref_count::RefCount;
+use crate::lease::track::TrackId;
+
+/// A lease and the tracker's ticket for it. Dropping it is one handle's end: the last of a memory
+/// wipes, if the pool asked for that, and releases.
+pub(crate) struct LeaseGuard<L: Lease> {
+    pub(crate) lease: ManuallyDrop<L>,
+    pub(crate) ticket: ManuallyDrop<TrackId>,
+}
+
+impl<L: Lease> LeaseGuard<L> {
+    /// Returns whether this is the only handle of its memory, for a buffer's lease. Other handles'
+    /// uses of the memory happened before the caller's next step.
+    pub(crate) fn is_alone(&self) -> bool {
+        !self.lease.is_shared() || self.lease.views().is_none_or(RefCount::is_one)
+    }
+
+    #[inline]
+    pub(crate) fn new(lease: L, ticket: TrackId) -> Self {
+        Self { lease: ManuallyDrop::new(lease), ticket: ManuallyDrop::new(ticket) }
+    }
+
+    /// Takes the two apart without wiping or releasing.
+    #[inline]
+    pub(crate) fn into_parts(self) -> (L, TrackId) {
+        let guard = ManuallyDrop::new(self);
+        // SAFETY: `guard` is never dropped, so this moves the lease out, once.
+        let lease = unsafe { ptr::read(&raw const *guard.lease) };
+        // SAFETY: likewise for the ticket.
+        let ticket = unsafe { ptr::read(&raw const *guard.ticket) };
+        (lease, ticket)
+    }
+
+    /// Wipes and releases, whatever the count of handles says.
+    ///
+    /// # Safety
+    ///
+    /// This is the last handle of its memory, and is not used or dropped again.
+    #[inline]
+    pub(crate) unsafe fn release(&mut self) {
+        #[cfg(feature = "wipe")]
+        if let Some(range) = self.lease.wipe_range() {
+            // SAFETY: the range is the memory of a lease that is being dropped (`Lease`, rule 4):
+            // valid, initialised, and by rule 1 exclusive to this last holder.
+            unsafe { crate::lease::wipe::wipe(range) };
+        }
+        // Dropped behind the lease, also when code of the user's that the release calls, such as a
+        // waker, panics.
+        // SAFETY: not used again, by the caller's promise.
+        let _ticket = unsafe { ManuallyDrop::take(&mut self.ticket) };
+        // SAFETY: likewise.
+        unsafe { ManuallyDrop::drop(&mut self.lease) };
+    }
+}
+
+impl<L: Lease> Drop for LeaseGuard<L> {
+    #[inline]
+    fn drop(&mut self) {
+        // An exclusive buffer is not counted. A part of one that was split is, together with all
+        // other parts and views.
+        if self.lease.is_shared() {
+            // SAFETY: this is being dropped, and so moved out once.
+            let part = unsafe { ptr::read(self) };
+            // SAFETY: as above.
+            return unsafe { drop_part(ManuallyDrop::new(part)) };
+        }
+        // SAFETY: the only handle, and it is being dropped.
+        unsafe { self.release() }
+    }
+}
+
+/// Drops one part of a buffer that was split, in a call and by value. So the code that drops a
+/// buffer stays small enough to be compiled in where it is dropped, and the buffer need not be in
+/// memory.
+///
+/// # Safety
+///
+/// The handle is not used or dropped again.
+#[cold]
+#[inline(never)]
+unsafe fn drop_part<L: Lease>(mut part: ManuallyDrop<LeaseGuard<L>>) {
+    if part.lease.views().is_none_or(RefCount::release) {
+        // SAFETY: the last of several handles, which is not used or dropped again, by the caller's
+        // promise.
+        unsafe { part.release() };
+    }
+}

@@ -1,0 +1,282 @@
+//! The lease: the part of the pool that a buffer keeps.
+//!
+//! # What unsafe code of this workspace keeps
+//!
+//! Whatever safe code does with handles (moves them, drops them in any order, on any thread, after
+//! their pool, while unwinding, or forgets them), memory is:
+//!
+//! - *exclusive*: while a buffer lives, nobody else reads or writes its bytes; while views live,
+//!   nobody writes them;
+//! - *valid*: it stays allocated until the buffer, or its last view, was dropped;
+//! - *initialised*: every byte that safe code is lent was written before;
+//! - *released once*, when no handle of it is left.
+//!
+//! Two rules follow for the source. No unsafe code relies on the implementor of a safe trait
+//! (`BufferPool`, `AsRef`, `io::Read`, wakers): what such code returns is compared or measured
+//! before it is used. Every function that safe code can reach is sound for every argument at every
+//! moment; otherwise it is an `unsafe fn` with numbered duties.
+//!
+//! Code of users (fallbacks, sources, wakers, readers, iterators, the global allocator, drops of
+//! values) may panic, or use and end any pool. So it is called with no lock held, no list
+//! borrowed, and with all that it may meet complete; counts change before it or after it returned.
+
+pub(crate) mod guard;
+pub(crate) mod ref_count;
+pub(crate) mod tagged;
+pub(crate) mod tagged_ptr;
+pub(crate) mod track;
+#[cfg(feature = "wipe")]
+pub(crate) mod wipe;
+
+use core::ptr::NonNull;
+
+use crate::lease::ref_count::RefCount;
+
+/// Returns a buffer's memory to its pool: dropping the lease is the release.
+///
+/// A lease is the part of the pool that a buffer keeps; a strategy has one lease type. Users never
+/// call it. They drop the [`Buf`](crate::Buf) or the last [`Frozen`](crate::Frozen) view, on any
+/// thread, and that drops the lease.
+///
+/// # Safety
+///
+/// 1. *Memory.* The memory that a `Buf` was built over stays valid and exclusive to it until its
+///    lease has been dropped, whatever happens to the pool or to other buffers.
+/// 2. *Copies.* `bufcore` may copy the value bit by bit, and use the copies through `&self` on
+///    several threads at once. Exactly one of all copies is dropped, or none. So the value owns
+///    nothing through a unique pointer such as `Box`.
+/// 3. *Count.* [`views`](Lease::views) returns the same counter for all copies, and for no other
+///    memory. The counter stays valid until the lease has been dropped. `views` returns `None` only
+///    for a lease over zero bytes.
+/// 4. *Wipe.* The range that [`wipe_range`](Lease::wipe_range) returns lies within the memory of 1.
+/// 5. *Start.* The pointer that [`start`](Lease::start) returns reaches all of the memory of 1.
+///    Between it and the first byte that a `Buf` was built over lie bytes of that memory, and of no
+///    other.
+/// 6. *Nothing.* [`another_of_nothing`](Lease::another_of_nothing) returns a lease over no bytes,
+///    whose `views` is `None`.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use std::ptr::NonNull;
+///
+/// use bufcore::author::RefCount;
+/// use bufcore::{Buf, Lease};
+///
+/// /// The lease of memory that is never given back: its release does nothing.
+/// struct Leaked {
+///     views: &'static RefCount,
+/// }
+///
+/// // SAFETY:
+/// // - memory: valid for ever, and given to one buffer.
+/// // - copies: a shared reference.
+/// // - count: each memory has a count of its own.
+/// unsafe impl Lease for Leaked {
+///     fn views(&self) -> Option<&RefCount> {
+///         Some(self.views)
+///     }
+/// }
+///
+/// fn acquire(capacity: usize) -> Buf<Leaked> {
+///     let bytes = Box::leak(vec![0; capacity].into_boxed_slice());
+///     let lease = Leaked { views: Box::leak(Box::new(RefCount::new())) };
+///     // SAFETY: the bytes are initialised and valid for ever, and nobody else has them.
+///     unsafe { Buf::from_raw_parts(NonNull::from(bytes).cast(), capacity, lease) }
+/// }
+///
+/// let mut buf = acquire(16);
+/// buf.extend_from_slice(b"header body")?;
+/// let mut header = buf.freeze();
+/// let body = header.split_off(7);
+/// assert_eq!((&header[..], &body[..]), (&b"header "[..], &b"body"[..]));
+/// # }
+/// # Ok::<(), bufcore::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the lease of a pool",
+    label = "this is no lease",
+    note = "the parameter of `Buf` and `Frozen` is what a buffer keeps of its pool: `Buf<SlotLease>`, or `SlotBuf` for short; or `P::Lease` for a `P: BufferPool`"
+)]
+pub unsafe trait Lease: Send + Sync + 'static {
+    /// Returns the count of the memory's views. It is in place, so that freezing allocates nothing.
+    ///
+    /// A lease that holds no memory needs no count and returns `None`.
+    fn views(&self) -> Option<&RefCount>;
+
+    /// Returns whether the buffer of this lease is counted in `views` already, because it is one of
+    /// several that share the memory. See [`SplitLease`].
+    ///
+    /// A lease that wraps another returns what that one returns.
+    #[inline]
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Returns the memory that is zeroed before the lease is dropped, if its pool was told to wipe.
+    ///
+    /// This is all of the memory, not only the filled part: the unfilled part was lent out as well.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{HeapPool, Lease};
+    ///
+    /// let buf = HeapPool::new().acquire(32)?;
+    /// assert!(buf.lease().wipe_range().is_none()); // this pool does not wipe
+    /// # #[cfg(feature = "wipe")] {
+    /// let buf = HeapPool::new().with_wipe(true).acquire(32)?;
+    /// let range = buf.lease().wipe_range().expect("this one does");
+    /// assert_eq!(range.len(), 32);
+    /// # }
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
+    fn wipe_range(&self) -> Option<NonNull<[u8]>> {
+        None
+    }
+
+    /// Returns where the memory starts, for [`Buf::compact`](crate::Buf::compact). A lease that
+    /// does not know this, or holds no memory, returns `None`.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{HeapPool, Lease};
+    ///
+    /// let mut buf = HeapPool::new().acquire_zeroed(8)?;
+    /// buf.consume(5);
+    /// let start = buf.lease().start().expect("a heap pool knows it");
+    /// assert_eq!(buf.as_ptr().addr() - start.addr().get(), 5);
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
+    fn start(&self) -> Option<NonNull<u8>> {
+        None
+    }
+
+    /// Returns a lease over no bytes, for a view that has none and so holds no memory.
+    ///
+    /// With it, such a view can become a buffer again, one without capacity. Where this returns
+    /// `None`, as it does by default, a view that holds nothing stays a view. It may be called on
+    /// any lease.
+    ///
+    /// The lease is a value of its own, no copy. Its `views` is `None` as well, and it is dropped
+    /// by itself.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{HeapPool, Lease};
+    ///
+    /// let buf = HeapPool::new().acquire(8)?;
+    /// let nothing = buf.lease().another_of_nothing().expect("a heap pool has them");
+    /// assert!(nothing.views().is_none());
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
+    fn another_of_nothing(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
+}
+
+/// Lets several buffers share the memory of a lease, each with a part of its own.
+///
+/// [`Buf::split_to`](crate::Buf::split_to) and [`Buf::split_off`](crate::Buf::split_off) need it.
+///
+/// All handles of a split memory, buffers and views, are counted in [`views`](Lease::views), and
+/// hold bitwise copies of one lease. The last handle drops it. While a handle lives, its part is
+/// valid and exclusive to it: rule 1 of [`Lease`] holds part by part. The memory is wiped as a
+/// whole when the last handle is dropped, before anyone else can see it.
+///
+/// # Safety
+///
+/// [`is_shared`](Lease::is_shared) is true of what [`into_shared`](Self::into_shared) returns and
+/// of its bitwise copies. It is false of a lease that `into_shared` was not called on, and of one
+/// over no bytes. `into_shared` does not panic.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufcore::{Buf, HeapPool, SplitLease};
+///
+/// /// Cuts messages of `len` bytes off a buffer: for the pools whose leases allow it.
+/// fn messages<L: SplitLease>(buf: &mut Buf<L>, len: usize) -> Vec<Buf<L>> {
+///     let mut found = Vec::new();
+///     while buf.len() >= len {
+///         found.push(buf.split_to(len));
+///     }
+///     found
+/// }
+///
+/// let mut buf = HeapPool::new().acquire(16)?;
+/// buf.extend_from_slice(b"onetwothr")?;
+/// buf.truncate(8);
+/// assert_eq!(messages(&mut buf, 3), [&b"one"[..], b"two"]);
+/// assert_eq!(buf, "th");
+/// # }
+/// # Ok::<(), bufcore::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "buffers with the lease `{Self}` cannot be split",
+    label = "several buffers cannot share this lease's memory",
+    note = "code that is generic over the pool asks for it with `where P::Lease: SplitLease`",
+    note = "a frozen view of any pool can be split: `buf.freeze().split_to(n)`"
+)]
+pub unsafe trait SplitLease: Lease + Sized {
+    /// Returns the same lease, marked as one of several.
+    #[must_use]
+    fn into_shared(self) -> Self;
+
+    /// Returns a lease over no bytes, whose `views` is `None`.
+    #[must_use]
+    fn empty() -> Self;
+}
+
+/// Leases no bytes: the lease of a pool that never hands out any, such as
+/// [`NoFallback`](crate::NoFallback).
+///
+/// ```
+/// use bufcore::{AcquireError, Buf, BufferPool, NoLease, NoFallback};
+///
+/// /// A fallback may be none at all.
+/// fn fallback() -> impl BufferPool<Lease = NoLease> {
+///     NoFallback
+/// }
+///
+/// let nothing: Result<Buf<NoLease>, AcquireError> = fallback().acquire(0);
+/// assert!(nothing.is_ok_and(|buf| buf.capacity() == 0));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoLease(());
+
+impl NoLease {
+    pub(crate) const fn new() -> Self {
+        Self(())
+    }
+}
+
+// SAFETY: it holds no memory, so there is nothing to uphold; `views` is `None`, as for all such
+// leases.
+unsafe impl Lease for NoLease {
+    #[inline]
+    fn views(&self) -> Option<&RefCount> {
+        None
+    }
+
+    fn another_of_nothing(&self) -> Option<Self> {
+        Some(Self::new())
+    }
+}
+
+// SAFETY: buffers of no bytes are not split into several that hold anything, so the mark is never
+// asked for: whoever calls `into_shared` gets a lease over nothing, which is not counted.
+unsafe impl SplitLease for NoLease {
+    #[inline]
+    fn into_shared(self) -> Self {
+        self
+    }
+
+    #[inline]
+    fn empty() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,299 @@
+//! Memory that a program supplies for regions; see [`MemoryProvider`].
+
+use alloc::boxed::Box;
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+use crate::memory::try_box::try_box;
+use crate::{Region, RegionError};
+
+/// Supplies the memory of regions: memory that is registered with a device, bound to a NUMA node,
+/// or carved from an arena of the program's own.
+///
+/// [`Region::from_provider`] makes a region of it. Pools that are built in a region
+/// (`build_in`) then have all their memory there. Pools that grow ask a source for each of their
+/// larger pieces (`build_from`). A source that many regions share is an `Arc<S>` or a `&'static S`,
+/// which are sources as well.
+///
+/// Memory that lives as long as the program needs no source: see [`Region::from_static`].
+///
+/// # Panics
+///
+/// All its code may panic, and so may its drop.
+///
+/// - From [`allocate`](Self::allocate), and where a region or a pool is dropped that has no buffers
+///   out, the panic goes to the caller.
+/// - The memory of a pool that ended with buffers out goes back when the last of them is released.
+///   The thread that gives it back may have to do with other pools only. There a panic ends when
+///   its hook has reported it. Without `std` it passes through that thread.
+/// - In pools that ask a source for each piece (`build_from`), all its panics end so. One from
+///   [`allocate`](Self::allocate) is a refusal.
+///
+/// # Safety
+///
+/// Of memory that [`allocate`](Self::allocate) returns, until it is given to
+/// [`deallocate`](Self::deallocate):
+///
+/// 1. It is valid for reads and writes, for as many bytes as the layout says, and starts at a
+///    multiple of the layout's alignment. Any thread may use it.
+/// 2. Nobody else uses it, except for a device that the program tells to.
+/// 3. It stays where it is, also when the source itself is moved.
+/// 4. If [`Provided::is_zeroed`] is true, all its bytes are zero.
+///
+/// ```
+/// use std::alloc::{Layout, alloc, dealloc};
+/// use std::ptr::NonNull;
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+///
+/// use bufcore::{Region, RegionError, MemoryProvider, Provided};
+///
+/// /// Memory of which the program knows how much there is.
+/// #[derive(Default)]
+/// struct Counted {
+///     bytes: AtomicUsize,
+/// }
+///
+/// // SAFETY: what the allocator returns is valid until it is freed, for nobody else, and stays.
+/// unsafe impl MemoryProvider for Counted {
+///     fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
+///         // SAFETY: the layout is not of zero size.
+///         let start = NonNull::new(unsafe { alloc(layout) })
+///             .ok_or(RegionError::OutOfMemory { requested: layout.size() })?;
+///         self.bytes.fetch_add(layout.size(), Ordering::Relaxed);
+///         // Here a program would register the bytes with its device.
+///         Ok(Provided { start, is_zeroed: false })
+///     }
+///
+///     unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
+///         self.bytes.fetch_sub(layout.size(), Ordering::Relaxed);
+///         // SAFETY: from `allocate`, with this layout, and given back once.
+///         unsafe { dealloc(start.as_ptr(), layout) };
+///     }
+/// }
+///
+/// let source = Arc::new(Counted::default());
+/// let region = Region::from_provider(Arc::clone(&source), 1 << 20, 4096)?;
+/// assert_eq!(source.bytes.load(Ordering::Relaxed), 1 << 20);
+/// drop(region);
+/// assert_eq!(source.bytes.load(Ordering::Relaxed), 0);
+/// # Ok::<(), RegionError>(())
+/// ```
+pub unsafe trait MemoryProvider: Send + Sync + 'static {
+    /// Supplies memory of this layout, which is not of zero size.
+    ///
+    /// # Errors
+    ///
+    /// [`RegionError::OutOfMemory`], or [`RegionError::Refused`] with the call that failed.
+    fn allocate(&self, layout: Layout) -> Result<Provided, RegionError>;
+
+    /// Takes memory back, on any thread.
+    ///
+    /// # Safety
+    ///
+    /// [`allocate`](Self::allocate) of this source, or of one that shares its memory such as a
+    /// clone, returned `start` for this layout. It is given back once, and not used again.
+    unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout);
+
+    /// Returns whether the system may have pages of the memory back while a region has it. A region
+    /// asks once, when it is made; by default they stay.
+    ///
+    /// Pools give back pages that hold no buffers when they are [trimmed](Region::return_pages). At
+    /// its next use such a page is zero, and elsewhere in physical memory. So the pages have to
+    /// stay where a device knows of them, where they are bound to a node one by one, and where
+    /// other processes see them. They may go where the memory is private and came from `mmap` or
+    /// the global allocator. The kernel refuses to take pages that are locked, shared or of a file.
+    ///
+    /// ```
+    /// # use std::alloc::{Layout, alloc_zeroed, dealloc};
+    /// # use std::ptr::NonNull;
+    /// use bufcore::{Region, RegionError, MemoryProvider, Provided};
+    ///
+    /// /// Ordinary memory, which the program counts.
+    /// struct Counted;
+    ///
+    /// // SAFETY: as the allocator that it passes on.
+    /// unsafe impl MemoryProvider for Counted {
+    ///     // ...
+    /// #   fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
+    /// #       // SAFETY: the layout is not of zero size.
+    /// #       let start = NonNull::new(unsafe { alloc_zeroed(layout) })
+    /// #           .ok_or(RegionError::OutOfMemory { requested: layout.size() })?;
+    /// #       Ok(Provided { start, is_zeroed: true })
+    /// #   }
+    /// #   unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
+    /// #       // SAFETY: from `allocate`, with this layout, and given back once.
+    /// #       unsafe { dealloc(start.as_ptr(), layout) };
+    /// #   }
+    ///     fn returns_pages(&self) -> bool {
+    ///         true
+    ///     }
+    /// }
+    /// # #[cfg(all(feature = "mmap", target_os = "linux"))]
+    /// assert!(Region::from_provider(Counted, 1 << 20, 64)?.returns_pages());
+    /// # Ok::<(), RegionError>(())
+    /// ```
+    fn returns_pages(&self) -> bool {
+        false
+    }
+}
+
+/// Tells what a [`MemoryProvider`] supplied.
+///
+/// ```
+/// use std::ptr::NonNull;
+///
+/// use bufcore::Provided;
+///
+/// /// What comes from `mmap` is zero.
+/// fn mapped(start: NonNull<u8>) -> Provided {
+///     Provided { start, is_zeroed: true }
+/// }
+///
+/// let mut byte = 0;
+/// assert!(mapped(NonNull::from(&mut byte)).is_zeroed);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Provided {
+    /// Where the memory starts.
+    pub start: NonNull<u8>,
+    /// Whether all bytes are zero. If not, whoever asked for them zeroes them.
+    pub is_zeroed: bool,
+}
+
+// SAFETY: as the source that it refers to.
+unsafe impl<S: MemoryProvider + ?Sized> MemoryProvider for &'static S {
+    fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
+        (**self).allocate(layout)
+    }
+
+    unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { (**self).deallocate(start, layout) }
+    }
+
+    fn returns_pages(&self) -> bool {
+        (**self).returns_pages()
+    }
+}
+
+// SAFETY: as the source that it refers to, which is there while an `Arc` is.
+#[cfg(target_has_atomic = "ptr")]
+unsafe impl<S: MemoryProvider + ?Sized> MemoryProvider for alloc::sync::Arc<S> {
+    fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
+        (**self).allocate(layout)
+    }
+
+    unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { (**self).deallocate(start, layout) }
+    }
+
+    fn returns_pages(&self) -> bool {
+        (**self).returns_pages()
+    }
+}
+
+// SAFETY: as the source that it owns, which does not even move.
+unsafe impl<S: MemoryProvider + ?Sized> MemoryProvider for Box<S> {
+    fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
+        (**self).allocate(layout)
+    }
+
+    unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { (**self).deallocate(start, layout) }
+    }
+
+    fn returns_pages(&self) -> bool {
+        (**self).returns_pages()
+    }
+}
+
+/// Memory of a source, with the source. It is given back when this is dropped.
+struct Lent<S: MemoryProvider> {
+    source: S,
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+impl<S: MemoryProvider> Drop for Lent<S> {
+    fn drop(&mut self) {
+        // SAFETY: from `allocate` of this source, for this layout, and given back once, here.
+        unsafe { self.source.deallocate(self.start, self.layout) };
+    }
+}
+
+/// What a region keeps of its source until it is dropped.
+pub(crate) trait Kept {
+    /// Returns whether pages of the memory may go back to the system.
+    fn returns_pages(&self) -> bool;
+}
+
+impl<S: MemoryProvider> Kept for Lent<S> {
+    fn returns_pages(&self) -> bool {
+        self.source.returns_pages()
+    }
+}
+
+/// Owns memory of a source.
+pub(crate) struct FromSource(Box<dyn Kept>);
+
+impl FromSource {
+    /// Returns what the source says of it.
+    pub(crate) fn returns_pages(&self) -> bool {
+        self.0.returns_pages()
+    }
+}
+
+// Nothing of the source can be reached through it, so nothing half-done can be seen.
+crate::unwind_safe!(FromSource);
+
+/// Takes memory of this layout from a source, zeroed.
+pub(crate) fn take<S: MemoryProvider>(
+    source: S,
+    layout: Layout,
+) -> Result<(NonNull<u8>, FromSource), RegionError> {
+    let Provided { start, is_zeroed } = source.allocate(layout)?;
+    // Gives it back from here on, whatever fails.
+    let lent = Lent { source, start, layout };
+    debug_assert!(start.addr().get().is_multiple_of(layout.align()), "{start:?} of a source, {layout:?}");
+    if !is_zeroed {
+        // SAFETY: valid for writes of the layout's size, and nobody else's (`MemoryProvider`, rules
+        // 1 and 2).
+        unsafe { start.write_bytes(0, layout.size()) };
+    }
+    let kept = try_box(lent).ok_or(RegionError::OutOfMemory { requested: size_of::<Lent<S>>() })?;
+    // SAFETY: made by `try_box`, and taken once.
+    let kept: Box<dyn Kept> = unsafe { Box::from_raw(kept.as_ptr()) };
+    Ok((start, FromSource(kept)))
+}
+
+impl Region {
+    /// Takes a zeroed region of `len` bytes from a source, its start aligned to `alignment`.
+    ///
+    /// The region keeps the source, and gives its memory back when it is dropped.
+    ///
+    /// Cost: what the source takes, and an allocation of some words. Memory that does not come
+    /// zeroed is zeroed here.
+    ///
+    /// # Errors
+    ///
+    /// - [`RegionError::Empty`]: `len` is 0.
+    /// - [`RegionError::BadAlignment`]: `alignment` is no power of two.
+    /// - [`RegionError::TooLarge`]: no region of this size can exist.
+    /// - [`RegionError::OutOfMemory`]: the source refused, or the allocator.
+    /// - Any other error that the source returns.
+    ///
+    /// [`MemoryProvider`] has an example.
+    pub fn from_provider(
+        source: impl MemoryProvider,
+        len: usize,
+        alignment: usize,
+    ) -> Result<Self, RegionError> {
+        let layout = Self::layout(len, alignment)?;
+        let (start, kept) = take(source, layout)?;
+        // SAFETY: valid, zeroed and nobody else's until `kept` is dropped (`MemoryProvider`).
+        Ok(unsafe { Self::of_source(start, len, kept) })
+    }
+}

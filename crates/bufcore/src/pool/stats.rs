@@ -1,0 +1,336 @@
+//! Statistics: what a pool has done and holds.
+
+#[cfg(feature = "stats")]
+use crate::sync::{AtomicUsize, Ordering};
+
+/// Tells what a pool has done and holds, in plain numbers. Taking it stops no thread.
+///
+/// The event counters and the high-water marks are zero unless the `stats` feature is on. Numbers
+/// that a pool knows without counting (`reserved_bytes`, and `in_use` in some strategies) are
+/// always valid.
+///
+/// # How the numbers add up
+///
+/// While no other thread uses the pool, after every call, with the feature:
+///
+/// - `acquired == reused + fresh`, and `fallbacks <= fresh`.
+/// - `in_use <= high_water`, and `in_use_bytes <= high_water_bytes`.
+/// - `idle_bytes + pinned_bytes <= reserved_bytes`. In `bufbump` they are equal.
+/// - Bytes that are out of the pool's own memory and `idle_bytes` are together at most
+///   `reserved_bytes`. In pools over one region they are equal to it. In the others they are less,
+///   by headers and alignment. A fallback's buffers count in `in_use_bytes`; its memory does not
+///   count in `reserved_bytes`.
+///
+/// # Counters that start again
+///
+/// Nobody sets a counter back: another reader of the same pool would be wrong.
+/// [`since`](Self::since) tells what was counted between two snapshots. High-water marks have no
+/// difference. Each pool has `reset_high_water`, after which they start again from the buffers that
+/// are out.
+///
+/// A mark is what requests saw, and at least what is out at the moment of the snapshot. In between
+/// it may miss what only snapshots can see: a frame that is open in a fallback, and in `bufshard`
+/// buffers that other threads had for a moment.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufcore::{HeapPool, PoolStats};
+///
+/// let mut pool = HeapPool::new();
+/// let buf = pool.acquire(1500)?;
+/// let stats: PoolStats = pool.stats();
+/// # #[cfg(feature = "stats")]
+/// assert_eq!((stats.in_use, stats.in_use_bytes, stats.high_water_bytes), (1, 1500, 1500));
+/// drop(buf);
+/// # }
+/// # Ok::<(), bufcore::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PoolStats {
+    /// Buffers handed out since the pool was made.
+    pub acquired: u64,
+    /// Buffers out of `acquired` whose memory the pool already held.
+    pub reused: u64,
+    /// Buffers out of `acquired` whose memory was taken from the system or from the fallback for
+    /// them.
+    pub fresh: u64,
+    /// Buffers out of `fresh` that the fallback served, because the strategy was exhausted.
+    pub fallbacks: u64,
+    /// Requests refused as exhausted.
+    pub exhausted: u64,
+    /// Buffers that are out now. Without the `stats` feature, an open frame counts as one.
+    pub in_use: usize,
+    /// Bytes that are out now, as capacity handed out.
+    pub in_use_bytes: usize,
+    /// The most buffers that were ever out at once, or since the mark was reset.
+    pub high_water: usize,
+    /// The most bytes that were ever out at once, or since the mark was reset.
+    pub high_water_bytes: usize,
+    /// Bytes of memory that the pool holds, in use or idle, without its bookkeeping.
+    pub reserved_bytes: usize,
+    /// Bytes out of `reserved_bytes` that no buffer has, so that the next requests may be served
+    /// from them. In pools over one region it needs the `stats` feature, and is 0 without it.
+    pub idle_bytes: usize,
+    /// Bytes out of `reserved_bytes` that no request can use because a buffer near them is out.
+    /// Only strategies that give memory back in larger pieces than they hand out have them; it is
+    /// zero for others. When it is far above `in_use_bytes`, small survivors hold large pieces.
+    pub pinned_bytes: usize,
+}
+
+impl PoolStats {
+    /// Says whether pools count: whether the feature `stats` is on. Without it a zero in the
+    /// counters and the high-water marks means that nobody knows.
+    ///
+    /// ```
+    /// use bufcore::{HeapPool, PoolStats};
+    ///
+    /// let stats = HeapPool::new().stats();
+    /// if PoolStats::ARE_COUNTED {
+    ///     println!("{} buffers were handed out", stats.acquired);
+    /// }
+    /// ```
+    pub const ARE_COUNTED: bool = cfg!(feature = "stats");
+
+    /// Returns what was counted since `earlier`, a snapshot of the same pool: the difference of the
+    /// event counters.
+    ///
+    /// The numbers of buffers that are out, and of idle and reserved bytes, are those of `self`. So
+    /// are the high-water marks: they cover the time since the pool was made, or they were reset.
+    ///
+    /// ```
+    /// use bufcore::{BufferPool, HeapPool};
+    ///
+    /// let mut pool = HeapPool::new();
+    /// drop(pool.acquire(100)?);
+    /// let earlier = pool.stats();
+    /// let _held = pool.acquire(100)?;
+    /// let lately = pool.stats().since(&earlier);
+    /// # #[cfg(feature = "stats")]
+    /// assert_eq!((lately.acquired, lately.in_use), (1, 1));
+    /// # Ok::<(), bufcore::AcquireError>(())
+    /// ```
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            // They count up, and wrap around only in theory.
+            acquired: self.acquired.wrapping_sub(earlier.acquired),
+            reused: self.reused.wrapping_sub(earlier.reused),
+            fresh: self.fresh.wrapping_sub(earlier.fresh),
+            fallbacks: self.fallbacks.wrapping_sub(earlier.fallbacks),
+            exhausted: self.exhausted.wrapping_sub(earlier.exhausted),
+            ..*self
+        }
+    }
+
+    /// Raises the marks to what is out.
+    #[cfg(feature = "stats")]
+    fn with_marks_raised(self) -> Self {
+        Self {
+            high_water: self.high_water.max(self.in_use),
+            high_water_bytes: self.high_water_bytes.max(self.in_use_bytes),
+            ..self
+        }
+    }
+}
+
+/// Counts for one pool that one thread at a time acquires from. Releases on any thread are in
+/// [`Released`].
+///
+/// Without the `stats` feature this is a type of no size whose methods do nothing.
+///
+/// ```
+/// use bufcore::author::{Counters, Released, Served};
+/// use bufcore::PoolStats;
+///
+/// let (mut counters, released) = (Counters::default(), Released::default());
+/// counters.acquired(Served::Fresh, 1500, &released, PoolStats::default);
+/// counters.acquired(Served::Reused, 500, &released, PoolStats::default);
+/// released.add(1500); // on whichever thread the lease was dropped
+/// let stats = counters.snapshot(&released, &PoolStats::default(), 4096);
+/// assert_eq!(stats.reserved_bytes, 4096);
+/// # #[cfg(feature = "stats")]
+/// assert_eq!((stats.acquired, stats.in_use_bytes, stats.high_water_bytes), (2, 500, 2000));
+/// ```
+#[derive(Debug, Default)]
+pub struct Counters {
+    #[cfg(feature = "stats")]
+    counts: PoolStats,
+}
+
+/// Counts the releases of one pool: the half of [`Counters`] that leases write, on whichever thread
+/// they are dropped. It lives where they can reach it.
+///
+/// ```
+/// use bufcore::author::Released;
+///
+/// /// The bookkeeping in front of a pool's memory, which leases know.
+/// #[derive(Default)]
+/// struct Control {
+///     released: Released,
+/// }
+///
+/// let control = Control::default();
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| control.released.add(1500));
+/// });
+/// ```
+#[derive(Debug, Default)]
+pub struct Released {
+    #[cfg(feature = "stats")]
+    buffers: AtomicUsize,
+    #[cfg(feature = "stats")]
+    bytes: AtomicUsize,
+}
+
+/// Says where the memory of a served request came from.
+///
+/// ```
+/// use bufcore::author::Served;
+///
+/// /// What an acquire of a strategy counts.
+/// fn served(has_idle: bool, is_exhausted: bool) -> Served {
+///     match (has_idle, is_exhausted) {
+///         (true, _) => Served::Reused,
+///         (false, false) => Served::Fresh,
+///         (false, true) => Served::Fallback,
+///     }
+/// }
+/// assert_eq!(served(false, true), Served::Fallback);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Served {
+    /// The pool held the memory already.
+    Reused,
+    /// It came from the system, as this strategy always does, or because nothing idle fitted.
+    Fresh,
+    /// It came from the fallback.
+    Fallback,
+}
+
+impl Released {
+    /// Counts one buffer of `bytes` as back.
+    #[inline]
+    pub fn add(&self, bytes: usize) {
+        #[cfg(feature = "stats")]
+        {
+            // ORDER: Relaxed, for both: they publish nothing, they are only counted.
+            self.buffers.fetch_add(1, Ordering::Relaxed);
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+        #[cfg(not(feature = "stats"))]
+        let _ = bytes;
+    }
+
+    #[cfg(feature = "stats")]
+    fn load(&self) -> (usize, usize) {
+        // ORDER: Relaxed, for both: a snapshot, and the two need not agree with each other.
+        (self.buffers.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
+    }
+}
+
+impl Counters {
+    /// Counts one buffer of `bytes` as handed out.
+    ///
+    /// `elsewhere` returns the statistics of the fallback, for the high-water marks. A buffer that
+    /// the fallback served counts there.
+    #[inline]
+    pub fn acquired(
+        &mut self,
+        served: Served,
+        bytes: usize,
+        released: &Released,
+        elsewhere: impl FnOnce() -> PoolStats,
+    ) {
+        #[cfg(feature = "stats")]
+        {
+            // First, and not believed: it is the user's code, which may panic.
+            let elsewhere = elsewhere();
+            let counts = &mut self.counts;
+            counts.acquired += 1;
+            match served {
+                Served::Reused => counts.reused += 1,
+                Served::Fresh => counts.fresh += 1,
+                Served::Fallback => {
+                    counts.fresh += 1;
+                    counts.fallbacks += 1;
+                }
+            }
+            if served != Served::Fallback {
+                // The totals wrap around together with those of `Released`, so the differences stay
+                // right.
+                counts.in_use = counts.in_use.wrapping_add(1);
+                counts.in_use_bytes = counts.in_use_bytes.wrapping_add(bytes);
+            }
+            let (buffers_back, bytes_back) = released.load();
+            // The fallback's numbers are the user's, and may be any.
+            let buffers = counts.in_use.wrapping_sub(buffers_back).saturating_add(elsewhere.in_use);
+            let bytes = counts.in_use_bytes.wrapping_sub(bytes_back).saturating_add(elsewhere.in_use_bytes);
+            counts.high_water = counts.high_water.max(buffers);
+            counts.high_water_bytes = counts.high_water_bytes.max(bytes);
+        }
+        #[cfg(not(feature = "stats"))]
+        let _ = (served, bytes, released, elsewhere);
+    }
+
+    /// Counts the bytes of a buffer that is out and was resized in place from `before` to `after`
+    /// bytes. `elsewhere` is as for [`acquired`](Self::acquired).
+    #[inline]
+    pub fn resized(&mut self, before: usize, after: usize, released: &Released, elsewhere: &PoolStats) {
+        #[cfg(feature = "stats")]
+        {
+            let counts = &mut self.counts;
+            counts.in_use_bytes = counts.in_use_bytes.wrapping_add(after).wrapping_sub(before);
+            let now = counts.in_use_bytes.wrapping_sub(released.load().1);
+            let bytes = now.saturating_add(elsewhere.in_use_bytes);
+            counts.high_water_bytes = counts.high_water_bytes.max(bytes);
+        }
+        #[cfg(not(feature = "stats"))]
+        let _ = (before, after, released, elsewhere);
+    }
+
+    /// Lets the high-water marks start again from the buffers that are out now, those of the
+    /// fallback (`elsewhere`) included.
+    pub fn reset_high_water(&mut self, released: &Released, elsewhere: &PoolStats) {
+        #[cfg(feature = "stats")]
+        {
+            let now = self.snapshot(released, elsewhere, 0);
+            self.counts.high_water = now.in_use;
+            self.counts.high_water_bytes = now.in_use_bytes;
+        }
+        #[cfg(not(feature = "stats"))]
+        let _ = (released, elsewhere);
+    }
+
+    /// Counts one refused request.
+    #[inline]
+    pub fn exhausted(&mut self) {
+        #[cfg(feature = "stats")]
+        {
+            self.counts.exhausted += 1;
+        }
+    }
+
+    /// Returns the snapshot: the pool's own counts, to which the buffers that are out of the
+    /// fallback (`elsewhere`) are added.
+    pub fn snapshot(&self, released: &Released, elsewhere: &PoolStats, reserved_bytes: usize) -> PoolStats {
+        #[cfg(feature = "stats")]
+        let stats = {
+            let (buffers_back, bytes_back) = released.load();
+            let own_bytes = self.counts.in_use_bytes.wrapping_sub(bytes_back);
+            PoolStats {
+                in_use: self.counts.in_use.wrapping_sub(buffers_back).saturating_add(elsewhere.in_use),
+                in_use_bytes: own_bytes.saturating_add(elsewhere.in_use_bytes),
+                idle_bytes: reserved_bytes.saturating_sub(own_bytes),
+                ..self.counts
+            }
+            .with_marks_raised()
+        };
+        #[cfg(not(feature = "stats"))]
+        let stats = {
+            let _ = (released, elsewhere);
+            PoolStats::default()
+        };
+        PoolStats { reserved_bytes, ..stats }
+    }
+}

@@ -1,0 +1,324 @@
+//! Bytes that stream through a ring or a buffer, lent in place on both sides.
+
+pub(crate) mod pieces;
+#[cfg(feature = "alloc")]
+pub(crate) mod sinks;
+
+use crate::memory::copying::copy_bytes;
+use crate::{Buf, Frozen, Lease, Pieces, ReserveError};
+
+/// Takes bytes in place: lends room, then counts the bytes that were written into it.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufcore::{ByteSink, HeapPool, ReserveError};
+///
+/// /// Writes a field: its length in one byte, then its bytes. It writes both or nothing.
+/// fn field(sink: &mut impl ByteSink, bytes: &[u8]) -> Result<(), ReserveError> {
+///     let room = sink.reserve(1 + bytes.len())?;
+///     room[0] = bytes.len() as u8;
+///     room[1..].copy_from_slice(bytes);
+///     sink.commit(1 + bytes.len());
+///     Ok(())
+/// }
+///
+/// let mut buf = HeapPool::new().acquire(8)?;
+/// field(&mut buf, b"news")?;
+/// assert_eq!(field(&mut buf, b"hello").unwrap_err().available, 3);
+/// assert_eq!(buf, b"\x04news");
+/// # }
+/// # Ok::<(), bufcore::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` takes no bytes in place",
+    label = "this is not a `ByteSink`",
+    note = "a `Buf`, a mirrored ring and the writing end of a channel are; a `Vec<u8>` is in a `VecSink`; what implements `std::io::Write` alone is written to with `write_all`"
+)]
+pub trait ByteSink {
+    /// Lends exactly `n` bytes of contiguous room. Nothing counts as written until
+    /// [`commit`](Self::commit).
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`ReserveError`] when there is less room than `n` now. Its `available` is the room
+    /// that there is in one piece.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{ByteSink, HeapPool};
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// buf.reserve(4)?.copy_from_slice(b"room");
+    /// ByteSink::commit(&mut buf, 4);
+    /// assert_eq!(&buf[..], b"room");
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
+    fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError>;
+
+    /// Counts the first `n` bytes of the last reservation as written.
+    ///
+    /// # Panics
+    ///
+    /// Panics when `n` is over the room that there is.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use std::io::Read;
+    ///
+    /// use bufcore::{ByteSink, VecSink};
+    ///
+    /// let mut socket = &b"PONG"[..];
+    /// let mut received = Vec::new();
+    /// let mut sink = VecSink::new(&mut received);
+    /// let n = socket.read(sink.reserve(1500)?)?;
+    /// sink.commit(n); // 4 of the 1500
+    /// drop(sink);
+    /// assert_eq!(received, b"PONG");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    fn commit(&mut self, n: usize);
+}
+
+/// Gives bytes in place: lends those that can be read, then drops those that were used.
+///
+/// ```
+/// use bufcore::ByteSource;
+///
+/// /// Takes a field off the front, once all of it has come: its length in a byte, and its bytes.
+/// fn field(source: &mut impl ByteSource) -> Option<Vec<u8>> {
+///     let (length, rest) = source.peek().split_first()?;
+///     let field = rest.get(..usize::from(*length))?.to_vec();
+///     source.consume(1 + field.len());
+///     Some(field)
+/// }
+///
+/// let mut source = &b"\x04news\x05hel"[..];
+/// assert_eq!(field(&mut source).as_deref(), Some(&b"news"[..]));
+/// assert_eq!(field(&mut source), None); // the rest has yet to come
+/// assert_eq!(source, b"\x05hel");
+/// # Ok::<(), bufcore::Error>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` gives no bytes in place",
+    label = "this is not a `ByteSource`",
+    note = "a `Buf`, a `&[u8]`, a mirrored ring and the reading end of a channel are; of a `Vec<u8>` take a slice: `&mut &vec[..]`"
+)]
+pub trait ByteSource {
+    /// Returns the bytes that can be read now in one piece. The slice is empty when there are none.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::ByteSource;
+    ///
+    /// let mut source = &b"GET / HTTP/1.1"[..];
+    /// let method = source.peek().split(|&byte| byte == b' ').next().unwrap();
+    /// assert_eq!(method, b"GET");
+    /// ByteSource::consume(&mut source, 4);
+    /// assert_eq!(source.peek(), b"/ HTTP/1.1");
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
+    fn peek(&mut self) -> &[u8];
+
+    /// Drops the first `n` bytes that [`peek`](Self::peek) shows.
+    ///
+    /// # Panics
+    ///
+    /// Panics when `n` is over the length of the slice that [`peek`](Self::peek) lends.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use std::collections::VecDeque;
+    ///
+    /// use bufcore::ByteSource;
+    ///
+    /// let mut queue: VecDeque<u8> = (0..8).collect();
+    /// let written = queue.peek().len().min(5); // as much as a socket took
+    /// queue.consume(written);
+    /// assert_eq!(queue.peek(), [5, 6, 7]);
+    /// # }
+    /// ```
+    fn consume(&mut self, n: usize);
+
+    /// Returns the complete pieces that can be read now, each up to `delimiter`, in place. With
+    /// `b'\n'` they are lines.
+    ///
+    /// The pieces that were looked at are consumed when the returned value drops. See [`Pieces`].
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::{ByteSource, HeapPool};
+    ///
+    /// let mut buf = HeapPool::new().acquire(64)?;
+    /// buf.extend_from_slice(b"level=info\nlevel=warn\nlev")?;
+    /// let warnings = buf.pieces(b'\n').into_iter().filter(|line| line.ends_with(b"warn")).count();
+    /// assert_eq!(warnings, 1);
+    /// assert_eq!(buf, "lev"); // waits for its end
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
+    #[inline]
+    fn pieces(&mut self, delimiter: u8) -> Pieces<'_, Self>
+    where
+        Self: Sized,
+    {
+        Pieces::new(self, delimiter)
+    }
+}
+
+impl<L: Lease> ByteSink for Buf<L> {
+    #[inline]
+    fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError> {
+        let available = self.spare_capacity();
+        self.spare_mut().get_mut(..n).ok_or(ReserveError { requested: n, available })
+    }
+
+    #[inline]
+    fn commit(&mut self, n: usize) {
+        self.commit(n);
+    }
+}
+
+/// Reading a buffer as a source drops the consumed bytes, front first.
+impl<L: Lease> ByteSource for Buf<L> {
+    #[inline]
+    fn peek(&mut self) -> &[u8] {
+        self
+    }
+
+    #[inline]
+    fn consume(&mut self, n: usize) {
+        self.consume(n);
+    }
+}
+
+/// Reading a view as a source drops the consumed bytes, front first.
+impl<L: Lease> ByteSource for Frozen<L> {
+    #[inline]
+    fn peek(&mut self) -> &[u8] {
+        self
+    }
+
+    #[inline]
+    fn consume(&mut self, n: usize) {
+        self.consume(n);
+    }
+}
+
+/// Fills the slice front first. The rest of it is the room.
+///
+/// ```
+/// let mut memory = [0; 8];
+/// let mut sink = &mut memory[..];
+/// assert_eq!(bufcore::copy(&mut &b"hello"[..], &mut sink), 5);
+/// assert_eq!(sink.len(), 3); // room
+/// assert_eq!(memory, *b"hello\0\0\0");
+/// ```
+impl ByteSink for &mut [u8] {
+    #[inline]
+    fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError> {
+        let available = self.len();
+        self.get_mut(..n).ok_or(ReserveError { requested: n, available })
+    }
+
+    #[inline]
+    #[track_caller]
+    fn commit(&mut self, n: usize) {
+        let room = self.len();
+        assert!(n <= room, "commit({n}) of {room} bytes of room");
+        *self = &mut core::mem::take(self)[n..];
+    }
+}
+
+impl ByteSource for &[u8] {
+    #[inline]
+    fn peek(&mut self) -> &[u8] {
+        self
+    }
+
+    #[inline]
+    fn consume(&mut self, n: usize) {
+        *self = &self[n..];
+    }
+}
+
+impl<S: ByteSink + ?Sized> ByteSink for &mut S {
+    #[inline]
+    fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError> {
+        (**self).reserve(n)
+    }
+
+    #[inline]
+    fn commit(&mut self, n: usize) {
+        (**self).commit(n);
+    }
+}
+
+impl<S: ByteSource + ?Sized> ByteSource for &mut S {
+    #[inline]
+    fn peek(&mut self) -> &[u8] {
+        (**self).peek()
+    }
+
+    #[inline]
+    fn consume(&mut self, n: usize) {
+        (**self).consume(n);
+    }
+}
+
+/// Moves bytes from `source` to `sink` until one has no more to give or to take. Returns their
+/// number.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// # use bufcore::{BufferPool, HeapPool};
+/// let mut sink = HeapPool::new().acquire(3).unwrap();
+/// let mut source = &b"hello"[..];
+/// assert_eq!(bufcore::copy(&mut source, &mut sink), 3);
+/// assert_eq!((&sink[..], source), (&b"hel"[..], &b"lo"[..]));
+/// # }
+/// ```
+pub fn copy(source: &mut impl ByteSource, sink: &mut impl ByteSink) -> usize {
+    copy_up_to(source, sink, usize::MAX)
+}
+
+/// Moves at most `limit` bytes, as [`copy`] does. This is for the body that a header announced, and
+/// takes nothing of the bytes behind it.
+///
+/// It returns less than `limit` when the source has no more to give now, or the sink has no more
+/// room.
+///
+/// ```
+/// let mut source = &b"\x05helloGET /"[..];
+/// let announced = usize::from(source[0]);
+/// source = &source[1..];
+/// let mut memory = [0; 16];
+/// assert_eq!(bufcore::copy_up_to(&mut source, &mut &mut memory[..], announced), 5);
+/// assert_eq!((&memory[..6], source), (&b"hello\0"[..], &b"GET /"[..]));
+/// ```
+pub fn copy_up_to(source: &mut impl ByteSource, sink: &mut impl ByteSink, limit: usize) -> usize {
+    let mut moved = 0;
+    loop {
+        let bytes = source.peek();
+        let wanted = bytes.len().min(limit - moved);
+        let (room, n) = match sink.reserve(wanted) {
+            // A second call, because the first one's borrow would otherwise outlive its match.
+            Ok(_) => (sink.reserve(wanted), wanted),
+            Err(ReserveError { available, .. }) => {
+                let n = available.min(wanted);
+                (sink.reserve(n), n)
+            }
+        };
+        let Ok(room) = room else { return moved };
+        // Nothing to move, or a sink of the user's that does not lend what it says.
+        if n == 0 || room.len() != n {
+            return moved;
+        }
+        copy_bytes(room, &bytes[..n]);
+        sink.commit(n);
+        source.consume(n);
+        moved += n;
+    }
+}

@@ -1,0 +1,266 @@
+//! The keeper: its settings, its pools, and its looks.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::mem;
+use core::task::Waker;
+use core::time::Duration;
+use std::time::Instant;
+
+use super::calls::{Calls, KeeperHandle};
+use super::trim::Watch;
+use super::watched::{PAUSES, Pass, Watched};
+use crate::PressureSource;
+use bufcore::author::catch_user_panic;
+
+/// The age of idle memory at which it goes, unless set. It goes after one to two of them, and so
+/// within mimalloc 3's `purge_delay`, a second.
+const AGE: Duration = Duration::from_millis(400);
+/// The smallest that can be set. What a look costs would matter below.
+const SMALLEST_AGE: Duration = Duration::from_millis(10);
+/// The most that can be set.
+const LARGEST_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+/// The pause between looks at an empty pool, unless set.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// Gives the idle memory of pools back without being asked, while the program runs.
+///
+/// One line switches it on, where `pool` is a pool of a strategy with idle memory:
+///
+/// ```
+/// use bufkeeper::Keeper;
+/// # struct Pool;
+/// # impl bufkeeper::Trim for &Pool {
+/// #     fn trim(&mut self) {}
+/// #     fn stats(&self) -> Option<bufcore::PoolStats> {
+/// #         None
+/// #     }
+/// # }
+/// # let pool = std::sync::Arc::new(Pool);
+///
+/// let _keeper = Keeper::new().watch(&pool).spawn()?; // a thread, until this is dropped
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// It runs in one of three forms:
+///
+/// - [`spawn`](Self::spawn) starts a thread of its own.
+/// - [`run`](Self::run) is a task for any executor: `tokio::spawn(keeper.run(tokio::time::sleep))`.
+/// - [`tick`](Self::tick) is a look, for a program with an event loop.
+///
+/// A keeper does not keep a pool from its end. It lets go of pools that have ended.
+///
+/// # Rules
+///
+/// - Each [`purge_delay`](Self::purge_delay) it looks at each pool and calls
+///   [`Trim::trim_idle`](crate::Trim). Memory that was not used between two looks goes. So idle
+///   memory goes after one to two ages, and memory that comes and goes more often than that stays.
+/// - Under [pressure](crate::Pressure) less is kept. At [`Medium`](crate::PressureLevel::Medium)
+///   the age is half as long. At [`High`](crate::PressureLevel::High) each look frees all memory
+///   that holds no buffers.
+/// - When a look finds nothing changed since the last one, the pause until the next is doubled, up
+///   to eight ages. A pool that takes memory wakes the keeper from such a pause, if it can. An
+///   empty one that can is left alone for up to [`max_sleep`](Self::max_sleep).
+///
+/// So a program that does nothing, and whose pools are empty and wake the keeper, is soon left
+/// alone for minutes. A pool with memory, or one that wakes nobody, is looked at every eight ages
+/// for as long as it lives, and the pressure is read then.
+///
+/// Cost: nothing on the fast paths of the pools. A look costs what
+/// [`trim_idle`](crate::Trim::trim_idle) of the pool does. Reading the pressure takes about a dozen
+/// system calls for each look.
+///
+/// # Source
+///
+/// - Looks in place of time stamps, half of the age at medium pressure, all memory at high
+///   pressure: `SharedArrayPool` of .NET. It looks when its garbage collector has run.
+/// - The default age: mimalloc frees memory that was unused for 10 ms in version 2, and for 1 s in
+///   version 3 (`purge_delay`).
+pub struct Keeper {
+    purge_delay: Duration,
+    max_sleep: Duration,
+    source: PressureSource,
+    watched: Vec<Watched>,
+    pub(super) calls: Arc<Calls>,
+    waker: Waker,
+}
+
+impl Default for Keeper {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Keeper {
+    /// Makes a keeper that watches nothing yet, with the default settings and the pressure that the
+    /// [system](PressureSource::system) tells.
+    #[must_use]
+    pub fn new() -> Self {
+        let calls = Calls::new();
+        Self {
+            purge_delay: AGE,
+            max_sleep: LONGEST_PAUSE,
+            source: PressureSource::system(),
+            watched: Vec::new(),
+            waker: Waker::from(Arc::clone(&calls)),
+            calls,
+        }
+    }
+
+    /// Sets the time for which memory has to be unused before it goes: by default 400 ms.
+    ///
+    /// The keeper looks once in that time, so memory goes after one to two times as long. The value
+    /// is taken to be from 10 ms to a day.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use bufkeeper::Keeper;
+    ///
+    /// // Buffers of a burst are kept for the next one, which comes in less than 10 s.
+    /// let keeper = Keeper::new().purge_delay(Duration::from_secs(10));
+    /// # drop(keeper);
+    /// ```
+    #[must_use]
+    pub fn purge_delay(mut self, purge_delay: Duration) -> Self {
+        self.purge_delay = purge_delay.clamp(SMALLEST_AGE, LARGEST_AGE);
+        self
+    }
+
+    /// Sets the longest pause between two looks at an empty pool that wakes the keeper: by default
+    /// a minute. It is at most a day, and the age counts where it is longer.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use bufkeeper::Keeper;
+    ///
+    /// let keeper = Keeper::new().max_sleep(Duration::from_secs(600)); // on a telephone
+    /// # drop(keeper);
+    /// ```
+    #[must_use]
+    pub fn max_sleep(mut self, pause: Duration) -> Self {
+        self.max_sleep = pause.min(LARGEST_AGE);
+        self
+    }
+
+    /// Sets where the keeper reads how much pressure there is.
+    ///
+    /// ```
+    /// use bufkeeper::{Keeper, PressureSource};
+    ///
+    /// let keeper = Keeper::new().pressure(PressureSource::none()); // ages alone decide
+    /// # drop(keeper);
+    /// ```
+    #[must_use]
+    pub fn pressure(mut self, source: PressureSource) -> Self {
+        self.source = source;
+        self
+    }
+
+    /// Adds a pool, which it watches and does not keep from its end. A pool that it watches already
+    /// is not added again, nor is a clone of such a pool.
+    ///
+    /// Cost: a comparison with each pool that it watches. Where its list is full, it also looks
+    /// which pools have ended.
+    #[must_use]
+    pub fn watch<P: Watch + ?Sized>(mut self, pool: &P) -> Self {
+        let pool = Watched::new(pool.downgrade());
+        if !pool.is_among(&self.watched) {
+            if self.watched.len() == self.watched.capacity() {
+                Watched::forget_ended(&mut self.watched);
+            }
+            self.watched.push(pool);
+        }
+        self
+    }
+
+    /// Returns a handle through which other threads add pools later.
+    #[must_use]
+    pub fn handle(&self) -> KeeperHandle {
+        KeeperHandle { calls: Arc::clone(&self.calls) }
+    }
+
+    /// Returns how many pools it watches. Pools that ended are counted until the next look at them.
+    #[must_use]
+    pub fn watched(&self) -> usize {
+        self.watched.len()
+    }
+
+    /// Looks at the pools whose time has come, and returns when to call it again. A call that comes
+    /// sooner does nothing, except for pools that are new.
+    ///
+    /// Nothing wakes a program's own loop. So pools are looked at every eight ages at least, also
+    /// while there are none: one may come through a [handle](Self::handle).
+    ///
+    /// A pool whose code panics in a look is not looked at again. The panic does not reach the
+    /// caller.
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// use bufkeeper::Keeper;
+    ///
+    /// let mut keeper = Keeper::new();
+    /// let mut trim_at = Instant::now();
+    /// for _event in 0..3 {
+    ///     let now = Instant::now();
+    ///     if now >= trim_at {
+    ///         trim_at = keeper.tick(now);
+    ///     }
+    ///     let timeout = trim_at - now; // of `poll`, `epoll_wait`, ...
+    ///     # let _ = timeout;
+    /// }
+    /// ```
+    pub fn tick(&mut self, now: Instant) -> Instant {
+        self.pass(now, false)
+    }
+
+    /// Looks at the pools as a keeper that calls wake, or as one that they do not wake.
+    pub(super) fn pass(&mut self, now: Instant, wakes: bool) -> Instant {
+        let is_called = self.calls.take_call();
+        self.calls.take_new(&mut self.watched);
+        if is_called {
+            self.watched.iter_mut().for_each(|watched| watched.hurry(self.purge_delay));
+        }
+        if self.watched.iter().any(|watched| watched.next(now) <= now) {
+            self.look_at_due(now, wakes);
+        }
+        let max_sleep = self.max_sleep.max(self.purge_delay);
+        // A call that does not wake it is answered as late as a pool is looked at that cannot wake.
+        let last =
+            now + if wakes { max_sleep } else { max_sleep.min(self.purge_delay.saturating_mul(PAUSES)) };
+        self.watched.iter().map(|watched| watched.next(now)).fold(last, Instant::min)
+    }
+
+    fn look_at_due(&mut self, now: Instant, wakes: bool) {
+        let look = Pass {
+            now,
+            level: self.source.read().level(),
+            purge_delay: self.purge_delay,
+            max_sleep: self.max_sleep,
+            waker: wakes.then_some(&self.waker),
+        };
+        Watched::forget_unless(&mut self.watched, |watched| {
+            self.calls.is_stopped() || watched.next(now) > now || watched.pass(&look)
+        });
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        self.calls.end();
+        for watched in mem::take(&mut self.watched) {
+            // Users' code, which may panic, perhaps while this thread unwinds.
+            let _dropped = catch_user_panic(|| drop(watched));
+        }
+    }
+}
+
+impl fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keeper")
+            .field("age", &self.purge_delay)
+            .field("max_sleep", &self.max_sleep)
+            .field("watched", &self.watched.len())
+            .finish_non_exhaustive()
+    }
+}

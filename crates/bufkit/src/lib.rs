@@ -1,0 +1,99 @@
+//! What the pools of bufworks are built with, for authors of pools.
+//!
+//! **No promise of stability.** Each version may change all of it. A program that uses pools needs
+//! [`bufcore`] alone, which is the vocabulary.
+//!
+//! # What it gives you
+//!
+//! - [`orphan`]: memory that outlived its pool, and is freed with its last buffer.
+//! - [`SlotState`]: the state of a slot that is released by a plain store; for pools over one
+//!   region that serve one thread.
+//! - [`Handle`] and [`WeakHandle`]: handles of a pool that threads share. A [`Registry`] is a list
+//!   that only grows, and [`DedicatedPages`] are pages that a block has to itself.
+//! - [`thread_cache`]: what a thread has in each pool that it uses.
+//! - [`sync`]: atomics and locks that a model checker can take the place of; fences of which one
+//!   side costs nothing; [`Waiter`], what waits; [`GrowthSignal`], which wakes a keeper; [`Coop`],
+//!   a future's part in cooperative scheduling.
+//! - [`pool_methods`], [`shared_pool`]: the methods of the pool traits as a pool's own.
+//!   [`SettingsText`] prints the settings of a builder.
+//!
+//! What a lease needs is in [`bufcore::author`].
+//!
+//! # What it does not
+//!
+//! It is no pool, decides no strategy, and takes no memory for buffers: that is for
+//! [`Region`](bufcore::Region).
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! | --- | --- |
+//! | `std` (default) | caches of threads, pages, wake-ups of keepers; it implies `alloc` |
+//! | `alloc` | orphans, handles, lists |
+//! | `fences` | [`sync::fences`] |
+//! | `mmap` | mapped pages |
+//! | `portable-atomic` | atomics for processors without compare-and-swap |
+//!
+//! # Example
+//!
+//! ```
+//! use bufcore::{AcquireError, Buf, NoLease, PoolStats, NoFallback};
+//!
+//! /// A pool that threads share, of which there is never anything.
+//! struct Empty;
+//!
+//! impl Empty {
+//!     fn acquire(&self, capacity: usize) -> Result<Buf<NoLease>, AcquireError> {
+//!         NoFallback.acquire(capacity)
+//!     }
+//! #   fn acquire_zeroed(&self, len: usize) -> Result<Buf<NoLease>, AcquireError> {
+//! #       NoFallback.acquire_zeroed(len)
+//! #   }
+//! #   fn max_capacity(&self) -> usize {
+//! #       0
+//! #   }
+//! #   fn stats(&self) -> PoolStats {
+//! #       NoFallback.stats()
+//! #   }
+//!     // ...
+//! }
+//! # use bufcore::BufferPool;
+//!
+//! bufkit::shared_pool!(impl Empty => NoLease);
+//! assert!(BufferPool::acquire(&mut &Empty, 1).is_err());
+//! ```
+#![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(feature = "alloc")]
+extern crate alloc;
+#[cfg(any(feature = "std", test))]
+extern crate std;
+
+mod author;
+pub mod orphan;
+mod region_pool;
+mod shared_pool;
+pub mod sync;
+#[cfg(all(test, loom))]
+mod tests;
+#[cfg(feature = "std")]
+pub mod thread_cache;
+
+pub use author::settings_text::SettingsText;
+pub use bufcore;
+pub use region_pool::slot_state::SlotState;
+pub use region_pool::stagger::{STAGGER_FROM_BYTES, staggered};
+#[cfg(feature = "std")]
+pub use shared_pool::dedicated_pages::{DedicatedPages, PoolProvider};
+#[cfg(feature = "alloc")]
+pub use shared_pool::handle::{CoreRef, Handle, PoolCore, WeakHandle};
+pub use shared_pool::ref_counts::RefCounts;
+#[cfg(feature = "alloc")]
+pub use shared_pool::registry::{Link, Registry, RegistryEntry};
+#[cfg(feature = "std")]
+pub use sync::coop::Coop;
+#[cfg(feature = "std")]
+pub use sync::growth_signal::GrowthSignal;
+#[cfg(feature = "alloc")]
+pub use sync::waiter::{TaskWaker, Waiter};

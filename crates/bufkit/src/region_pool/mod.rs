@@ -1,0 +1,4 @@
+//! Pools over one region, which serve one thread.
+
+pub(crate) mod slot_state;
+pub(crate) mod stagger;

@@ -1,0 +1,182 @@
+//! The state of a place in a pool's memory; see [`crate::SlotState`].
+//!
+//! # Why a release is counted once
+//!
+//! A release is a load (has the pool ended?) and a store (`FREE`). With loads and stores alone a
+//! release that was stopped between the two and the pool's end cannot agree on which came last; a
+//! locked instruction in every release would decide it, at more than the cost of all the rest. So
+//! the end marks n places as `ORPHANED`, and the release of each reads its state once:
+//!
+//! - It read `ORPHANED`: it stores nothing and counts itself, so no `count_missed` finds it.
+//! - It read `LIVE`: it stores `FREE` after the mark, since the exchange that made the mark saw
+//!   `LIVE`. One `count_missed` exchanges that `FREE` for `SETTLED` and counts it.
+//!
+//! A place that was free at the end is `SETTLED` before anybody looks.
+
+use core::fmt;
+use core::ptr::NonNull;
+
+use crate::sync::{AtomicU32, Ordering, RELEASE};
+
+/// The place is free: its memory may be handed out.
+const FREE: u32 = 0;
+/// A buffer or the pool itself holds it.
+const LIVE: u32 = 1;
+/// A buffer held it when its pool ended. Its release is counted elsewhere, and leaves the state as
+/// it is.
+const ORPHANED: u32 = 2;
+/// It was free when its pool ended, or its release was found afterwards.
+const SETTLED: u32 = 3;
+
+/// The state of a place in a pool's memory, which the pool shares with one release. For pools that
+/// one thread at a time acquires from, where a release is a plain store.
+///
+/// - The pool hands out a place that [is free](Self::is_free) when it has [held](Self::mark_live)
+///   it. Only the pool does that.
+/// - The buffer's [release](Self::release) makes it free again, on any thread.
+/// - The pool's end [leaves](Self::orphan) each place that a buffer holds to its release, which
+///   then [counts itself](crate::orphan) instead. One that was about to store is found by
+///   [`count_missed`](Self::count_missed).
+///
+/// All that the last holder did with the memory happened before the next one has it.
+///
+/// A slot of `bufslot` and a guard of `bufring` have one.
+///
+/// ```
+/// use std::ptr::NonNull;
+///
+/// use bufkit::SlotState;
+///
+/// let place = SlotState::free();
+/// assert!(place.is_free());
+/// place.mark_live();
+/// std::thread::scope(|scope| {
+///     // A buffer's release. SAFETY: the place outlives the scope.
+///     scope.spawn(|| assert!(unsafe { SlotState::release(NonNull::from(&place)) }));
+/// });
+/// assert!(place.is_free());
+///
+/// // The pool ends while a buffer is out: its release finds that, and counts itself.
+/// place.mark_live();
+/// assert!(place.orphan());
+/// // SAFETY: as above.
+/// assert!(unsafe { !SlotState::release(NonNull::from(&place)) });
+/// place.see_end();
+/// ```
+#[repr(transparent)]
+pub struct SlotState(AtomicU32);
+
+impl SlotState {
+    /// Makes the state of a place that is free.
+    #[must_use]
+    pub fn free() -> Self {
+        Self(AtomicU32::new(FREE))
+    }
+
+    /// Makes the state of a place that the pool holds.
+    #[must_use]
+    pub fn held() -> Self {
+        Self(AtomicU32::new(LIVE))
+    }
+
+    /// Returns whether the place is free, and its memory the pool's.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        // ORDER: Acquire pairs with the Release of the store in `release`: all that the last holder
+        // did with the memory happened before what the next one does.
+        self.0.load(Ordering::Acquire) == FREE
+    }
+
+    /// Marks a free place as held. For the pool.
+    #[inline(always)]
+    pub fn mark_live(&self) {
+        // ORDER: Relaxed. Only this thread reads the state until the buffer is handed over, and
+        // that publishes it.
+        self.0.store(LIVE, Ordering::Relaxed);
+    }
+
+    /// Frees a place that the pool itself holds.
+    #[inline(always)]
+    pub fn mark_free(&self) {
+        // ORDER: Relaxed: it was this thread that used the memory, and no other reads the state.
+        self.0.store(FREE, Ordering::Relaxed);
+    }
+
+    /// Releases the place, for the buffer that holds it. Returns `false` when the pool has ended.
+    /// Then the release is to be counted, after a call of [`see_end`](Self::see_end).
+    ///
+    /// Cost: a load and a store.
+    ///
+    /// # Safety
+    ///
+    /// `this` is valid. It may be gone as soon as the place is free.
+    #[inline(always)]
+    #[must_use]
+    pub unsafe fn release(this: NonNull<Self>) -> bool {
+        // SAFETY: valid until the store below.
+        let state = unsafe { &(*this.as_ptr()).0 };
+        // ORDER: Relaxed. It only says which way to go: `see_end` looks again, with Acquire.
+        if state.load(Ordering::Relaxed) != LIVE {
+            return false;
+        }
+        // ORDER: Release pairs with the Acquire in `is_free`, `orphan` and `count_missed`.
+        if cfg!(loom) {
+            // loom does not put a store behind an exchange that it races with, though the exchange
+            // did not see it.
+            state.swap(FREE, RELEASE);
+        } else {
+            state.store(FREE, RELEASE);
+        }
+        true
+    }
+
+    /// Makes a release that found the pool's end see all that the pool wrote before it called
+    /// [`orphan`](Self::orphan). Not a part of [`release`](Self::release), whose fast path has two
+    /// instructions more with it.
+    #[inline(always)]
+    pub fn see_end(&self) {
+        // ORDER: Acquire pairs with the Release exchange in `orphan`.
+        let seen = self.0.load(Ordering::Acquire);
+        debug_assert_eq!(seen, ORPHANED, "a place is released once");
+    }
+
+    /// Ends the pool's use of the place. It returns whether a buffer holds it, whose release counts
+    /// itself from then on, unless [`count_missed`](Self::count_missed) finds it. For the pool.
+    ///
+    /// Cost: a locked instruction.
+    #[must_use]
+    pub fn orphan(&self) -> bool {
+        // ORDER: Release on success pairs with the Acquire load in `see_end`; what is read then is
+        // what this thread stored. Acquire on failure pairs with the Release of the store there.
+        let held = self.0.compare_exchange(LIVE, ORPHANED, Ordering::Release, Ordering::Acquire).is_ok();
+        if !held {
+            // ORDER: Relaxed: nobody else uses a place that is free.
+            self.0.store(SETTLED, Ordering::Relaxed);
+        }
+        held
+    }
+
+    /// Finds out whether the place was left to a release that made it free all the same, and marks
+    /// it then. It returns `true` once.
+    ///
+    /// Cost: a load, and a locked instruction for one that is found.
+    #[must_use]
+    pub fn count_missed(&self) -> bool {
+        // A model's load may miss the newest store; its exchange does not.
+        // ORDER: Relaxed: only compared. What it misses is left to a later look.
+        if !cfg!(loom) && self.0.load(Ordering::Relaxed) != FREE {
+            return false;
+        }
+        // ORDER: Acquire pairs with the Release store in `release`: the last holder is done before
+        // the memory goes. Of several looks at once one finds it. A failure reads nothing that is
+        // used.
+        self.0.compare_exchange(FREE, SETTLED, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+}
+
+impl fmt::Debug for SlotState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SlotState").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,167 @@
+//! How a pool wakes a keeper that sleeps; see [`crate::GrowthSignal`].
+
+use alloc::vec::Vec;
+use core::mem;
+use core::panic::AssertUnwindSafe;
+use core::task::Waker;
+use std::panic::{catch_unwind, resume_unwind};
+
+use crate::sync::waiter::TaskWaker;
+use crate::sync::{AtomicU32, Mutex, Ordering, try_lock};
+
+/// Wakes the keepers of a pool that has grown.
+///
+/// A strategy has one with its bookkeeping. [`register`](Self::register) implements
+/// `Trim::wake_when_grown`, and where the pool takes memory, it
+/// [rings](Self::notify).
+///
+/// A pool that takes memory notes that first, and then rings. A keeper arms the bell first, and
+/// then looks once more at what the pool has. So either that look finds what was taken, or the ring
+/// wakes the keeper. Between the two steps of each there is a fence. It costs the pool nothing
+/// where the system has one for that.
+///
+/// No thread waits for its lock. A ring that meets the call of a keeper is left to the look that
+/// follows there, and one that meets another ring to that one. The waker of a keeper that has ended
+/// stays until the next ring.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicU32, Ordering};
+/// use std::task::{Wake, Waker};
+///
+/// use bufkit::GrowthSignal;
+///
+/// #[derive(Default)]
+/// struct Wakes(AtomicU32);
+/// impl Wake for Wakes {
+///     fn wake(self: Arc<Self>) {
+///         self.0.fetch_add(1, Ordering::Relaxed);
+///     }
+/// }
+///
+/// let (growth, wakes) = (GrowthSignal::default(), Arc::new(Wakes::default()));
+/// growth.notify(); // nobody asked
+/// assert!(growth.register(&Waker::from(wakes.clone())));
+/// growth.notify();
+/// growth.notify(); // once each time that it is asked for
+/// assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
+/// ```
+#[derive(Debug, Default)]
+pub struct GrowthSignal {
+    /// Not 0 while there are wakers.
+    is_armed: AtomicU32,
+    wakers: Mutex<Vec<TaskWaker>>,
+}
+
+impl GrowthSignal {
+    /// Wakes those who asked since the last ring. The caller has nothing locked and nothing half
+    /// made: wakers are users' code. When some of them panic, the call wakes the others too, and
+    /// then passes the first panic on.
+    ///
+    /// Cost: one load, when nobody asked.
+    #[inline]
+    pub fn notify(&self) {
+        // No part of the models of pools, which would have more steps in each request.
+        if !cfg!(any(loom, shuttle)) {
+            self.notify_now();
+        }
+    }
+
+    /// Rings as `notify` does, in models too.
+    #[inline]
+    pub(crate) fn notify_now(&self) {
+        light_fence();
+        // ORDER: Relaxed: the fence pairs with that of `register`. Either this finds the bell
+        // armed, or the keeper's next look finds what its caller did before.
+        if self.is_armed.load(Ordering::Relaxed) != 0 {
+            self.wake_all();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake_all(&self) {
+        let wakers = {
+            let Some(mut wakers) = try_lock(&self.wakers) else { return };
+            // ORDER: Relaxed: the lock orders it before the next `register`.
+            self.is_armed.store(0, Ordering::Relaxed);
+            mem::take(&mut *wakers)
+        };
+        // Users' code, with nothing locked. A panic in one waker keeps no other from being woken.
+        let mut first = None;
+        for waker in wakers {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+                if first.is_some() {
+                    // Its drop may panic too.
+                    mem::forget(payload);
+                } else {
+                    first = Some(payload);
+                }
+            }
+        }
+        if let Some(payload) = first {
+            resume_unwind(payload);
+        }
+    }
+
+    /// Keeps a clone of `waker` for the next ring. It returns `false` when another thread uses the
+    /// bell at this moment, when there is no memory, or when the system refuses the fence.
+    ///
+    /// Cost: an allocation for the first waker, and a system call on Linux.
+    #[must_use = "the waker may not be kept"]
+    pub fn register(&self, waker: &Waker) -> bool {
+        // Wakers and the allocator are users' code: cloned and asked before the lock, and dropped
+        // and given back after it.
+        let waker = waker.clone();
+        let mut room = Vec::new();
+        let wakers = loop {
+            let Some(mut wakers) = try_lock(&self.wakers) else { return false };
+            if wakers.iter().any(|other| other.will_wake(&waker)) {
+                break wakers;
+            }
+            if wakers.capacity() == wakers.len() && room.capacity() > wakers.len() {
+                room.append(&mut wakers);
+                mem::swap(&mut *wakers, &mut room);
+            }
+            if wakers.capacity() > wakers.len() {
+                wakers.push(TaskWaker::new(waker));
+                break wakers;
+            }
+            let wanted = (2 * wakers.len()).max(1);
+            drop(wakers);
+            room = Vec::new();
+            if room.try_reserve_exact(wanted).is_err() {
+                return false;
+            }
+        };
+        // ORDER: Relaxed: the fence orders it before what the caller looks at next.
+        self.is_armed.store(1, Ordering::Relaxed);
+        // A ring that finds the lock held is left to that look.
+        drop(wakers);
+        heavy_fence()
+    }
+}
+
+/// Executes the fence between what a pool does and its ring.
+#[inline(always)]
+fn light_fence() {
+    // Models look at the fences of this file.
+    #[cfg(all(feature = "fences", not(any(loom, shuttle))))]
+    crate::sync::fences::light();
+    // ORDER: SeqCst pairs with that in `heavy_fence`.
+    #[cfg(not(all(feature = "fences", not(any(loom, shuttle)))))]
+    crate::sync::fence(Ordering::SeqCst);
+}
+
+/// Executes the fence between what `register` does and the keeper's next look. Returns `false` when
+/// the system refuses it.
+fn heavy_fence() -> bool {
+    #[cfg(all(feature = "fences", not(any(loom, shuttle))))]
+    return crate::sync::fences::has_heavy() && crate::sync::fences::heavy(false);
+    // ORDER: SeqCst pairs with that in `light_fence`.
+    #[cfg(not(all(feature = "fences", not(any(loom, shuttle)))))]
+    {
+        crate::sync::fence(Ordering::SeqCst);
+        true
+    }
+}

@@ -1,0 +1,149 @@
+//! Threads and tasks that wait.
+
+use core::mem::ManuallyDrop;
+use core::task::Waker;
+#[cfg(feature = "std")]
+use std::thread::Thread;
+
+/// A task's waker, kept by a pool. When the task forgot it, it is dropped on any thread, at the end
+/// of the pool or of what the pool keeps. So a drop that panics ends quietly, and the structure
+/// that it is dropped with is taken apart to its end. Without `std` the panic passes through.
+///
+/// ```
+/// use std::task::Waker;
+///
+/// use bufkit::TaskWaker;
+///
+/// let kept = TaskWaker::new(Waker::noop().clone());
+/// assert!(kept.will_wake(Waker::noop()));
+/// kept.wake();
+/// ```
+#[derive(Debug)]
+pub struct TaskWaker(ManuallyDrop<Waker>);
+
+impl TaskWaker {
+    /// Keeps `waker`.
+    #[must_use]
+    pub fn new(waker: Waker) -> Self {
+        Self(ManuallyDrop::new(waker))
+    }
+
+    /// Returns whether it wakes the same task as `waker`.
+    #[must_use]
+    pub fn will_wake(&self, waker: &Waker) -> bool {
+        self.0.will_wake(waker)
+    }
+
+    /// Wakes the task. The waker is the user's code, and may panic: the caller should hold no lock.
+    pub fn wake(mut self) {
+        // SAFETY: it is not used again.
+        let waker = unsafe { ManuallyDrop::take(&mut self.0) };
+        core::mem::forget(self);
+        waker.wake();
+    }
+}
+
+impl Drop for TaskWaker {
+    fn drop(&mut self) {
+        // SAFETY: it is not used again.
+        let waker = unsafe { ManuallyDrop::take(&mut self.0) };
+        #[cfg(feature = "alloc")]
+        let _ = bufcore::author::catch_user_panic(|| drop(waker));
+        #[cfg(not(feature = "alloc"))]
+        drop(waker);
+    }
+}
+
+/// Names one that waits: a task of any executor, or, with `std`, a thread that parks.
+///
+/// ```
+/// # #[cfg(feature = "std")] {
+/// use std::sync::Mutex;
+/// use std::sync::mpsc::channel;
+/// use std::task::Waker;
+/// use std::thread;
+///
+/// use bufkit::Waiter;
+///
+/// let queue = Mutex::new(Vec::new());
+/// thread::scope(|scope| {
+///     let (started, is_queued) = channel();
+///     let queue = &queue;
+///     scope.spawn(move || {
+///         queue.lock().unwrap().push(Waiter::this_thread());
+///         started.send(()).unwrap();
+///         thread::park();
+///     });
+///     is_queued.recv().unwrap();
+///     queue.lock().unwrap().push(Waiter::task(Waker::noop().clone()));
+///     let sleepers = std::mem::take(&mut *queue.lock().unwrap());
+///     sleepers.into_iter().for_each(Waiter::wake); // the lock is not held
+/// });
+/// # }
+/// ```
+#[derive(Debug)]
+pub enum Waiter {
+    /// A task, which is polled again when it is woken.
+    Task(TaskWaker),
+    /// A thread, which returns from `std::thread::park`, perhaps for another reason.
+    #[cfg(feature = "std")]
+    Thread(Thread),
+}
+
+impl Waiter {
+    /// Names the task of `waker`.
+    #[must_use]
+    pub fn task(waker: Waker) -> Self {
+        Self::Task(TaskWaker::new(waker))
+    }
+
+    /// Names the calling thread.
+    #[cfg(feature = "std")]
+    #[must_use]
+    pub fn this_thread() -> Self {
+        Self::Thread(std::thread::current())
+    }
+
+    /// Wakes the task or the thread. A waker is the user's code: the caller should hold no lock.
+    pub fn wake(self) {
+        match self {
+            Self::Task(waker) => waker.wake(),
+            #[cfg(feature = "std")]
+            Self::Thread(thread) => thread.unpark(),
+        }
+    }
+
+    /// Wakes the task or the thread, and ends quietly when the waker panics: it has done what it
+    /// was to do as well as it can.
+    ///
+    /// It is for releases, which are called by destructors. Without `std` a panic passes through.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::task::{Wake, Waker};
+    ///
+    /// use bufkit::Waiter;
+    ///
+    /// struct Panics;
+    /// impl Wake for Panics {
+    ///     fn wake(self: Arc<Self>) {
+    ///         panic!("a waker panics");
+    ///     }
+    /// }
+    /// # #[cfg(feature = "std")]
+    /// Waiter::task(Waker::from(Arc::new(Panics))).wake_caught();
+    /// ```
+    pub fn wake_caught(self) {
+        // Failures that the model checker finds are not to be caught.
+        #[cfg(all(feature = "std", not(any(loom, shuttle))))]
+        {
+            let wake = core::panic::AssertUnwindSafe(|| self.wake());
+            if let Err(payload) = std::panic::catch_unwind(wake) {
+                // Its drop might panic too.
+                core::mem::forget(payload);
+            }
+        }
+        #[cfg(not(all(feature = "std", not(any(loom, shuttle)))))]
+        self.wake();
+    }
+}

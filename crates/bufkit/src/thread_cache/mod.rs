@@ -1,0 +1,422 @@
+//! How a thread finds what it has in a pool, for strategies with caches for each thread.
+//!
+//! A cache is the strategy's own type, with a [`Cache`] as its head. A thread has
+//! one for each pool that it uses, on a list that this module keeps. For the fast paths there is a
+//! table without a destructor: a look into it takes a few instructions. When the thread ends, or
+//! the pool is found to have ended, the list calls one of the cache's
+//! [`Methods`].
+//!
+//! A thread looks at some of its caches whenever it looks for one, and at more when it has none
+//! yet. So a thread that continues to use new pools keeps few caches of pools that ended on other
+//! threads: about as many as it ever had at once. A thread that does nothing keeps its caches until
+//! it uses a pool or ends.
+//!
+//! # Invariants
+//!
+//! - L1: `Entry::value` was remembered by this thread for the pool whose number is `Entry::id`,
+//!   whose cache is on the thread's list. Numbers are never used twice, and an entry is cleared
+//!   when the cache leaves the list. So an entry that is matched is what the strategy said that it
+//!   would be for those who ask for this pool (`set_fast`).
+//! - L2: the caches on a thread's list are the thread's, and each is valid until it is taken off.
+//! - L3: a token is never used twice.
+//! - L4: code of the user's (wakers that go with a pool, the allocator) is called when nothing of a
+//!   list is borrowed or half done. It is called for caches that are off the list already. So it
+//!   may use these functions itself.
+//! - L5: `TlsSlot` is the offset in bytes of one of the table's entries. Only `TlsSlot::of` makes
+//!   one.
+
+mod caches;
+
+use core::cell::Cell;
+use core::ptr::{self, NonNull};
+
+pub use self::caches::Cache;
+use self::caches::{Caches, Chain};
+use crate::sync::{AtomicUsize, Ordering};
+use bufcore::author::catch_user_panic;
+
+/// Pools that a thread can use in turn without a look through its caches.
+const ENTRIES: usize = 8;
+/// The token of a thread that has no caches yet, or no variables any more. It owns nothing.
+pub const NO_TOKEN: usize = 0;
+/// The first that a thread can have; what lies between is for strategies.
+const FIRST_TOKEN: usize = 2;
+/// The last token, and the last number of a pool, so that the counts do not wrap.
+const LAST: usize = usize::MAX / 2;
+/// Caches that a search looks at beside the one that it is for, whether their pool is gone: when it
+/// finds that one, and when not, which is when a cache is going to be added. More than one, so that
+/// the list does not grow for good.
+const LOOKS: (usize, usize) = (1, 2);
+
+/// Holds the functions that the list calls on a cache, whose type it does not know. [`Cache`] has
+/// an example of them.
+///
+/// All are called with the address of a cache that is or was on the calling thread's list, and may
+/// use the pool.
+///
+/// ```
+/// use bufkit::thread_cache::Methods;
+///
+/// /// Those of caches that are never freed, and whose pools never end.
+/// static STATIC: Methods =
+///     Methods { is_closed: |_| false, end_of_thread: |_| (), on_pool_closed: |_| () };
+/// # let _ = &STATIC;
+/// ```
+#[derive(Debug)]
+pub struct Methods {
+    /// Says whether the cache's pool has ended. It calls no code of the user's, nor any function of
+    /// this module.
+    pub is_closed: unsafe fn(NonNull<Cache>) -> bool,
+    /// Is called when the thread ends. The cache is off the list, and its memory may go.
+    ///
+    /// Code of the user's that panics in it, such as a waker's drop, has nobody to tell: the panic
+    /// ends here.
+    pub end_of_thread: unsafe fn(NonNull<Cache>),
+    /// Is called when the pool has ended. The cache is off the list, and its memory may go. A panic
+    /// ends here, as above.
+    pub on_pool_closed: unsafe fn(NonNull<Cache>),
+}
+
+/// One line of the table.
+struct Entry {
+    /// The pool's number; no pool has 0.
+    id: Cell<usize>,
+    value: Cell<NonNull<()>>,
+}
+
+/// The table for the fast paths. It has no destructor, so it lasts to a thread's very end, where
+/// the system allows that.
+struct Local {
+    token: Cell<usize>,
+    entries: [Entry; ENTRIES],
+}
+
+impl Local {
+    const fn new() -> Self {
+        let entries = [const { Entry { id: Cell::new(0), value: Cell::new(NonNull::dangling()) } }; ENTRIES];
+        Self { token: Cell::new(NO_TOKEN), entries }
+    }
+}
+
+#[cfg(not(any(loom, shuttle)))]
+std::thread_local! {
+    static LOCAL: Local = const { Local::new() };
+    static CACHES: Caches = const { Caches::new() };
+}
+#[cfg(not(any(loom, shuttle)))]
+static TOKENS: AtomicUsize = AtomicUsize::new(FIRST_TOKEN);
+#[cfg(not(any(loom, shuttle)))]
+static IDS: AtomicUsize = AtomicUsize::new(1);
+
+#[cfg(any(loom, shuttle))]
+crate::sync::checker::thread_local! {
+    static LOCAL: Local = Local::new();
+    static CACHES: Caches = Caches::new();
+}
+#[cfg(any(loom, shuttle))]
+crate::sync::checker::lazy_static! {
+    static ref TOKENS: AtomicUsize = AtomicUsize::new(FIRST_TOKEN);
+    static ref IDS: AtomicUsize = AtomicUsize::new(1);
+}
+
+impl Drop for Caches {
+    fn drop(&mut self) {
+        end(self);
+    }
+}
+
+/// Ends the thread's use of its caches.
+fn end(caches: &Caches) {
+    // No fast path finds a cache from here on. Where the table is gone already, none looks.
+    let _ = LOCAL.try_with(|local| local.entries.iter().for_each(|entry| entry.id.set(0)));
+    let mut chain = caches.take_all();
+    while let Some(cache) = chain.pop() {
+        // SAFETY: a cache of this thread's is valid (L2) until its method is called.
+        let methods = unsafe { cache.as_ref() }.methods();
+        // SAFETY: it is off the list, and not used again.
+        unsafe { call(methods.end_of_thread, cache) };
+    }
+}
+
+/// Lets go of caches of pools that are gone.
+#[cold]
+fn on_pool_closed(mut closed: Chain) {
+    while let Some(cache) = closed.pop() {
+        // SAFETY: a cache of this thread's is valid (L2) until its method is called.
+        let methods = unsafe { cache.as_ref() }.methods();
+        // SAFETY: it is off the list, and not used again.
+        unsafe { call(methods.on_pool_closed, cache) };
+    }
+}
+
+/// Calls a method in which code of the user's may run. If that panics, the panic was reported by
+/// its hook, and whoever met the cache continues: it is a thread's end, or somebody who uses
+/// another pool.
+///
+/// # Safety
+///
+/// As the method says.
+unsafe fn call(method: unsafe fn(NonNull<Cache>), cache: NonNull<Cache>) {
+    // SAFETY: the caller's promise.
+    let _ = catch_user_panic(|| unsafe { method(cache) });
+}
+
+/// Does what the end of the calling thread does, earlier: the model checker's `join` does not wait
+/// for the destructors of variables.
+#[cfg(any(loom, shuttle))]
+pub fn end_of_thread() {
+    CACHES.with(end);
+}
+
+/// Returns the next of numbers that only have to differ, up to the last.
+fn next_of(numbers: &AtomicUsize) -> Option<usize> {
+    // ORDER: Relaxed: the numbers only have to differ.
+    let number = numbers.fetch_add(1, Ordering::Relaxed);
+    if number > LAST {
+        // ORDER: Relaxed, as above.
+        numbers.fetch_sub(1, Ordering::Relaxed);
+        return None;
+    }
+    Some(number)
+}
+
+/// Returns a number for a new pool, which no other pool ever had or has.
+///
+/// # Errors
+///
+/// Returns [`ConfigError::TooLarge`](bufcore::ConfigError::TooLarge) after some thousand million
+/// million numbers.
+///
+/// ```
+/// use bufkit::thread_cache;
+///
+/// assert_ne!(thread_cache::new_id()?, thread_cache::new_id()?);
+/// # Ok::<(), bufcore::Error>(())
+/// ```
+pub fn new_id() -> Result<usize, bufcore::ConfigError> {
+    next_of(&IDS).ok_or(bufcore::ConfigError::TooLarge { setting: "pools", requested: LAST + 1, limit: LAST })
+}
+
+/// Returns the calling thread's token, or [`NO_TOKEN`].
+#[inline(always)]
+#[must_use]
+pub fn token() -> usize {
+    LOCAL.try_with(|local| local.token.get()).unwrap_or(NO_TOKEN)
+}
+
+/// Names the entry of a thread's table that a pool's value is in: one byte, which a pool can note
+/// where it has room for that.
+///
+/// ```
+/// use bufkit::thread_cache::{TlsSlot, self};
+///
+/// /// What a strategy notes in front of each buffer.
+/// struct Header {
+///     class: u8,
+///     place: TlsSlot,
+/// }
+///
+/// let pool = thread_cache::new_id()?;
+/// let header = Header { class: 3, place: TlsSlot::of(pool) };
+/// assert_eq!(size_of_val(&header), 2);
+/// assert_eq!(thread_cache::get_fast_at(header.place, pool), thread_cache::get_fast(pool));
+/// # let _ = header.class;
+/// # Ok::<(), bufcore::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TlsSlot(u8);
+
+// One byte names each entry (L5).
+const _: () = assert!(ENTRIES * size_of::<Entry>() <= 1 << u8::BITS);
+
+impl TlsSlot {
+    /// Returns the place of the pool `id`.
+    #[inline(always)]
+    #[must_use]
+    pub const fn of(id: usize) -> Self {
+        Self((id % ENTRIES * size_of::<Entry>()) as u8)
+    }
+}
+
+/// Returns the value that the calling thread remembered for the pool `id`, if it is found at once.
+/// [`set_fast`] has an example.
+#[inline(always)]
+#[must_use]
+pub fn get_fast(id: usize) -> Option<NonNull<()>> {
+    get_fast_at(TlsSlot::of(id), id)
+}
+
+/// Returns what [`get_fast`] does, with the place of the pool `id`; of another place, `None`.
+///
+/// Cost: where `place` is read from one thing and `id` through another, the processor looks at the
+/// entry before it has the number. It waits for both in `get_fast`.
+#[inline(always)]
+#[must_use]
+pub fn get_fast_at(place: TlsSlot, id: usize) -> Option<NonNull<()>> {
+    let find = |local: &Local| {
+        let entries = NonNull::from(&local.entries).cast::<Entry>();
+        // SAFETY: a place is the offset of an entry (L5).
+        let entry = unsafe { entries.byte_add(usize::from(place.0)) };
+        // SAFETY: it is borrowed with the table.
+        let entry = unsafe { entry.as_ref() };
+        (entry.id.get() == id).then(|| entry.value.get())
+    };
+    LOCAL.try_with(find).ok().flatten()
+}
+
+/// Lets the next [`get_fast`] find `value` at once, until the cache for the pool is off the
+/// thread's list.
+///
+/// # Safety
+///
+/// 1. The calling thread has a cache for the pool `id` on its list.
+/// 2. `value` is what callers of [`get_fast`] take it for, whenever they ask for this pool while
+///    that cache is on the list. Only the strategy that made the pool, and got `id` from
+///    [`new_id`], can know that.
+///
+/// ```
+/// use std::ptr::{self, NonNull};
+///
+/// use bufkit::thread_cache::{Cache, Methods, TlsSlot, self};
+///
+/// static METHODS: Methods =
+///     Methods { is_closed: |_| false, end_of_thread: |_| (), on_pool_closed: |_| () };
+///
+/// let pool = thread_cache::new_id()?;
+/// thread_cache::register().expect("the thread is not ending");
+/// let cache = NonNull::from(Box::leak(Box::new(Cache::new(pool, &METHODS))));
+/// // SAFETY: a new cache of this thread's, which is never freed.
+/// unsafe { thread_cache::add(cache) };
+/// assert_eq!(thread_cache::get_fast(pool), None);
+/// // SAFETY: the cache is on the list, and the value is its address.
+/// unsafe { thread_cache::set_fast(pool, cache.cast()) };
+/// assert_eq!(thread_cache::get_fast(pool), Some(cache.cast()));
+/// assert_eq!(thread_cache::get_fast_at(TlsSlot::of(pool), pool), Some(cache.cast()));
+/// assert_eq!(thread_cache::get_fast_at(TlsSlot::of(pool + 1), pool), None); // that of other pools
+/// // SAFETY: the pool is this example's; its caches are never freed.
+/// let removed = unsafe { thread_cache::remove(pool) };
+/// assert!(ptr::eq(removed, cache.as_ptr()) && thread_cache::get_fast(pool).is_none());
+/// # Ok::<(), bufcore::Error>(())
+/// ```
+pub unsafe fn set_fast(id: usize, value: NonNull<()>) {
+    let _ = LOCAL.try_with(|local| {
+        let entry = &local.entries[id % ENTRIES];
+        entry.value.set(value);
+        entry.id.set(id);
+    });
+}
+
+/// Clears the entry of the pool `id` (L1).
+fn forget(id: usize) {
+    let _ = LOCAL.try_with(|local| {
+        let entry = &local.entries[id % ENTRIES];
+        if entry.id.get() == id {
+            entry.id.set(0);
+        }
+    });
+}
+
+/// Gives the calling thread a token, if it has none. It returns `None` when the thread is ending,
+/// and keeps no caches any more.
+///
+/// Cost: on a thread's first call, the standard library registers a destructor. It may take a few
+/// bytes from the system for that, and ends the process when it gets none.
+///
+/// ```
+/// use bufkit::thread_cache;
+///
+/// let here = thread_cache::register().expect("the thread is not ending");
+/// assert_eq!(thread_cache::token(), here);
+/// assert_ne!(std::thread::spawn(thread_cache::register).join().unwrap(), Some(here));
+/// ```
+#[must_use]
+pub fn register() -> Option<usize> {
+    CACHES.try_with(|_| ()).ok()?;
+    let set = |local: &Local| {
+        if local.token.get() == NO_TOKEN {
+            local.token.set(next_of(&TOKENS)?);
+        }
+        Some(local.token.get())
+    };
+    LOCAL.try_with(set).ok()?
+}
+
+/// Runs `f`, which calls no code of the user's (L4), with the calling thread's list; `None` for a
+/// thread that has no caches.
+fn with_caches<R>(f: impl FnOnce(&Caches) -> R) -> Option<R> {
+    // A thread without a token has used no pool; asking for its list would register the destructor.
+    if token() == NO_TOKEN {
+        return None;
+    }
+    CACHES.try_with(f).ok()
+}
+
+/// Returns the calling thread's cache for the pool `id`, or null when there is none.
+///
+/// It lets go of other caches, whose pool has ended: of some with each call, so that a thread that
+/// continues to use pools keeps few of them. So code of the user's may run in it.
+///
+/// Cost: a step for each second bit in which the numbers of the thread's pools differ.
+#[must_use]
+pub fn find(id: usize) -> *const Cache {
+    let look = |caches: &Caches| {
+        let found = caches.get(id);
+        let looks = if found.is_null() { LOOKS.1 } else { LOOKS.0 };
+        let mut closed = Chain::new();
+        caches.look_round(looks, |cache| {
+            // SAFETY: on this thread's list (L2).
+            let is_gone = cache.id() != id && unsafe { (cache.methods().is_closed)(NonNull::from(cache)) };
+            if is_gone {
+                forget(cache.id());
+                closed.push(caches, cache);
+            }
+        });
+        (found, closed)
+    };
+    let (found, closed) = with_caches(look).unwrap_or((ptr::null(), Chain::new()));
+    if closed.is_empty() {
+        return found;
+    }
+    on_pool_closed(closed);
+    // Anything may have become of it.
+    with_caches(|caches| caches.get(id)).unwrap_or(ptr::null())
+}
+
+/// Adds a cache that has just become this thread's. The thread has a token.
+///
+/// # Safety
+///
+/// 1. The cache is on no list. It is valid until [`remove`] has returned it, or until one of its
+///    [`Methods`] has been called that says that it is off the list.
+/// 2. Its methods are for caches of its kind. Its head is the first field of a `repr(C)` type,
+///    whose address this is.
+/// 3. Its number came from [`new_id`], and the thread has no other cache with it on its list. Code
+///    that casts the result of [`find`] or [`remove`] for this number takes it for the type that it
+///    is.
+pub unsafe fn add(cache: NonNull<Cache>) {
+    // SAFETY: the caller's promise.
+    let head = unsafe { cache.as_ref() };
+    let added = with_caches(|caches| caches.add(head));
+    debug_assert!(added.is_some(), "a thread with a token has a list until it ends");
+}
+
+/// Takes the cache for the pool `id` off the calling thread's list and returns it, or null when it
+/// is not there.
+///
+/// # Safety
+///
+/// The caller made the pool, and does with the cache what its methods would have done: they are not
+/// called any more.
+#[must_use]
+pub unsafe fn remove(id: usize) -> *const Cache {
+    let remove = |caches: &Caches| {
+        let cache = caches.get(id);
+        // SAFETY: caches of this thread's are valid (L2).
+        if let Some(cache) = unsafe { cache.as_ref() } {
+            caches.remove(cache);
+            forget(id);
+        }
+        cache
+    };
+    with_caches(remove).unwrap_or(ptr::null())
+}

@@ -5,8 +5,11 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::instructions;
 use crate::shell::{self, command};
-use crate::{advise, instructions};
+
+/// The trace that the adviser is tried with.
+const TRACE: &str = "benches/traces/redis.buftrace";
 
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]
@@ -61,7 +64,10 @@ impl Args {
         // Of some rows alone, nobody asks for advice.
         if self.test && self.workload.is_empty() && self.contestant.is_empty() && !self.list && !self.dry_run
         {
-            advise::test()?;
+            let page = shell::target_folder().join("advice-test.html");
+            shell::run(&mut command!(
+                "cargo run --package bufadvise --bin bufadvise -- advise {TRACE} --test --page {page}"
+            ))?;
         }
         Ok(())
     }

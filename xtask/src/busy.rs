@@ -5,19 +5,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 
-use crate::programs::{Program, Ran};
-use crate::queue;
-use crate::shell;
+use crate::job_queue;
 use crate::test;
+use crate::test_binaries::{Program, Ran};
 
 /// Threads that compute for ever, at the priority of all others.
 const LOOPS: usize = 16;
 /// Parts of the names of tests in which somebody waits for others. Each of them has to be in some.
 const WAITS: [&str; 6] = ["t24_", "waits::", "wakers::", "channel::", "messages::", "handoff::"];
-/// Parts of the names of tests that measure time or memory, or make the system refuse calls: they show nothing more here.
-const OTHERS: [&str; 7] = ["t12_", "t18_", "t19_", "t25_", "t26_", "cost", "resident"];
+/// Parts of the names of tests that measure time or memory, make the system refuse calls, or poll, each turn behind all loops: they show
+/// nothing more here.
+const OTHERS: [&str; 8] =
+    ["t12_", "t18_", "t19_", "t25_", "t26_", "bytes_between_threads", "cost", "resident"];
 /// The programs of `cargo xtask stress`.
 const STRESS: &str = "stress";
 /// Programs that run at once: while some wait, others have something to do.
@@ -106,37 +107,22 @@ impl Args {
     }
 }
 
-/// Runs all tasks until `end`, each once at least; says how often. Stops at the first that fails.
+/// Runs all tasks until `end`, each once at least; says how often. Stops after the round in which one fails.
 fn repeat(tasks: &[Task], end: Instant, slice: Duration) -> Result<usize> {
-    let mut failed = Vec::new();
     for round in 1.. {
-        queue::run_at_once(
-            tasks.iter().collect(),
-            AT_ONCE,
-            |_| "",
-            |task: &Task| {
-                if round > 1 && Instant::now() >= end {
-                    return None;
-                }
-                Some((task.program.name(), task.run(slice)))
-            },
-            |done| {
-                let Some((name, ran)) = done else { return };
-                match ran {
-                    Ok(ran) => {
-                        let took = ran.took.as_secs_f64();
-                        println!("{:<32} {:>4} passed {took:>7.1} s, {}", name, ran.count(), ran.how());
-                        if !ran.passed() {
-                            failed.push(format!("{name} ({}):\n{}", ran.how(), shell::failures(&ran.log)));
-                        }
-                    }
-                    Err(error) => failed.push(format!("{name}: {error:#}")),
-                }
-            },
-        );
-        if !failed.is_empty() {
-            bail!("busy: {}", failed.join("\n\n"));
-        }
+        let mut failed = Vec::new();
+        let work = |task: &Task| {
+            let is_over = round > 1 && Instant::now() >= end;
+            let ran = (!is_over).then(|| task.run(slice)).transpose()?;
+            anyhow::Ok(ran.map(|ran| (task.program.name(), ran)))
+        };
+        job_queue::try_run(tasks.iter().collect(), AT_ONCE, work, |done| {
+            let Some((name, ran)) = done else { return };
+            let (count, took) = (ran.count(), ran.took.as_secs_f64());
+            println!("{name:<32} {count:>4} passed {took:>7.1} s, {}", ran.how());
+            failed.extend(ran.outcome().err().map(|error| format!("{name}: {error:#}")));
+        })?;
+        ensure!(failed.is_empty(), "busy: {}", failed.join("\n\n"));
         if Instant::now() >= end {
             return Ok(round);
         }

@@ -7,17 +7,17 @@ use std::path::{Path, absolute};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, anyhow, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 
+use crate::job_queue;
 use crate::packages;
-use crate::programs;
-use crate::queue;
 use crate::shell::{self, cargo};
 use crate::steps::{Outcome, Steps};
+use crate::test_binaries;
 use crate::{
-    api, bare, features, fuzz, instructions, models, nostd, outside, package, platforms, proxy, sanitize,
-    tidy,
+    api, clean_room, features, firmware, fuzz, instructions, models, nostd, outside, package, platforms,
+    sanitize, tidy,
 };
 
 /// What `rust-version` promises; checked by `msrv`.
@@ -53,7 +53,7 @@ pub(crate) enum Job {
     Clippy,
     Broken,
     Emulate,
-    Bare,
+    CleanRoom,
     Long,
     Sanitize,
     Fuzz,
@@ -99,11 +99,11 @@ fn all() -> Result<()> {
     let mut jobs: Vec<_> = Job::each().collect();
     // Other jobs' times would mean nothing beside it.
     jobs.retain(|job| *job != Job::Busy);
-    if let Outcome::Passed = bare::possible()? {
+    if let Outcome::Passed = clean_room::possible()? {
         // The same command, in richer surroundings.
         jobs.retain(|job| *job != Job::Test);
     } else {
-        jobs.retain(|job| *job != Job::Bare);
+        jobs.retain(|job| *job != Job::CleanRoom);
     }
     let folder = shell::target_folder().join("ci");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -117,13 +117,13 @@ fn all() -> Result<()> {
         (job, job.run_apart(&folder))
     };
     let mut done = |(job, ran): (Job, Result<Apart>)| {
-        let name = format!("{job:?}").to_lowercase();
+        let name = job.name().unwrap_or_default();
         match ran {
             Ok(Apart { outcome, took, processor }) => steps.add(&name, outcome, took, processor),
             Err(error) => steps.add(&name, Err(error), Duration::ZERO, None),
         }
     };
-    queue::run(jobs, |job| job.group(), run, &mut done);
+    job_queue::run(jobs, job_queue::processors(), |job| job.group(), run, &mut done);
     done(run(Job::Busy));
     steps.finish()
 }
@@ -192,14 +192,14 @@ impl Job {
         let mut command = Command::new(env::current_exe().context("a program has a path")?);
         command.args(["ci", &name]);
         let log = folder.join(format!("{name}.log"));
-        let ran = programs::run(&mut command, &log, TIME_LIMIT)?;
+        let ran = test_binaries::run(&mut command, &log, TIME_LIMIT)?;
         let outcome = if ran.passed() {
             let lines: Vec<_> = ran.log.trim_end().lines().collect();
             eprintln!("{}", lines[lines.len().saturating_sub(LAST_LINES)..].join("\n"));
             Ok(skipped(&ran.log, &name).map_or(Outcome::Passed, Outcome::Skipped))
         } else {
             eprintln!("{}", ran.log.trim_end());
-            Err(anyhow!("{}\n{}", ran.how(), shell::failures(&ran.log)))
+            ran.outcome()
         };
         let processor =
             ran.log.lines().rev().find_map(|line| line.strip_prefix(PROCESSOR_LINE)?.parse().ok());
@@ -212,7 +212,10 @@ impl Job {
             Self::All => unreachable!("`all` was replaced by the jobs"),
             Self::Fmt => {
                 shell::run(cargo().args(["fmt", "--all", "--check"]))?;
-                shell::run(cargo().args(["fmt", "--check", "--manifest-path", fuzz::MANIFEST]))?;
+                // Workspaces of their own.
+                for manifest in [fuzz::MANIFEST, nostd::MANIFEST, firmware::MANIFEST] {
+                    shell::run(cargo().args(["fmt", "--check", "--manifest-path", manifest]))?;
+                }
             }
             Self::Clippy => {
                 clippy(&["--workspace", "--all-targets", "--all-features"])?;
@@ -229,9 +232,9 @@ impl Job {
                 return api::check();
             }
             Self::Test => xtask(&["test"])?,
-            Self::Bare => return bare::run(),
+            Self::CleanRoom => return clean_room::run(),
             Self::Long => xtask(&["test", "--long"])?,
-            Self::Features => features::check(features::Reach::Twos)?,
+            Self::Features => features::check(&packages::published()?)?,
             Self::Nostd => return nostd::check(),
             Self::Loom => {
                 models::LOOM.check()?;
@@ -241,10 +244,7 @@ impl Job {
             Self::Fuzz => return fuzz::replay(),
             Self::Broken => xtask(&["broken"])?,
             Self::Busy => xtask(&["busy", "0.75"])?,
-            Self::BenchTest => {
-                xtask(&["bench", "--test"])?;
-                return proxy::check();
-            }
+            Self::BenchTest => xtask(&["bench", "--test"])?,
             Self::Instructions => return instructions::check(false),
             Self::Msrv => return msrv(),
             Self::MinimalVersions => outside::check_oldest()?,

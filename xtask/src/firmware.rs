@@ -4,23 +4,27 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
 use crate::compilers::{self, Library};
+use crate::packages;
 use crate::shell::{self, command};
 use crate::steps::{Outcome, Steps};
+use crate::test_binaries;
 
 /// The firmware, a workspace of its own.
-const MANIFEST: &str = "examples/firmware/Cargo.toml";
+pub(crate) const MANIFEST: &str = "examples/firmware/Cargo.toml";
 /// Its processor: 32 bits, no operating system, atomics with compare-exchange.
 pub(crate) const PLATFORM: &str = "thumbv7m-none-eabi";
 const EMULATOR: &str = "qemu-system-arm";
 /// Several times what it takes; what hangs is a failure.
-const SECONDS: &str = "120";
+const LIMIT: Duration = Duration::from_secs(240);
 
-/// The sizes are those of what uses nothing, and of each strategy; the first is taken off the others.
-const SIZES: [&str; 5] = ["size-none", "size-slot", "size-ring", "size-mirror", "size-channel"];
+/// What the names of programs begin with whose sizes are printed. One uses nothing, which is taken off the others.
+const SIZE: &str = "size-";
+const NOTHING: &str = "size-none";
 
 /// Runs that have to fail: what is asked of the firmware, and what it then says.
 const WRONG: [(&str, &str); 2] = [("corrupt", "the check at src/link.rs"), ("panic", "as asked for")];
@@ -61,21 +65,17 @@ fn run(word: &str, says: &str, succeeds: bool) -> Result<Outcome> {
     }
     let Some(folder) = build()? else { return Outcome::skipped(compilers::MISSING) };
     let wire = Wire::new(&folder.join("wire"))?;
-    // An emulator whose program waits would wait for ever.
     let (ports, kernel) = (wire.ports()?, folder.join("firmware"));
     let mut command = command!(
-        "timeout --kill-after=5 {SECONDS} {EMULATOR} -machine lm3s6965evb -cpu cortex-m3
-         -display none -monitor none
+        "{EMULATOR} -machine lm3s6965evb -cpu cortex-m3 -display none -monitor none
          -semihosting-config enable=on,target=native,arg=firmware,arg={word}
          {ports...} -kernel {kernel}"
     );
     eprintln!("$ {}", shell::show(&command));
-    let output = command.stdin(Stdio::null()).output().context("cannot start the emulator")?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    print!("{text}");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success() == succeeds, "the firmware ended with {}\n{errors}", output.status);
-    ensure!(text.contains(says), "the firmware ended as it should, but not with `{says}`\n{errors}");
+    let ran = test_binaries::run(command.stdin(Stdio::null()), &folder.join("firmware.log"), LIMIT)?;
+    print!("{}", ran.log);
+    ensure!(ran.status.is_some() && ran.passed() == succeeds, "the firmware ended with {}", ran.how());
+    ensure!(ran.log.contains(says), "the firmware ended as it should, but not with `{says}`");
     Ok(Outcome::Passed)
 }
 
@@ -114,18 +114,21 @@ fn sizes() -> Result<Outcome> {
         return Outcome::skipped("no `size`: binutils not installed");
     }
     let Some(folder) = build()? else { return Outcome::skipped(compilers::MISSING) };
-    let of = |program: &&str| {
+    let of = |program: &str| {
         let program = folder.join(program);
         size(&shell::output(&mut command!("size {program}"))?)
     };
-    let found = SIZES.iter().map(of).collect::<Result<Vec<_>>>()?;
-    let (flash, memory) = found[0];
+    let (flash, memory) = of(NOTHING)?;
     println!("| | flash, bytes | RAM, bytes |\n| --- | --- | --- |");
     println!("| an empty program with a region of 4096 bytes | {flash} | {memory} |");
-    for (program, (more_flash, more_memory)) in SIZES.iter().zip(&found).skip(1) {
-        let strategy = program.trim_start_matches("size-");
-        ensure!(*more_flash > flash, "{program} has nothing of its strategy in it");
-        println!("| {strategy} | + {} | + {} |", more_flash - flash, more_memory - memory);
+    let packages = packages::all_of(Path::new(MANIFEST).parent().context("a manifest has a folder")?)?;
+    let programs = packages.iter().flat_map(|package| &package.targets).map(|target| target.name.as_str());
+    for (program, name) in programs.filter_map(|program| Some((program, program.strip_prefix(SIZE)?))) {
+        let (more_flash, more_memory) = of(program)?;
+        if program != NOTHING {
+            ensure!(more_flash > flash, "{program} has nothing of its strategy in it");
+            println!("| {name} | + {} | + {} |", more_flash - flash, more_memory - memory);
+        }
     }
     Ok(Outcome::Passed)
 }

@@ -1,19 +1,21 @@
-//! `cargo xtask fuzz`: the fuzz targets in `fuzz`, with libFuzzer and AddressSanitizer.
+//! `cargo xtask fuzz`: the fuzz targets in `fuzz`, with libFuzzer and AddressSanitizer, run by cargo-fuzz.
 //!
-//! Targets that run are built with the flags that cargo-fuzz sets, so that only a nightly toolchain and a C++ compiler are needed.
-//! The replay needs no counters: it builds as `sanitize` does, in the same folder, and so finds the libraries of others built.
+//! The replay needs no counters of cargo-fuzz's: it builds as `sanitize` does, in the same folder, and so finds the libraries of others
+//! built.
 
 use std::env;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::sanitize;
 use crate::shell;
 use crate::steps::{Outcome, Steps};
 use crate::test::default_env;
+use crate::tools;
 
 pub(crate) const MANIFEST: &str = "fuzz/Cargo.toml";
 /// A file for each target.
@@ -25,15 +27,10 @@ const WORDS: &str = "fuzz/words";
 /// Where it is built, and where what a run finds is kept.
 const BUILT: &str = "target/fuzz";
 
-/// Counters on every edge, and comparisons that libFuzzer learns from.
-const COUNTERS: [&str; 6] = [
-    "-Cpasses=sancov-module",
-    "-Cllvm-args=-sanitizer-coverage-level=4",
-    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
-    "-Cllvm-args=-sanitizer-coverage-pc-table",
-    "-Cllvm-args=-sanitizer-coverage-trace-compares",
-    "-Cllvm-args=-simplifycfg-branch-fold-threshold=0",
-];
+/// The version of cargo-fuzz that is built where none is installed.
+const CARGO_FUZZ: &str = "0.13.2";
+/// How programs treat what libFuzzer gives them: what hangs or takes all memory is a failure.
+const LIMITS: [&str; 2] = ["-timeout=20", "-rss_limit_mb=4096"];
 
 /// Longer runs are of several processes, one after the other: AddressSanitizer has only a limited number of threads for each.
 const PART_SECONDS: u32 = 600;
@@ -55,9 +52,6 @@ pub(crate) struct Args {
     /// Print the names of the targets.
     #[arg(long)]
     list: bool,
-    /// Fail if no nightly toolchain is installed, instead of skipping.
-    #[arg(long)]
-    strict: bool,
 }
 
 impl Args {
@@ -75,13 +69,8 @@ impl Args {
             );
         }
         let chosen = if self.targets.is_empty() { all } else { self.targets };
-        let outcome = if self.replay { replay_each(&chosen)? } else { run_each(&chosen, self.seconds)? };
-        match outcome {
-            Outcome::Skipped(reason) if self.strict => bail!("{reason}"),
-            Outcome::Skipped(reason) => println!("skipped: {reason}"),
-            Outcome::Passed => {}
-        }
-        Ok(())
+        let outcome = if self.replay { replay_each(&chosen) } else { run_each(&chosen, self.seconds) };
+        outcome.map(Outcome::report)
     }
 }
 
@@ -106,83 +95,98 @@ fn names() -> Result<Vec<String>> {
 }
 
 fn replay_each(names: &[String]) -> Result<Outcome> {
-    each(names, &Build::REPLAY, |program, name| {
-        let inputs = inputs(name)?;
-        let mut command = fuzzer(program);
-        // Files instead of their folder: libFuzzer refuses to learn from a program without counters.
-        command.args(&inputs);
-        let text = shell::run_tests(&mut command)?;
-        ensure!(replayed(&text) == inputs.len(), "{} of {} inputs ran", replayed(&text), inputs.len());
-        Ok(Outcome::Passed)
-    })
-}
-
-/// What is checked in for a target.
-fn inputs(name: &str) -> Result<Vec<PathBuf>> {
-    let corpus = Path::new(CORPORA).join(name);
-    let files = fs::read_dir(&corpus).with_context(|| format!("cannot list {}", corpus.display()))?;
-    let mut inputs = files.map(|file| Ok(file?.path())).collect::<Result<Vec<_>>>()?;
-    inputs.sort();
-    ensure!(!inputs.is_empty(), "{} has no inputs", corpus.display());
-    Ok(inputs)
-}
-
-/// Runs all that is checked in once, in programs that are built into `folder` with `flags` and write what they reach into `profiles`.
-/// Returns the programs.
-pub(crate) fn cover(folder: &str, flags: &str, profiles: &Path) -> Result<Vec<PathBuf>> {
-    let names = names()?;
-    let mut build = shell::cargo_of("nightly").context("no nightly toolchain installed")?;
-    let host = shell::host_triple()?;
-    build.args(["build", "--manifest-path", MANIFEST, "--target", &host, "--target-dir", folder]);
-    build.env("RUSTFLAGS", flags).env("LLVM_PROFILE_FILE", "/dev/null");
-    shell::run(&mut build)?;
-    let mut programs = Vec::new();
-    for name in names {
-        let program: PathBuf = [folder, &host, "debug", &name].iter().collect();
-        let mut command = fuzzer(&program);
-        command.args(inputs(&name)?).env("LLVM_PROFILE_FILE", profiles.join(format!("{name}-%p.profraw")));
-        shell::output(&mut command)?;
-        programs.push(program);
+    if let Some(reason) = missing()? {
+        return Outcome::skipped(reason);
     }
-    Ok(programs)
+    let mut build = nightly("cargo")?;
+    // With a target, so that what runs while it is built is built without the flags.
+    let host = shell::host_triple()?;
+    build.args(["build", "--manifest-path", MANIFEST, "--target", &host]);
+    build.args(["--target-dir", sanitize::ADDRESS_FOLDER]);
+    build.args(names.iter().flat_map(|name| ["--bin", name]));
+    // Other flags stay.
+    let others = env::var("RUSTFLAGS").unwrap_or_default();
+    shell::run(build.env("RUSTFLAGS", format!("{} {others}", sanitize::ADDRESS_FLAGS).trim()))?;
+    let programs: PathBuf = [sanitize::ADDRESS_FOLDER, &host, "debug"].iter().collect();
+    let mut steps = Steps::new("replay", names.len());
+    for name in names {
+        steps.step(name, || {
+            let corpus = Path::new(CORPORA).join(name);
+            let files = fs::read_dir(&corpus).with_context(|| format!("cannot list {}", corpus.display()))?;
+            let mut inputs = files.map(|file| Ok(file?.path())).collect::<Result<Vec<_>>>()?;
+            inputs.sort();
+            ensure!(!inputs.is_empty(), "{} has no inputs", corpus.display());
+            let mut command = Command::new(programs.join(name));
+            // Files instead of their folder: libFuzzer refuses to learn from a program without counters.
+            set_options(command.args(LIMITS).args(&inputs));
+            let ran = replayed(&shell::run_tests(&mut command)?);
+            ensure!(ran == inputs.len(), "{ran} of {} inputs ran", inputs.len());
+            Ok(Outcome::Passed)
+        });
+    }
+    steps.finish()?;
+    Ok(Outcome::Passed)
 }
 
 fn run_each(names: &[String], seconds: u32) -> Result<Outcome> {
-    each(names, &Build::RUN, |program, name| {
-        let [found, failed] = ["corpus", "failed"].map(|kind| Path::new(BUILT).join(kind).join(name));
-        for folder in [&found, &failed] {
-            fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        }
-        let (mut left, mut executions) = (seconds, 0);
-        while left > 0 {
-            let part = left.min(PART_SECONDS);
-            left -= part;
-            let mut command = fuzzer(program);
-            command.arg(format!("-max_total_time={part}"));
-            command.arg(format!("-max_len={MAX_BYTES}"));
-            command.arg(format!("-artifact_prefix={}/", failed.display()));
-            command.arg("-print_final_stats=1");
-            let words = Path::new(WORDS).join(name);
-            if words.is_file() {
-                command.arg(format!("-dict={}", words.display()));
+    if let Some(reason) = missing()? {
+        return Outcome::skipped(reason);
+    }
+    let program = tools::installed("cargo-fuzz", CARGO_FUZZ)?;
+    let mut steps = Steps::new("fuzz", names.len());
+    for name in names {
+        steps.step(name, || {
+            let [found, failed] = ["corpus", "failed"].map(|kind| Path::new(BUILT).join(kind).join(name));
+            for folder in [&found, &failed] {
+                fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
             }
-            // New inputs go to the first; inputs that are checked in are read as well.
-            command.arg(&found);
-            let corpus = Path::new(CORPORA).join(name);
-            if corpus.is_dir() {
-                command.arg(corpus);
+            let mut left = seconds;
+            while left > 0 {
+                let part = left.min(PART_SECONDS);
+                left -= part;
+                let mut command = nightly(&program)?;
+                command.args(["run", "--fuzz-dir", "fuzz", "--target-dir", BUILT, name]);
+                // New inputs go to the first; inputs that are checked in are read as well.
+                command.arg(&found).arg(Path::new(CORPORA).join(name)).arg("--").args(LIMITS);
+                command.arg(format!("-max_total_time={part}")).arg(format!("-max_len={MAX_BYTES}"));
+                command.arg(format!("-artifact_prefix={}/", failed.display()));
+                let words = Path::new(WORDS).join(name);
+                if words.is_file() {
+                    command.arg(format!("-dict={}", words.display()));
+                }
+                set_options(&mut command);
+                shell::run(&mut command)?;
             }
-            executions += executed(&shell::run_tests(&mut command)?)?;
-        }
-        println!("{name}: {executions} executions in {seconds} s");
-        Ok(Outcome::Passed)
-    })
+            Ok(Outcome::Passed)
+        });
+    }
+    steps.finish()?;
+    Ok(Outcome::Passed)
 }
 
-/// How many executions libFuzzer says there were.
-fn executed(text: &str) -> Result<u64> {
-    let count = text.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
-    count.and_then(|count| count.trim().parse().ok()).context("libFuzzer does not say how many executions")
+/// A program with the nightly toolchain, which [`missing`] has found.
+fn nightly(program: impl AsRef<OsStr>) -> Result<Command> {
+    shell::with_toolchain("nightly", program).context("no nightly toolchain installed")
+}
+
+/// What this machine lacks to run targets.
+fn missing() -> Result<Option<String>> {
+    let host = shell::host_triple()?;
+    let lacks = [
+        (shell::cargo_of("nightly").is_some(), "no nightly toolchain installed".to_owned()),
+        (sanitize::is_possible(&host), format!("no sanitizers for {host}")),
+        (
+            shell::works(Command::new("c++").arg("--version")),
+            "no C++ compiler installed, which libFuzzer needs".to_owned(),
+        ),
+    ];
+    Ok(lacks.into_iter().find(|lack| !lack.0).map(|lack| lack.1))
+}
+
+/// Programs ask for absurd sizes, and end with memory that was lent for ever.
+fn set_options(command: &mut Command) {
+    let options = "allocator_may_return_null=1:detect_leaks=0:detect_odr_violation=0";
+    default_env(command, "ASAN_OPTIONS", options);
 }
 
 /// How many inputs libFuzzer says that it ran, of those that were named.
@@ -190,93 +194,9 @@ fn replayed(text: &str) -> usize {
     text.lines().filter(|line| line.starts_with("Executed ")).count()
 }
 
-/// How targets are built.
-struct Build {
-    /// What is done with them.
-    title: &'static str,
-    /// Where what is built goes, and cargo's name for the profile and its folder.
-    folder: &'static str,
-    profile: &'static str,
-    profile_folder: &'static str,
-    /// Flags besides AddressSanitizer's.
-    flags: &'static [&'static str],
-}
-
-impl Build {
-    /// To run for long.
-    const RUN: Self = Self {
-        title: "fuzz",
-        folder: BUILT,
-        profile: "release",
-        profile_folder: "release",
-        flags: &COUNTERS,
-    };
-    /// To run a few inputs once: what is not optimised is sooner built.
-    const REPLAY: Self = Self {
-        title: "replay",
-        folder: sanitize::ADDRESS_FOLDER,
-        profile: "dev",
-        profile_folder: "debug",
-        flags: &[],
-    };
-}
-
-/// Builds the targets, and runs each.
-fn each(names: &[String], how: &Build, run: impl Fn(&Path, &str) -> Result<Outcome>) -> Result<Outcome> {
-    let Some(mut build) = shell::cargo_of("nightly") else {
-        return Outcome::skipped("no nightly toolchain installed");
-    };
-    let host = shell::host_triple()?;
-    if !sanitize::is_possible(&host) {
-        return Outcome::skipped(format!("no sanitizers for {host}"));
-    }
-    if !shell::works(Command::new("c++").arg("--version")) {
-        return Outcome::skipped("no C++ compiler installed, which libFuzzer needs");
-    }
-    // With a target, so that what runs while it is built is built without the flags.
-    build.args(["build", "--profile", how.profile, "--manifest-path", MANIFEST]);
-    build.args(["--target", &host, "--target-dir", how.folder]);
-    for name in names {
-        build.args(["--bin", name]);
-    }
-    // Other flags stay.
-    let mut flags = vec![sanitize::ADDRESS_FLAGS.to_owned()];
-    flags.extend(how.flags.iter().map(|&flag| flag.to_owned()));
-    flags.extend(env::var("RUSTFLAGS"));
-    build.env("RUSTFLAGS", flags.join(" "));
-    shell::run(&mut build)?;
-    let programs: PathBuf = [how.folder, &host, how.profile_folder].iter().collect();
-    let mut steps = Steps::new(how.title, names.len());
-    for name in names {
-        steps.step(name, || run(&programs.join(name), name));
-    }
-    steps.finish()?;
-    Ok(Outcome::Passed)
-}
-
-/// A target's program.
-fn fuzzer(program: &Path) -> Command {
-    let mut command = Command::new(program);
-    command.args(["-timeout=20", "-rss_limit_mb=4096"]);
-    // Programs ask for absurd sizes, and end with memory that was lent for ever.
-    default_env(
-        &mut command,
-        "ASAN_OPTIONS",
-        "allocator_may_return_null=1:detect_leaks=0:detect_odr_violation=0",
-    );
-    command
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{executed, replayed};
-
-    #[test]
-    fn executions_are_read() {
-        let text = "Done 12 runs\nstat::number_of_executed_units: 8123\nstat::average_exec_per_sec:     7\n";
-        assert_eq!(executed(text).unwrap(), 8123);
-        assert!(executed("cut short").is_err());
-    }
+    use super::replayed;
 
     #[test]
     fn inputs_are_counted() {

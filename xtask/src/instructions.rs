@@ -1,11 +1,9 @@
 //! `cargo xtask bench --instructions`: counts instructions per operation and compares them with what is written down.
 //!
 //! Gungraun runs the bench target `instructions` under callgrind. Its library and its runner, a program of its own, have to be of
-//! one version. So the runner is built in the version that the benchmarks' manifest names, into the target folder or where [`TOOLS`] says.
+//! one version: the one that the benchmarks' manifest names.
 
-use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -13,11 +11,10 @@ use anyhow::{Context, Result, bail};
 use crate::packages;
 use crate::shell::{self, command};
 use crate::steps::Outcome;
+use crate::tools;
 
 /// The package that has the bench target.
 const PACKAGE: &str = "bufcount";
-/// The variable that names a folder for tools that are built once for all clones: this one is of two hundred crates.
-const TOOLS: &str = "XTASK_TOOLS";
 /// What is written down.
 const BASELINE: &str = "benches/instructions/instructions.json";
 
@@ -35,7 +32,7 @@ pub(crate) fn check(update: bool) -> Result<Outcome> {
         return Outcome::skipped("valgrind is not installed");
     }
     let folder = shell::target_folder();
-    let runner = runner(&folder)?;
+    let runner = tools::installed("gungraun-runner", &version(&packages::all()?)?)?;
     let home = std::path::absolute(folder.join("gungraun"))?;
     let mut count = command!(
         "cargo bench --package {PACKAGE} --features callgrind --bench instructions
@@ -51,21 +48,6 @@ pub(crate) fn check(update: bool) -> Result<Outcome> {
          --summaries {summaries} --baseline {BASELINE} {update...}"
     ))?;
     Ok(Outcome::Passed)
-}
-
-/// Gungraun's runner, built if it is not there yet.
-fn runner(folder: &Path) -> Result<PathBuf> {
-    let version = version(&packages::all()?)?;
-    let folder = env::var_os(TOOLS).map_or_else(|| folder.to_owned(), PathBuf::from);
-    let root = folder.join("gungraun-runner").join(&version);
-    let program = root.join("bin").join(format!("gungraun-runner{}", env::consts::EXE_SUFFIX));
-    if !program.is_file() {
-        // Not optimised: it starts valgrind and adds up what that prints.
-        let mut install =
-            command!("cargo install --debug --locked gungraun-runner --version {version} --root {root}");
-        shell::run(install.env("CARGO_PROFILE_DEV_DEBUG", "0"))?;
-    }
-    std::path::absolute(&program).with_context(|| format!("cannot find {}", program.display()))
 }
 
 /// The exact version of gungraun that the benchmarks depend on.

@@ -5,23 +5,22 @@
     reason = "a program of the standard library's: nothing here is built without it"
 )]
 
-mod advise;
 mod api;
-mod bare;
 mod bench;
 mod broken;
 mod busy;
 mod ci;
+mod clean_room;
 mod compilers;
-mod copied;
-mod coverage;
 mod features;
 mod firmware;
-mod first_examples;
 mod fuzz;
-mod idle;
 mod instructions;
+mod job_queue;
+mod measure;
 mod models;
+mod mutant_build;
+mod mutant_tree;
 mod mutants;
 mod nostd;
 mod orderings;
@@ -29,20 +28,16 @@ mod outside;
 mod package;
 mod packages;
 mod platforms;
-mod programs;
-mod proxy;
-mod queue;
-mod reader;
+mod rust_code;
 mod sanitize;
 mod shell;
 mod size;
 mod steps;
 mod strategies;
-mod stress;
 mod test;
+mod test_binaries;
 mod tidy;
-mod traces;
-mod trials;
+mod tools;
 
 use std::env;
 use std::ffi::OsString;
@@ -50,6 +45,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+
+use self::steps::Outcome;
 
 /// Commands of the bufworks workspace.
 #[derive(Debug, Parser)]
@@ -61,8 +58,6 @@ struct Command {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Recommend the strategy and the settings that fit a recorded trace.
-    Advise(advise::Args),
     /// List the public interface of each package in `docs/api`; with `--check`, compare the lists.
     Api(api::Args),
     /// Run the benchmark matrix, and write a report.
@@ -73,68 +68,51 @@ enum Task {
     Busy(busy::Args),
     /// Run the jobs of continuous integration: all of them, or those that are named.
     Ci(ci::Args),
-    /// Report the lines that the tests and the fuzz targets' inputs reach.
-    Coverage(coverage::Args),
-    /// Build each two features in every way, and test those that touch each other; with `--every`, build
-    /// every combination.
+    /// Build each package with none, each and all of its features, and test those that change what a pool does.
     Features(features::Args),
     /// Run the fuzz targets, or their checked-in inputs.
     Fuzz(fuzz::Args),
     /// Measure what a server keeps resident after a burst, with each strategy and each allocator.
-    Idle(idle::Args),
+    Idle(measure::Args),
     /// Run the models of loom: every interleaving of a few threads.
     Loom,
     /// Run a program without the standard library, and firmware in an emulator. Build the libraries for
     /// microcontrollers.
-    Nostd(nostd::Args),
-    /// Measure the TCP proxy with each strategy, between real servers and a thousand clients.
-    Proxy(proxy::Args),
+    Nostd,
     /// Measure a reader of large files over every pool, past the page cache and out of it.
-    Reader(reader::Args),
+    Reader(measure::Args),
     /// Run the integration tests under a sanitizer.
     Sanitize(sanitize::Args),
     /// Run the larger models of shuttle: schedules of several threads that are drawn at random.
     Shuttle,
     /// Count lines, words, public types, circles of files and locked packages, beside what they may come to.
     Size(size::Args),
-    /// List the files and lines that a strategy needs, and mark those that exist.
-    Strategy(strategies::Args),
-    /// Run every strategy under load for a number of minutes, against shadow models.
-    Stress(stress::Args),
     /// Run the tests of every crate, the documentation's examples and the example programs. With
     /// `--long`, run the trials in full.
     Test(test::Args),
     /// Check what the compiler does not: links, module docs, file lengths, comments of unsafe code, mutants.
     Tidy(tidy::Args),
-    /// Make the recorded traces again from real servers, or show one.
-    Traces(traces::Args),
 }
 
 /// Does what the command line `arguments` say, the program's name before them.
 fn run(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<()> {
     match Command::parse_from(arguments).task {
-        Task::Advise(args) => args.run(),
         Task::Api(args) => args.run(),
         Task::Bench(args) => args.run(),
         Task::Broken(args) => args.run(),
         Task::Busy(args) => args.run(),
         Task::Ci(args) => args.run(),
-        Task::Coverage(args) => args.run(),
         Task::Features(args) => args.run(),
         Task::Fuzz(args) => args.run(),
-        Task::Idle(args) => args.run(),
+        Task::Idle(args) => args.run("bufidle", "jemalloc,mimalloc"),
         Task::Loom => models::LOOM.check(),
-        Task::Nostd(args) => args.run(),
-        Task::Proxy(args) => args.run(),
-        Task::Reader(args) => args.run(),
+        Task::Nostd => nostd::check().map(Outcome::report),
+        Task::Reader(args) => args.run("bufreader", "peers"),
         Task::Sanitize(args) => args.run(),
         Task::Shuttle => models::SHUTTLE.check(),
         Task::Size(args) => args.run(),
-        Task::Strategy(args) => args.run(),
-        Task::Stress(args) => args.run(),
         Task::Test(args) => args.run(),
         Task::Tidy(args) => args.run(),
-        Task::Traces(args) => args.run(),
     }
 }
 

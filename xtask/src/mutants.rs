@@ -25,6 +25,7 @@ use anyhow::{Context, Result, bail, ensure};
 use diffy::Patch;
 use diffy::patch_set::{FileOperation, ParseOptions, PatchSet};
 
+use crate::mutant_build::{Tool, read};
 use crate::packages::Package;
 
 /// Where the patches are.
@@ -60,37 +61,6 @@ pub(crate) struct Case {
     pub(crate) tool: Tool,
     /// The tests that have to fail, each by itself; none for the whole of a target without test harness.
     pub(crate) tests: Vec<String>,
-}
-
-/// What runs the tests.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Tool {
-    #[default]
-    Plain,
-    /// Nothing either, without the features that are not on by default: some tests are not there with them.
-    DefaultFeatures,
-    /// ThreadSanitizer, of the nightly toolchain.
-    ThreadSanitizer,
-    /// The larger models, in schedules that are drawn.
-    Shuttle,
-    /// The models, in every interleaving.
-    Loom,
-}
-
-impl Tool {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Plain, Self::DefaultFeatures, Self::ThreadSanitizer, Self::Shuttle, Self::Loom];
-
-    /// As headers name it; nothing for a plain build.
-    fn key(self) -> &'static str {
-        match self {
-            Self::Plain => "",
-            Self::DefaultFeatures => "default-features",
-            Self::ThreadSanitizer => "thread-sanitizer",
-            Self::Shuttle => "shuttle",
-            Self::Loom => "loom",
-        }
-    }
 }
 
 impl Case {
@@ -131,8 +101,7 @@ impl Mutant {
                     (case.package, case.target) = (package.to_owned(), target.to_owned());
                 }
                 "tool" => {
-                    let tool = Tool::ALL.into_iter().find(|tool| tool.key() == value);
-                    case.tool = tool.with_context(|| format!("no tool `{value}`"))?;
+                    case.tool = Tool::named(value).with_context(|| format!("no tool `{value}`"))?;
                 }
                 "test" => case.tests.push(value.to_owned()),
                 _ => bail!("no key `{key}` is known"),
@@ -187,7 +156,7 @@ impl Mutant {
     }
 
     /// What is wrong with the cases, by the tests that the packages have.
-    pub(crate) fn check(&self, packages: &[Package]) -> Vec<String> {
+    fn check(&self, packages: &[Package]) -> Vec<String> {
         let mut messages = Vec::new();
         for case in &self.cases {
             let Some(package) = packages.iter().find(|package| package.name == case.package) else {
@@ -243,20 +212,31 @@ pub(crate) fn names() -> Result<Vec<String>> {
 }
 
 /// Reads the patch `name`.
-pub(crate) fn read(name: &str) -> Result<Mutant> {
+pub(crate) fn named(name: &str) -> Result<Mutant> {
     let path = path(name);
-    let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    Mutant::parse(name, &text).with_context(|| path.display().to_string())
+    Mutant::parse(name, &read(&path)?).with_context(|| path.display().to_string())
 }
 
 /// Reads all patches.
 pub(crate) fn all() -> Result<Vec<Mutant>> {
-    names()?.iter().map(|name| read(name)).collect()
+    names()?.iter().map(|name| named(name)).collect()
+}
+
+/// What is wrong with the patch `name`: it fits the sources as they are, and the tests that its header names are there.
+pub(crate) fn faults(name: &str, packages: &[Package]) -> Result<Vec<String>> {
+    let mutant = match Mutant::parse(name, &read(&path(name))?) {
+        Ok(mutant) => mutant,
+        Err(error) => return Ok(vec![format!("{error:#}")]),
+    };
+    let mut messages = mutant.check(packages);
+    messages.extend(mutant.apply(read).err().map(|error| format!("does not apply: {error:#}")));
+    Ok(messages)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packages::Target;
 
     const FINE: &str = "what: it counts wrong\n\ntrial: T1\ntarget: bufslot/it\ntest: a::b\ntest: c\n\n\
                         trial: T4\ntarget: bufring/races\ntool: thread-sanitizer\n\n\
@@ -322,5 +302,22 @@ mod tests {
         assert!(
             applied(&FINE.replace("+++ b/crates/bufslot/src/a", "+++ b/crates/bufslot/src/b"), "").is_err()
         );
+    }
+
+    #[test]
+    fn tests_that_are_not_there_are_named() {
+        let target = Target { name: "it".to_owned(), kind: "test".to_owned(), required_features: Vec::new() };
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name("crates").join("bufslot");
+        let slot =
+            Package { name: "bufslot".to_owned(), folder, targets: vec![target], ..Package::default() };
+        let says = |from: &str, to: &str| {
+            let text = FINE.replace("bufring/races", "bufslot/it\ntest: d").replace("a::b", "main::b");
+            let mutant = Mutant::parse("bufslot/count", &text.replace(from, to)).unwrap();
+            mutant.check(std::slice::from_ref(&slot)).join("; ")
+        };
+        assert_eq!(says("", ""), "");
+        assert_eq!(says("T1\ntarget: bufslot", "T1\ntarget: bufslit"), "there is no package bufslit");
+        assert_eq!(says("bufslot/it\ntest: d", "bufslot/at"), "bufslot has no test target at");
+        assert!(says("main::b", "absent::b").contains("no module absent"));
     }
 }

@@ -1,14 +1,14 @@
 //! `cargo xtask nostd`: the pools without the standard library, built, linked and run.
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::compilers::{self, Library};
-use crate::copied::Copied;
 use crate::firmware;
+use crate::mutant_build;
+use crate::mutant_tree::MutantTree;
 use crate::mutants;
 use crate::packages::{self, Package};
 use crate::shell::{self, command};
@@ -16,7 +16,7 @@ use crate::steps::{Outcome, Steps};
 use crate::strategies;
 
 /// The program, a workspace of its own.
-const MANIFEST: &str = "xtask/nostd-check/Cargo.toml";
+pub(crate) const MANIFEST: &str = "xtask/nostd-check/Cargo.toml";
 /// Named, so that the flags reach no build script.
 const HOST: &str = "x86_64-unknown-linux-gnu";
 const PROGRAM: &str = "target/nostd/x86_64-unknown-linux-gnu/release/nostd-check";
@@ -40,19 +40,6 @@ const SETS: [&[&str]; 3] = [
 ];
 /// One of the ways of `portable-atomic`, which the program chooses: here, that there is one processor.
 const ONE_PROCESSOR: &str = "--cfg portable_atomic_unsafe_assume_single_core";
-
-/// Options of `nostd`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {}
-
-impl Args {
-    pub(crate) fn run(self) -> Result<()> {
-        if let Outcome::Skipped(reason) = check()? {
-            println!("skipped: {reason}");
-        }
-        Ok(())
-    }
-}
 
 /// Runs all of it.
 pub(crate) fn check() -> Result<Outcome> {
@@ -108,8 +95,8 @@ fn broken() -> Result<Outcome> {
     let program = Path::new(MANIFEST).parent().context("a manifest has a folder")?;
     let defect = packages::all_of(program)?.into_iter().find_map(|package| package.defect);
     let defect = defect.context("the program names no defect")?;
-    let mut copied = Copied::at("target/nostd-broken/tree")?;
-    copied.put(mutants::read(&defect)?.apply(|path| Ok(fs::read_to_string(path)?))?)?;
+    let mut copied = MutantTree::at("target/nostd-broken/tree")?;
+    copied.put(mutants::named(&defect)?.apply(mutant_build::read)?)?;
     build(copied.root(), "", "target/nostd-broken")?;
     let output = Command::new(BROKEN).output()?;
     let text = String::from_utf8_lossy(&output.stdout);

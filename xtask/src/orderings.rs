@@ -1,44 +1,48 @@
 //! Mutants of memory orders, which are generated: each order in the libraries once as the next weaker one (`broken --orderings`).
 //!
-//! The models have to fail with it, or the `races` programs under ThreadSanitizer. Otherwise a line in `mutants/orderings.txt` says why
-//! no test can, or where else the order is shown to be needed.
+//! The models have to fail with it, or the `races` programs under ThreadSanitizer. Otherwise a paragraph in `mutants/orderings.txt` says
+//! why no test can, or where else the order is shown to be needed:
 //!
-//! All mutants are in one build. In a copy of the sources each order is a call that answers with
-//! the weaker one when its mutant was chosen by an environment variable. So a mutant costs no
-//! compiler.
+//! ```text
+//! # A comment.
+//! bufslot release: state.store: Release to Relaxed
+//!     equivalent: the reason, in as many lines as it takes.
+//! ```
+//!
+//! A verdict is `equivalent`, of a mutant that no execution tells from the original, or `elsewhere`, of one that needs another proof than
+//! these models, which the reason names.
+//!
+//! All mutants are in one build. In a copy of the sources each order is a call that answers with the weaker one when its mutant was
+//! chosen. So a mutant costs no compiler.
 
-mod caught;
-mod lines;
 mod scan;
 mod sources;
 mod trials;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
 
-use self::caught::Caught;
-use self::lines::Line;
 use self::scan::{Constants, Place};
-use self::trials::{Outcome, Trials};
-use crate::packages::Package;
+use self::trials::Trials;
+use crate::mutant_build::read;
+use crate::packages::{self, Package};
 
-pub(crate) use self::lines::FILE;
 pub(crate) use self::sources::of as sources;
 
-/// The packages that all others are built on; the others use their constants.
-const COMMON: [&str; 2] = ["bufcore", "bufkit"];
+/// Where the paragraphs are about mutants that no test of this kind can find.
+pub(crate) const FILE: &str = "mutants/orderings.txt";
+const VERDICTS: [&str; 2] = ["equivalent", "elsewhere"];
 
 /// One order of one operation, made weaker.
 #[derive(Debug)]
-pub(crate) struct Mutant {
+struct Mutant {
     package: String,
     /// As `mutants/orderings.txt` names it: function, operation, orders. The same in whichever file of the package it is.
     name: String,
     /// Where it is, for people.
-    file: PathBuf,
-    line: usize,
+    place: String,
 }
 
 /// A file of a package, with what is found in it.
@@ -65,72 +69,77 @@ impl Orderings {
         for package in packages.iter().filter(|package| package.published) {
             for (path, text) in sources::of(package)? {
                 let path = path.strip_prefix(&root).unwrap_or(&path).to_owned();
-                files.push((package.name.clone(), path, text));
+                files.push((package.name.as_str(), path, text));
             }
         }
-        let mut constants = BTreeMap::<&str, Constants>::new();
+        // A package may use those of another; its own count first.
+        let (mut constants, mut all_constants) = (BTreeMap::<&str, Constants>::new(), Constants::new());
         for (package, _, text) in &files {
-            constants.entry(package).or_default().extend(scan::constants(text)?);
-        }
-        let mut common = Constants::new();
-        for package in COMMON {
-            common.extend(constants.get(package).cloned().unwrap_or_default());
+            let found = scan::constants(text)?;
+            all_constants.extend(found.clone());
+            constants.entry(package).or_default().extend(found);
         }
         let mut all = Self { mutants: Vec::new(), sources: Vec::new() };
         // How often a name came before: names that are not the only ones of their kind get numbers.
-        let mut times = BTreeMap::<(String, String), usize>::new();
-        for (package, path, text) in &files {
-            let mut known = common.clone();
-            known.extend(constants[&**package].clone());
-            let places = scan::places(text, &known)?;
-            all.add(package, path, text, places, &mut times);
+        let mut times = BTreeMap::<(&str, String), usize>::new();
+        for (package, path, text) in files {
+            let mut known = all_constants.clone();
+            known.extend(constants[package].clone());
+            let mut places = Vec::new();
+            for place in scan::places(&text, &known)? {
+                let mut numbers = Vec::new();
+                for weaker in place.weaker() {
+                    let mut name = name(&place, weaker);
+                    let times = times.entry((package, name.clone())).or_default();
+                    *times += 1;
+                    if *times > 1 {
+                        name = format!("{name} #{times}");
+                    }
+                    numbers.push(all.mutants.len());
+                    let line = text[..place.at.start].lines().count();
+                    let place = format!("{}:{line}", path.display());
+                    all.mutants.push(Mutant { package: package.to_owned(), name, place });
+                }
+                places.push((place, numbers));
+            }
+            all.sources.push(Source { path, text, places });
         }
         Ok(all)
     }
 
-    fn add(
-        &mut self,
-        package: &str,
-        path: &std::path::Path,
-        text: &str,
-        places: Vec<Place>,
-        times: &mut BTreeMap<(String, String), usize>,
-    ) {
-        let mut with_numbers = Vec::new();
-        for place in places {
-            let line = text[..place.at.start].lines().count();
-            let mut numbers = Vec::new();
-            for weaker in place.weaker() {
-                let mut name = name(&place, weaker);
-                let times = times.entry((package.to_owned(), name.clone())).or_default();
-                *times += 1;
-                if *times > 1 {
-                    name = format!("{name} #{times}");
-                }
-                numbers.push(self.mutants.len());
-                let (package, file) = (package.to_owned(), path.to_owned());
-                self.mutants.push(Mutant { package, name, file, line });
-            }
-            with_numbers.push((place, numbers));
-        }
-        let (path, text) = (path.to_owned(), text.to_owned());
-        self.sources.push(Source { path, text, places: with_numbers });
+    /// What is wrong with the checked-in paragraphs: the number of the line and what it is.
+    pub(crate) fn faults(&self) -> Result<Vec<(usize, String)>> {
+        Ok(self.verdicts(&read(Path::new(FILE))?).1)
     }
 
-    /// What is wrong with the checked-in lines, which read `text`: the number of the line and what it is.
-    pub(crate) fn check(&self, text: &str) -> Vec<(usize, String)> {
-        let (lines, mut wrong) = lines::parse(text);
-        let known: BTreeSet<_> = self.mutants.iter().map(|one| (&*one.package, &*one.name)).collect();
-        let mut seen = BTreeSet::new();
-        for line in &lines {
-            let name = (&*line.package, &*line.name);
-            if !known.contains(&name) {
-                wrong.push((line.number, format!("no order in {} is `{}`", line.package, line.name)));
-            } else if !seen.insert(name) {
-                wrong.push((line.number, format!("two lines for `{}` of {}", line.name, line.package)));
+    /// The verdicts that `text` has, by the mutants' numbers, and what is wrong with it.
+    fn verdicts(&self, text: &str) -> (BTreeMap<usize, &'static str>, Vec<(usize, String)>) {
+        let (mut verdicts, mut wrong) = (BTreeMap::new(), Vec::new());
+        let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
+        let mut lines =
+            lines.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#')).peekable();
+        while let Some((number, title)) = lines.next() {
+            let mut reason = lines.peek().map(|(_, line)| *line).filter(|line| line.starts_with(' '));
+            let word = reason.and_then(|line| line.trim().split_once(": ")).map(|(word, _)| word);
+            let verdict = VERDICTS.into_iter().find(|verdict| Some(*verdict) == word);
+            while reason.is_some() {
+                lines.next();
+                reason = lines.peek().map(|(_, line)| *line).filter(|line| line.starts_with(' '));
+            }
+            let is_named = |mutant: &Mutant| title.split_once(' ') == Some((&*mutant.package, &*mutant.name));
+            match (self.mutants.iter().position(is_named), verdict) {
+                (None, _) => wrong.push((number, format!("no order is `{title}`"))),
+                (_, None) => {
+                    wrong.push((number, "no `equivalent: ` or `elsewhere: ` with a reason".to_owned()))
+                }
+                (Some(at), Some(verdict)) => {
+                    if verdicts.insert(at, verdict).is_some() {
+                        wrong.push((number, format!("two paragraphs for `{title}`")));
+                    }
+                }
             }
         }
-        wrong
+        (verdicts, wrong)
     }
 
     /// How many there are.
@@ -149,81 +158,49 @@ fn name(place: &Place, weaker: &str) -> String {
 /// Runs `broken --orderings`, for the package `chosen` or for all, and for the mutants that one of
 /// `named` is a part of, or for all: with `only_list` it says what there is.
 pub(crate) fn run(chosen: Option<&str>, named: &[String], only_list: bool) -> Result<()> {
-    let packages = crate::packages::published()?;
-    let orderings = Orderings::of(&packages)?;
-    let text = std::fs::read_to_string(FILE)?;
-    if let Some((line, message)) = orderings.check(&text).into_iter().next() {
+    let orderings = Orderings::of(&packages::published()?)?;
+    let (verdicts, wrong) = orderings.verdicts(&read(Path::new(FILE))?);
+    if let Some((line, message)) = wrong.into_iter().next() {
         bail!("{FILE}:{line}: {message}");
     }
-    let (lines, _) = lines::parse(&text);
-    let line_of = |mutant: &Mutant| {
-        lines.iter().find(|line| (&line.package, &line.name) == (&mutant.package, &mutant.name))
-    };
     let is_chosen = |mutant: &Mutant| {
         chosen.is_none_or(|package| package == mutant.package)
             && (named.is_empty() || named.iter().any(|part| mutant.name.contains(&**part)))
     };
-    let numbers: Vec<usize> =
-        (0..orderings.mutants.len()).filter(|&at| is_chosen(&orderings.mutants[at])).collect();
-    ensure!(!numbers.is_empty(), "no such order; `cargo xtask broken --orderings --list` shows them all");
-    let mut counts = Counts::default();
-    let mut tried = Vec::new();
-    for at in numbers {
-        let mutant = &orderings.mutants[at];
-        let verdict = line_of(mutant).map(|Line { verdict, .. }| verdict.word());
+    let all = orderings.mutants.iter().enumerate().filter(|(_, mutant)| is_chosen(mutant));
+    let (mut counts, mut tried) = (Counts::default(), Vec::new());
+    for (at, Mutant { package, name, place }) in all {
+        let verdict = verdicts.get(&at).copied();
         if only_list {
-            let Mutant { package, name, file, line } = mutant;
-            println!("{package} {name} ({}:{line}) {}", file.display(), verdict.unwrap_or_default());
-        } else if let Some(word) = verdict {
-            counts.note(&mutant.package, word);
-        } else {
-            tried.push(at);
+            println!("{package} {name} ({place}) {}", verdict.unwrap_or_default());
+        }
+        match verdict {
+            Some(verdict) => counts.note(package, verdict),
+            None => tried.push(at),
         }
     }
-    if only_list { Ok(()) } else { orderings.find(&packages, tried, counts) }
-}
-
-impl Orderings {
-    /// Tries the mutants with the numbers `tried`, and prints all `counts` then.
-    ///
-    /// # Errors
-    ///
-    /// When one survives.
-    fn find(&self, packages: &[Package], tried: Vec<usize>, mut counts: Counts) -> Result<()> {
-        let mut caught = Caught::read(packages)?;
-        let mut left = Vec::new();
-        for at in tried {
-            let Mutant { package, name, .. } = &self.mutants[at];
-            match caught.outcome(package, name) {
-                Some(outcome) => {
-                    println!("{package} {name}: {outcome}, by an earlier run");
-                    counts.note(package, outcome.word());
-                }
-                None => left.push(at),
-            }
-        }
-        let mut survived = Vec::new();
-        let mut noted = Ok(());
-        Trials::new(self, packages)?.run(&left, |at, outcome, took| {
-            let Mutant { package, name, file, line } = &self.mutants[at];
-            println!("{package} {name}: {outcome} ({took:.1} s)");
-            counts.note(package, outcome.word());
-            if let Outcome::Survived { .. } = outcome {
-                survived.push(format!("{package} {name} ({}:{line}): {outcome}", file.display()));
-            } else if let Err(error) = caught.note(package, name, outcome) {
-                noted = Err(error);
-            }
-        })?;
-        noted?;
-        counts.print();
-        ensure!(
-            survived.is_empty(),
-            "{} orders may be weaker, for all that is seen:\n{}",
-            survived.len(),
-            survived.join("\n")
-        );
-        Ok(())
+    ensure!(!counts.0.is_empty() || !tried.is_empty(), "no such order; `--list` shows them all");
+    if only_list {
+        return Ok(());
     }
+    let mut survived = Vec::new();
+    Trials::new(&orderings)?.run(&tried, |outcome| {
+        let Mutant { package, name, place } = &orderings.mutants[outcome.at];
+        let (word, told) = match outcome.caught {
+            Some((word, by)) => (word, format!("caught by {by}")),
+            None if outcome.is_reached => ("survived", "SURVIVED, though it is reached".to_owned()),
+            None => ("survived", "SURVIVED, and nothing reaches it".to_owned()),
+        };
+        println!("{package} {name}: {told}");
+        counts.note(package, word);
+        if word == "survived" {
+            survived.push(format!("{package} {name} ({place}): {told}"));
+        }
+    })?;
+    counts.print();
+    let count = survived.len();
+    ensure!(count == 0, "{count} orders may be weaker, for all that is seen:\n{}", survived.join("\n"));
+    Ok(())
 }
 
 /// How many mutants of each package came out how.
@@ -244,6 +221,35 @@ impl Counts {
             let all: usize = counts.values().sum();
             let columns = COLUMNS.map(|word| counts.get(word).copied().unwrap_or_default().to_string());
             println!("| `{package}` | {all} | {} |", columns.join(" | "));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_are_read_and_faults_named() {
+        let mutant = |package: &str, name: &str| Mutant {
+            package: package.to_owned(),
+            name: name.to_owned(),
+            place: String::new(),
+        };
+        let mutants = vec![mutant("bufslot", "a: b.load: Acquire to Relaxed"), mutant("bufring", "c: d")];
+        let all = Orderings { mutants, sources: Vec::new() };
+        let text = "# about\n\nbufslot a: b.load: Acquire to Relaxed\n    equivalent: it is\n    so.\n\
+                    bufring c: d\n    elsewhere: there\n";
+        let (verdicts, wrong) = all.verdicts(text);
+        assert_eq!((verdicts, wrong), ([(0, "equivalent"), (1, "elsewhere")].into(), Vec::new()));
+        for (bad, line) in [
+            ("bufring c: e\n    equivalent: so\n", 1),
+            ("bufring c: d\n", 1),
+            ("bufring c: d\n    because\n", 1),
+            ("bufring c: d\n    elsewhere: a\nbufring c: d\n    elsewhere: b\n", 3),
+        ] {
+            let (_, wrong) = all.verdicts(bad);
+            assert_eq!(wrong.iter().map(|one| one.0).collect::<Vec<_>>(), [line], "{bad}");
         }
     }
 }

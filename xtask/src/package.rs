@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::first_examples;
 use crate::outside;
 use crate::packages::{self, Package};
 use crate::shell::{self, command};
@@ -23,7 +22,6 @@ const MAX_FILE_BYTES: u64 = 128 << 10;
 /// Packs all published packages together: cargo builds each against the others as they were packed, in place of a registry.
 /// Nothing is fetched.
 pub(crate) fn check() -> Result<()> {
-    first_examples::check()?;
     outside::check()?;
     let packages = packages::published()?;
     let chosen = packages.iter().flat_map(|package| ["--package", &package.name]);

@@ -15,14 +15,10 @@ pub(crate) struct Package {
     /// Its folder.
     pub(crate) folder: PathBuf,
     pub(crate) version: String,
-    pub(crate) keywords: Vec<String>,
-    pub(crate) categories: Vec<String>,
     /// Whether docs.rs is told to show all features.
     pub(crate) documents_all: bool,
     /// Each feature with what it turns on, without those for this workspace alone, whose names begin with `_`.
     pub(crate) features: BTreeMap<String, Vec<String>>,
-    /// Features that the manifest keeps out of the powerset, as `package.metadata.bufworks.apart`.
-    pub(crate) apart: BTreeSet<String>,
     /// Features that bring many crates of others along, as `package.metadata.bufworks.heavy`: left out where minutes count.
     pub(crate) heavy: BTreeSet<String>,
     /// What else the manifest says of the package to these commands: keys that are true in `package.metadata.bufworks`.
@@ -44,8 +40,6 @@ pub(crate) struct Dependency {
     pub(crate) is_dev: bool,
     /// Whether a folder is given for it.
     pub(crate) has_path: bool,
-    /// The features of it that are always asked for, its default ones among them as `default`.
-    pub(crate) features: BTreeSet<String>,
 }
 
 /// A library, program, test or example.
@@ -78,11 +72,6 @@ impl Package {
     /// Whether people install it: it has a program, and its library is that program's.
     pub(crate) fn is_program(&self) -> bool {
         self.targets.iter().any(|target| target.kind == "bin")
-    }
-
-    /// The examples' names.
-    pub(crate) fn examples(&self) -> impl Iterator<Item = &str> {
-        self.targets.iter().filter(|target| target.kind == "example").map(|target| target.name.as_str())
     }
 }
 
@@ -121,10 +110,7 @@ fn package(package: cargo_metadata::Package) -> Package {
         published: package.publish.is_none_or(|registries| !registries.is_empty()),
         folder: package.manifest_path.parent().map(Into::into).unwrap_or_default(),
         version: package.version.to_string(),
-        keywords: package.keywords,
-        categories: package.categories,
         documents_all: package.metadata["docs"]["rs"]["all-features"] == true,
-        apart: ours("apart"),
         heavy: ours("heavy"),
         traits: is_said.map(|(key, _)| key.clone()).collect(),
         defect: said["defect"].as_str().map(str::to_owned),
@@ -136,13 +122,11 @@ fn package(package: cargo_metadata::Package) -> Package {
 }
 
 fn dependency(dependency: cargo_metadata::Dependency) -> Dependency {
-    let default = dependency.uses_default_features.then(|| "default".to_owned());
     Dependency {
         name: dependency.name,
         version: dependency.req.to_string(),
         is_dev: dependency.kind == DependencyKind::Development,
         has_path: dependency.path.is_some(),
-        features: dependency.features.into_iter().chain(default).collect(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::ValueEnum;
 
 use crate::packages::{self, Package};
@@ -38,7 +38,7 @@ const DISTORTED: [&str; 16] = [
 /// How all of our code is built for AddressSanitizer, and where.
 pub(crate) const ADDRESS_FLAGS: &str = "-Zsanitizer=address -Cunsafe-allow-abi-mismatch=sanitizer";
 pub(crate) const ADDRESS_FOLDER: &str = "target/sanitize-address";
-const THREAD_FLAGS: &str = "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer";
+pub(crate) const THREAD_FLAGS: &str = "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer";
 
 /// What ThreadSanitizer is told: the first report is enough. In quotes, as the path may have a space in it.
 pub(crate) fn thread_options() -> Result<String> {
@@ -66,9 +66,6 @@ pub(crate) struct Args {
     /// The sanitizer; without one, both run.
     #[arg(value_enum)]
     which: Option<Sanitizer>,
-    /// Fail if no nightly toolchain is installed, instead of skipping.
-    #[arg(long)]
-    strict: bool,
     /// Arguments for the tests that AddressSanitizer runs, as after `cargo test -- …`.
     #[arg(last = true)]
     test_args: Vec<String>,
@@ -77,12 +74,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
         let chosen = self.which.map_or_else(|| Sanitizer::ALL.to_vec(), |one| vec![one]);
-        match check(&chosen, &self.test_args)? {
-            Outcome::Skipped(reason) if self.strict => bail!("{reason}"),
-            Outcome::Skipped(reason) => println!("skipped: {reason}"),
-            Outcome::Passed => {}
-        }
-        Ok(())
+        check(&chosen, &self.test_args).map(Outcome::report)
     }
 }
 

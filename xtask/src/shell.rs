@@ -1,6 +1,7 @@
 //! Running other programs: each is echoed, and a failure names the command.
 
 use std::env;
+use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read};
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -36,19 +37,8 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command to its end and returns what it printed.
-pub(crate) fn output(command: &mut Command) -> Result<String> {
-    eprintln!("$ {}", show(command));
-    let output = command.output().with_context(|| format!("cannot start `{}`", show(command)))?;
-    if !output.status.success() {
-        let errors = String::from_utf8_lossy(&output.stderr);
-        bail!("`{}` failed: {}\n{errors}", show(command), output.status);
-    }
-    String::from_utf8(output.stdout).with_context(|| format!("`{}` printed no UTF-8", show(command)))
-}
-
 /// Runs a command to its end and returns what it printed; its errors and its progress are seen meanwhile.
-pub(crate) fn output_with_progress(command: &mut Command) -> Result<String> {
+pub(crate) fn output(command: &mut Command) -> Result<String> {
     eprintln!("$ {}", show(command));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn();
     let child = child.with_context(|| format!("cannot start `{}`", show(command)))?;
@@ -115,6 +105,14 @@ pub(crate) fn failures(text: &str) -> String {
     lines.join("\n")
 }
 
+/// The files of a checkout, without what git is told to ignore.
+pub(crate) fn files(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut command = command!("git ls-files -z --cached --others --exclude-standard --exclude=/shared");
+    let list = output(command.current_dir(root))?;
+    // It lists files that were removed a moment ago, too.
+    Ok(list.split('\0').map(PathBuf::from).filter(|file| root.join(file).is_file()).collect())
+}
+
 /// Whether a program can be started and says that all is well. Not echoed: it only asks.
 pub(crate) fn works(command: &mut Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
@@ -132,6 +130,11 @@ pub(crate) fn target_folder() -> PathBuf {
 
 /// The `cargo` of another installed toolchain; `None` where there is no such toolchain. Nothing is fetched.
 pub(crate) fn cargo_of(toolchain: &str) -> Option<Command> {
+    with_toolchain(toolchain, "cargo")
+}
+
+/// A program that finds another installed toolchain's programs first; `None` where there is no such toolchain.
+pub(crate) fn with_toolchain(toolchain: &str, program: impl AsRef<OsStr>) -> Option<Command> {
     let list = Command::new("rustup").args(["toolchain", "list"]).output().ok()?;
     let list = String::from_utf8(list.stdout).ok()?;
     let name = list.split_whitespace().find(|name| names_toolchain(name, toolchain))?;
@@ -140,7 +143,7 @@ pub(crate) fn cargo_of(toolchain: &str) -> Option<Command> {
     for stale in ["CARGO", "RUSTC", "RUSTDOC", "RUSTUP_TOOLCHAIN", "LD_LIBRARY_PATH"] {
         command.env_remove(stale);
     }
-    command.args(["run", name, "cargo"]);
+    command.args(["run", name]).arg(program);
     Some(command)
 }
 

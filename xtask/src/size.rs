@@ -3,17 +3,18 @@
 //! A line counts if it has code: no comments, no blank lines. Of libraries, test code does not count either: items under `cfg(test)`,
 //! their files, `tests`, `benches`, `examples`. Of programs and of the tools, tests in the sources count.
 
-mod code;
+mod modules;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use self::code::{Code, Sources};
+use self::modules::{Sources, module};
 use crate::outside;
 use crate::packages::{self, Package};
-use crate::shell::{self, command};
+use crate::rust_code::Code;
+use crate::shell;
 
 /// Published packages that are counted apart from the libraries.
 const ADVISER: [&str; 2] = ["bufadvise", "buftrace"];
@@ -54,7 +55,7 @@ fn row(what: impl Into<String>, before: &'static str, now: impl ToString, mark: 
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
         let packages = packages::all_of(&self.of)?;
-        let files = tracked(&self.of)?;
+        let files = shell::files(&self.of)?;
         let tree = Tree { root: &self.of, files: &files };
         let (mut libraries, mut adviser) = (0, 0);
         let (mut circles, mut core) = (Vec::new(), Sources::new());
@@ -87,11 +88,10 @@ impl Args {
             row("circles of files in `crates`", "22", circles.len(), ""),
             row("files in them; in the largest", "75; 15", format!("{in_circles}; {largest}"), "3"),
         ];
-        for (program, locked) in outside::locked(&self.of)? {
-            let what = format!("packages in the lock file of a program with `{}`", program.package);
-            let before =
-                BEFORE.iter().find(|(name, _)| *name == program.package).map_or("", |(_, before)| before);
-            rows.push(row(what, before, locked.len(), &program.most.to_string()));
+        for outside::Locked { package, most, names } in outside::locked(&self.of)? {
+            let before = BEFORE.iter().find(|(name, _)| *name == package).map_or("", |(_, before)| before);
+            let what = format!("packages in the lock file of a program with `{package}`");
+            rows.push(row(what, before, names.len(), &most.to_string()));
         }
         if self.build {
             for (package, times) in outside::build_times(&self.of)? {
@@ -109,12 +109,6 @@ impl Args {
         }
         Ok(())
     }
-}
-
-/// The files that git has of a checkout.
-fn tracked(root: &Path) -> Result<Vec<PathBuf>> {
-    let list = shell::output(command!("git ls-files").current_dir(root))?;
-    Ok(list.lines().map(PathBuf::from).collect())
 }
 
 struct Tree<'a> {
@@ -161,7 +155,7 @@ impl Tree<'_> {
                 continue;
             }
             let code = Code::of(&self.read(file)?, package.is_program())?;
-            let module = code::module(inside);
+            let module = module(inside);
             of_tests.extend(
                 code.test_modules.iter().map(|name| [&module[..], std::slice::from_ref(name)].concat()),
             );

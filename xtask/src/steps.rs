@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
+use crate::test_binaries::Ran;
+
 /// How a step ended, if it did not fail.
 #[derive(Debug)]
 pub(crate) enum Outcome {
@@ -17,6 +19,13 @@ impl Outcome {
     /// A skipped step, with its reason.
     pub(crate) fn skipped(reason: impl Into<String>) -> Result<Self> {
         Ok(Self::Skipped(reason.into()))
+    }
+
+    /// Says why a command that was asked for by itself did nothing.
+    pub(crate) fn report(self) {
+        if let Self::Skipped(reason) = self {
+            println!("skipped: {reason}");
+        }
     }
 }
 
@@ -60,8 +69,14 @@ impl Steps {
         processor: Option<Duration>,
     ) {
         let at = self.rows.len() + 1;
-        eprintln!("==> {} {at}/{}: {name} ended after {:.0} s", self.title, self.total, took.as_secs_f64());
+        eprintln!("==> {} {at}/{}: {name} ended after {:.1} s", self.title, self.total, took.as_secs_f64());
         self.record(name, outcome, took, processor);
+    }
+
+    /// Adds a program that ran elsewhere.
+    pub(crate) fn add_ran(&mut self, name: &str, ran: Result<Ran>) {
+        let took = ran.as_ref().map_or(Duration::ZERO, |ran| ran.took);
+        self.add(name, ran.and_then(|ran| ran.outcome()), took, None);
     }
 
     fn record(&mut self, name: &str, outcome: Result<Outcome>, took: Duration, processor: Option<Duration>) {

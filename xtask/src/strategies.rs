@@ -1,12 +1,11 @@
-//! The strategies, as the umbrella's manifest has them, and `cargo xtask strategy NAME`: what a
-//! strategy needs, and which of it exists.
+//! The strategies, as the umbrella's manifest has them, and what each needs outside of its crate.
 
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 
-use crate::packages::{self, Package};
+use crate::packages::Package;
 
 /// The package with a feature for each strategy.
 const UMBRELLA: &str = "bufworks";
@@ -51,187 +50,55 @@ fn find<'a>(packages: &'a [Package], name: &str) -> Option<&'a Package> {
     packages.iter().find(|package| package.name == name)
 }
 
-/// Options of `strategy`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
-    /// The strategy's feature in `bufworks`, such as slot for the package bufslot. It need not exist yet.
-    name: String,
-}
-
-impl Args {
-    /// Prints all that a strategy needs, and marks what of it exists.
-    pub(crate) fn run(self) -> Result<()> {
-        let packages = packages::all()?;
-        let strategy = Strategy { package: format!("buf{}", self.name), name: self.name };
-        let mut missing = 0;
-        for (title, items) in checklist(&strategy, &packages) {
-            println!("{title}");
-            for Item { place, what, is_there } in items {
-                missing += usize::from(!is_there);
-                println!("  [{}] {place}: {what}", if is_there { 'x' } else { ' ' });
-            }
-            println!();
-        }
-        ensure!(missing == 0, "{missing} of this is missing for {}", strategy.name);
-        Ok(())
-    }
-}
-
-/// Something that a strategy needs, in a file.
-#[derive(Debug)]
-struct Item {
-    place: String,
-    what: String,
-    is_there: bool,
-}
-
-impl Item {
-    /// A file or folder.
-    fn file(place: impl Into<String>, what: &str) -> Self {
-        let place = place.into();
-        let is_there = Path::new(ROOT).join(&place).exists();
-        Self { place, what: what.into(), is_there }
-    }
-
-    /// A text in a file.
-    fn text(place: impl Into<String>, text: &str, what: impl Into<String>) -> Self {
-        let place = place.into();
-        let read = fs::read_to_string(Path::new(ROOT).join(&place)).unwrap_or_default();
-        let is_there = read.contains(text);
-        Self { place, what: what.into(), is_there }
-    }
-}
-
-/// What a strategy needs, in the order in which one makes it.
-fn checklist(strategy: &Strategy, packages: &[Package]) -> Vec<(&'static str, Vec<Item>)> {
-    let Strategy { name, package } = strategy;
-    let at = |path: &str| format!("crates/{package}/{path}");
-    vec![
-        (
-            "Its crate. Each part of it is found by its place, and is in every job then.",
-            vec![
-                Item::text(
-                    at("Cargo.toml"),
-                    "bufcore",
-                    "a package that depends on `bufcore` and on no other strategy",
-                ),
-                Item::text(
-                    at("src/lib.rs"),
-                    "Builder",
-                    "a pool, its lease and its `Builder`; the vocabulary at its root",
-                ),
-                Item::file(at("README.md"), "its front page, with an example"),
-                Item::file(at("CHANGELOG.md"), "what a user sees change"),
-                Item::file(at("docs/guide.md"), "its guide"),
-                Item::file(
-                    at("tests/it"),
-                    "the conformance suite, `buftest::conformance!` (docs/testing.md)",
-                ),
-                Item::file(at("tests/oom.rs"), "the n-th allocation fails"),
-                Item::file(at("tests/ledger.rs"), "every block goes back once"),
-                Item::file(at("tests/races.rs"), "the trials for ThreadSanitizer"),
-                Item::file(at("tests/stress.rs"), "long programs under load"),
-                Item::file(at("tests/compile_fail"), "what must not compile"),
-                Item::file(at("src/tests/loom.rs"), "models of each pair that an `ORDER` comment names"),
-                Item::file(format!("mutants/{package}"), "known defects, each with the trial that finds it"),
-            ],
-        ),
-        ("By hand, beside its crate.", by_hand(strategy, packages)),
-        (
-            "Written by commands.",
-            vec![Item::file(format!("docs/api/{package}.txt"), "its public interface: `cargo xtask api`")],
-        ),
-        (
-            "When it has come to stay. Until then the matrix, the adviser and the fuzz target `any` have it by its name.",
-            vec![
-                Item::file(
-                    format!("benches/src/adapters/{name}.rs"),
-                    "its contestant in the matrix, with settings for each workload (and a line in mod.rs)",
-                ),
-                Item::text(
-                    "benches/instructions/src/lib.rs",
-                    &format!("\"{name}\""),
-                    "its instructions per operation",
-                ),
-                Item::text(
-                    "crates/bufadvise/src/advise/strategies.rs",
-                    &format!("\"{name}"),
-                    "its settings for a traffic, its words and its colour",
-                ),
-                Item::file(format!("fuzz/fuzz_targets/{name}.rs"), "a fuzz target for what only it does"),
-                Item::text("crates/bufworks/docs/guide.md", package, "when to take it, in the guide to all"),
-                Item::text("docs/architecture.md", &format!("crates/{package}"), "its place in the map"),
-            ],
-        ),
-    ]
-}
-
-/// What has to be written outside of a strategy's crate for all that finds strategies to find it.
-fn by_hand(strategy: &Strategy, packages: &[Package]) -> Vec<Item> {
-    let Strategy { name, package } = strategy;
-    let mut items = vec![
-        Item::text(WORKSPACE, &format!("\n{package} = "), "in [workspace.dependencies]"),
-        Item::text(
-            MANIFEST,
-            &format!("\n{name} = [\"dep:{package}\""),
-            format!("the feature `{name}`, which brings the optional dependency {package}"),
-        ),
-    ];
-    let umbrella = find(packages, UMBRELLA);
-    let turns_on = |feature: &str, what: &str| {
-        let list = umbrella.and_then(|umbrella| umbrella.features.get(feature));
-        list.is_some_and(|list| list.iter().any(|one| one == what))
-    };
-    let mut forwarded = |feature: &str, what: String| {
-        let is_there = turns_on(feature, &what);
-        let what = format!("`{what}` in the feature `{feature}`");
-        items.push(Item { place: MANIFEST.into(), what, is_there });
-    };
-    for feature in OF_MANY {
-        forwarded(feature, name.clone());
-    }
-    // A part that needs no feature of the package's is always there.
-    let has = |package: &Package, feature: &str| package.features.contains_key(feature);
-    if let (Some(package), Some(umbrella)) = (find(packages, package), umbrella) {
-        for feature in umbrella.features.keys().filter(|feature| !OF_MANY.contains(&feature.as_str())) {
-            if has(package, feature) {
-                forwarded(feature, format!("{}?/{feature}", package.name));
-            }
-        }
-    }
-    items.push(Item::text(TABLE, &format!("\"{name}\" {package};"), "a line in the table of crates"));
-    // A type that hands out no buffers counts none, and is no pool.
-    if find(packages, package).is_none_or(|package| has(package, "stats")) {
-        items.push(Item::text(
-            TABLE,
-            &format!("if \"{name}\"]"),
-            "a row in the table of pools, from which `AnyPool`, `AnyBuilder`, the proxy and the tests have it",
-        ));
-    }
-    items.extend(
-        LISTS.map(|list| Item::text(list, package_or_feature(list, strategy), "in the list of strategies")),
-    );
-    items
-}
-
-/// How a text names a strategy: the umbrella's by its feature.
-fn package_or_feature<'a>(list: &str, strategy: &'a Strategy) -> &'a str {
-    if list.contains(UMBRELLA) { &strategy.name } else { &strategy.package }
-}
-
 /// What is missing outside of the strategies' crates, with the place where it should be.
-pub(crate) fn missing(packages: &[Package]) -> Result<Vec<(String, String)>> {
+pub(crate) fn missing(packages: &[Package]) -> Result<Vec<(&'static str, String)>> {
     let mut missing = Vec::new();
     for strategy in all(packages)? {
-        let items = by_hand(&strategy, packages).into_iter().filter(|item| !item.is_there);
-        missing.extend(items.map(|item| (item.place, format!("lacks {}: {}", strategy.name, item.what))));
+        let lacking = of_strategy(&strategy, packages).into_iter().filter(|item| !item.2);
+        missing.extend(lacking.map(|(place, what, _)| (place, format!("lacks {}: {what}", strategy.name))));
     }
     Ok(missing)
+}
+
+/// What has to be written outside of a strategy's crate for all that finds strategies to find it: where, what, whether it is there.
+fn of_strategy(strategy: &Strategy, packages: &[Package]) -> Vec<(&'static str, String, bool)> {
+    let Strategy { name, package } = strategy;
+    let text = |place: &'static str, text: &str, what: String| {
+        let read = fs::read_to_string(Path::new(ROOT).join(place)).unwrap_or_default();
+        (place, what, read.contains(text))
+    };
+    let mut items = vec![
+        text(WORKSPACE, &format!("\n{package} = "), "a line in [workspace.dependencies]".to_owned()),
+        text(TABLE, &format!("\"{name}\" {package};"), "a line in the table of crates".to_owned()),
+    ];
+    items.extend(LISTS.map(|list| {
+        let named = if list.contains(UMBRELLA) { name } else { package };
+        text(list, named, "a line in the list of strategies".to_owned())
+    }));
+    let umbrella = find(packages, UMBRELLA);
+    let forwarded = |feature: &str, what: String| {
+        let is_there = umbrella
+            .is_some_and(|umbrella| umbrella.features.get(feature).is_some_and(|list| list.contains(&what)));
+        (MANIFEST, format!("`{what}` in the feature `{feature}`"), is_there)
+    };
+    items.extend(OF_MANY.map(|feature| forwarded(feature, name.clone())));
+    if let (Some(package), Some(umbrella)) = (find(packages, package), umbrella) {
+        let both = umbrella.features.keys().filter(|feature| package.features.contains_key(*feature));
+        let both = both.filter(|feature| !OF_MANY.contains(&feature.as_str()));
+        items.extend(both.map(|feature| forwarded(feature, format!("{}?/{feature}", package.name))));
+        // A type that hands out no buffers counts none, and is no pool.
+        if package.features.contains_key("stats") {
+            let what = "a row in the table of pools, from which `AnyPool`, `AnyBuilder`, the proxy and the tests have it";
+            items.push(text(TABLE, &format!("if \"{name}\"]"), what.to_owned()));
+        }
+    }
+    items
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packages;
 
     fn package(name: &str, features: &[(&str, &[&str])]) -> Package {
         let of = |(name, list): &(&str, &[&str])| {
@@ -256,7 +123,7 @@ mod tests {
         assert_eq!(names, expected.map(|(name, package)| (name.to_owned(), package.to_owned())));
         // Of a strategy that nobody has, all is missing that is written by hand.
         let toy = Strategy { name: "toy".into(), package: "buftoy".into() };
-        let there: Vec<_> = by_hand(&toy, &packages).into_iter().filter(|item| item.is_there).collect();
+        let there: Vec<_> = of_strategy(&toy, &packages).into_iter().filter(|item| item.2).collect();
         assert_eq!(there.len(), 1, "it is on by default: {there:?}");
     }
 
@@ -275,15 +142,9 @@ mod tests {
         }
     }
 
-    /// So the paths in the list are those of the workspace.
+    /// So the paths are those of the workspace.
     #[test]
     fn nothing_is_missing_of_those_that_are_there() {
-        let packages = packages::all_of(Path::new(ROOT)).unwrap();
-        for strategy in all(&packages).unwrap().iter().filter(|strategy| strategy.name != "mirror") {
-            for item in checklist(strategy, &packages).into_iter().flat_map(|(_, items)| items) {
-                assert!(item.is_there, "{}: {item:?}", strategy.name);
-            }
-        }
-        assert_eq!(missing(&packages).unwrap(), []);
+        assert_eq!(missing(&packages::all_of(Path::new(ROOT)).unwrap()).unwrap(), []);
     }
 }

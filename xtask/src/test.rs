@@ -4,28 +4,17 @@ use std::env;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, ensure};
 
+use crate::job_queue;
 use crate::packages::{self, Package};
-use crate::programs::{self, Program, Ran};
-use crate::queue;
-use crate::shell::{self, cargo, command};
+use crate::shell::{cargo, command, target_folder};
+use crate::steps::Steps;
+use crate::test_binaries::{self, Program, Ran};
 
-/// Not in the release build: no trials of pools, and most of what would have to be compiled. `ci bench-test` runs the matrix and the
-/// proxy as they are released.
-const DEBUG_ONLY: [&str; 9] = [
-    "bufadvise",
-    "bufbench",
-    "bufcount",
-    "bufidle",
-    "bufreader",
-    "bufruntimes",
-    "buftrials",
-    "bufworks-examples",
-    "xtask",
-];
-/// Of these, the packages whose tests need crates of others: they are built with all of their features.
-const WITH_OTHERS: [&str; 2] = ["bufbench", "bufruntimes"];
+/// What the manifest says of a package whose tests need crates of others: it is built with all of its features, and not in the release
+/// build. Nor are programs: they have no trials of pools, and most of what would have to be compiled.
+const HEAVY_TESTS: &str = "heavy-tests";
 /// What the manifest says of a pool whose suite is soaked for longer than in the other tests. (The others are soaked by hand.)
 const SOAKED: &str = "soaked";
 const SOAK_SECONDS: &str = "30";
@@ -51,8 +40,6 @@ const LONG_ONLY: [&str; 7] = [
 const COMPILE_FAIL: &str = "compile_fail";
 /// No program takes nearly as long.
 const TIME_LIMIT: Duration = Duration::from_secs(1200);
-/// Programs that the table names one by one.
-const SLOWEST: usize = 8;
 
 /// Options of `test`.
 #[derive(Debug, clap::Args)]
@@ -79,50 +66,32 @@ enum Task {
     Documentation(Vec<String>),
 }
 
-/// What was run, and how that ended.
-#[derive(Debug)]
-struct Done {
-    name: String,
-    kind: Kind,
-    ran: Result<Ran>,
-}
-
-/// The rows of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Tests,
-    Documentation,
-    Example,
-}
-
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
         let started = Instant::now();
         let tasks = if self.long { long()? } else { short()? };
-        let built = started.elapsed();
         if self.list {
             return list(&tasks);
         }
-        let all = tasks.len();
-        let mut done: Vec<Done> = Vec::new();
-        queue::run(
+        eprintln!("test: built in {:.0} s", started.elapsed().as_secs_f64());
+        let mut steps = Steps::new("test", tasks.len());
+        let mut passed = 0;
+        job_queue::run(
             tasks,
+            job_queue::processors(),
             |_| "",
             Task::run,
-            |one| {
-                println!("[{:>2}/{all}] {}", done.len() + 1, one.line());
-                done.push(one);
+            |(name, ran)| {
+                passed += ran.as_ref().map_or(0, Ran::count);
+                steps.add_ran(&name, ran);
             },
         );
-        print!("\n{}", table(built, started.elapsed(), &done));
-        let left_out = if self.long {
-            "sanitizers, models, other systems, real servers: `cargo xtask ci`"
-        } else {
-            "the trials in full, soaks, and the crates that the matrix compares: `cargo xtask test --long`; \
-             sanitizers, models, other systems, real servers: `cargo xtask ci`"
-        };
-        println!("left out: {left_out}");
-        verdict(&done)
+        let long =
+            if self.long { "" } else { "trials in full, soaks, competitors: `cargo xtask test --long`; " };
+        println!("left out: {long}sanitizers, models, other systems: `cargo xtask ci`");
+        steps.finish()?;
+        println!("{passed} passed, 0 failed");
+        Ok(())
     }
 }
 
@@ -132,7 +101,7 @@ fn short() -> Result<Vec<Task>> {
     let features = light_features(&packages);
     // Libraries and programs with unit tests are among `--tests`.
     let mut command = command!("cargo test --workspace --features {features} --tests --examples");
-    let programs = programs::build(&mut command, &packages)?;
+    let programs = test_binaries::build(&mut command, &packages)?;
     let documentation = ["--workspace", "--features", &features].map(str::to_owned).to_vec();
     Ok(in_order(programs.into_iter().map(Task::Short).chain([Task::Documentation(documentation)])))
 }
@@ -140,9 +109,10 @@ fn short() -> Result<Vec<Task>> {
 /// Builds the tests that need no optimisation with all features, and all trials as they are released.
 fn long() -> Result<Vec<Task>> {
     let packages = packages::all()?;
-    let chosen = WITH_OTHERS.iter().flat_map(|package| ["--package", package]);
+    let chosen = packages.iter().filter(|package| package.is(HEAVY_TESTS));
+    let chosen = chosen.flat_map(|package| ["--package", &package.name]);
     let mut debug = command!("cargo test {chosen...} --all-features --lib --tests");
-    let debug = programs::build(&mut debug, &packages)?;
+    let debug = test_binaries::build(&mut debug, &packages)?;
     let mut released = released(&[])?;
     // Optimisation changes nothing about what compiles.
     released.retain(|program| program.target != COMPILE_FAIL);
@@ -156,12 +126,16 @@ fn long() -> Result<Vec<Task>> {
 
 /// Builds the trials of these packages as they are released, with all features; without any, those of all packages.
 pub(crate) fn released(only: &[String]) -> Result<Vec<Program>> {
-    let mut command = command!("cargo test --profile long --all-features --lib --tests");
-    if only.is_empty() {
-        command.arg("--workspace").args(DEBUG_ONLY.iter().flat_map(|package| ["--exclude", package]));
-    }
-    command.args(only.iter().flat_map(|package| ["--package", package]));
-    programs::build(&mut command, &packages::all()?)
+    let packages = packages::all()?;
+    let is_chosen = |package: &&Package| match only {
+        [] => !package.is_program() && !package.is(HEAVY_TESTS),
+        only => only.contains(&package.name),
+    };
+    let chosen: Vec<_> = packages.iter().filter(is_chosen).map(|package| &package.name).collect();
+    ensure!(only.len() <= chosen.len(), "not all of {only:?} are packages");
+    let chosen = chosen.into_iter().flat_map(|name| ["--package", name]);
+    let mut command = command!("cargo test --profile long --all-features --lib --tests {chosen...}");
+    test_binaries::build(&mut command, &packages)
 }
 
 /// All features of all packages, as cargo takes them for a workspace, except those that a manifest calls heavy: the tests have to be built in
@@ -182,9 +156,8 @@ fn in_order(tasks: impl Iterator<Item = Task>) -> Vec<Task> {
         Task::Documentation(_) => 1,
         Task::Program(program) | Task::Short(program) => match program.target.as_str() {
             COMPILE_FAIL => 2,
-            _ if WITH_OTHERS.contains(&&*program.package) => 3,
-            "it" => 4,
-            _ => 5,
+            "it" => 3,
+            _ => 4,
         },
     });
     tasks
@@ -196,105 +169,37 @@ fn has_long_tests(program: &Program) -> bool {
 }
 
 impl Task {
-    fn run(self) -> Done {
-        let (name, kind, ran) = match &self {
-            Self::Program(program) | Self::Short(program) => {
-                let kind = if program.kind == "example" { Kind::Example } else { Kind::Tests };
+    fn run(self) -> (String, Result<Ran>) {
+        match &self {
+            Self::Program(program) => (program.name(), program.run(&mut program.command(), TIME_LIMIT)),
+            Self::Short(program) => {
                 let mut command = program.command();
-                if matches!(self, Self::Short(_)) {
-                    SHORT.iter().for_each(|(name, value)| default_env(&mut command, name, value));
-                    if has_long_tests(program) {
-                        skip_long(&mut command);
-                    }
+                SHORT.iter().for_each(|(name, value)| default_env(&mut command, name, value));
+                if has_long_tests(program) {
+                    skip_long(&mut command);
                 }
-                (program.name(), kind, program.run(&mut command, TIME_LIMIT))
+                (program.name(), program.run(&mut command, TIME_LIMIT))
             }
             Self::Soak(program) => {
                 let mut command = program.command();
                 // All soaks at once: they mostly wait for each other otherwise.
                 default_env(command.args(["t19_", "--test-threads=8"]), "BUFTEST_SOAK_SECONDS", SOAK_SECONDS);
-                let ran = program.run_as("soak", &mut command, TIME_LIMIT);
-                (format!("{}, {SOAK_SECONDS} s of soak", program.name()), Kind::Tests, ran)
+                let name = format!("{}, {SOAK_SECONDS} s of soak", program.name());
+                (name, program.run_as("soak", &mut command, TIME_LIMIT))
             }
             Self::Documentation(arguments) => {
                 let mut command = cargo();
                 command.args(["test", "--doc"]).args(arguments);
-                let log = shell::target_folder().join("documentation.log");
-                (
-                    "examples in the documentation".into(),
-                    Kind::Documentation,
-                    programs::run(&mut command, &log, TIME_LIMIT),
-                )
+                let ran =
+                    test_binaries::run(&mut command, &target_folder().join("documentation.log"), TIME_LIMIT);
+                let ran = ran.and_then(|ran| {
+                    ensure!(!ran.passed() || ran.count() > 0, "no example ran");
+                    Ok(ran)
+                });
+                ("examples in the documentation".to_owned(), ran)
             }
-        };
-        // A program with a test harness that ran no test shows nothing.
-        let ran = ran.and_then(|ran| {
-            ensure!(!(kind == Kind::Documentation && ran.passed() && ran.count() == 0), "no example ran");
-            Ok(ran)
-        });
-        Done { name, kind, ran }
-    }
-}
-
-impl Done {
-    /// One line: how it ended, what it was, how many tests passed, how long it took.
-    fn line(&self) -> String {
-        match &self.ran {
-            Ok(ran) => {
-                let how = if ran.passed() { "ok    " } else { "FAILED" };
-                let count =
-                    if ran.count() > 0 { format!("{:>4} passed", ran.count()) } else { String::new() };
-                format!("{how} {:<44} {count:>11} {:>7.1} s", self.name, ran.took.as_secs_f64())
-            }
-            Err(error) => format!("FAILED {}: {error:#}", self.name),
         }
     }
-}
-
-/// Where the time went: building, each kind of what ran, and the slowest of it.
-fn table(built: Duration, total: Duration, done: &[Done]) -> String {
-    let mut text = format!("{:<52}  seconds\n", "where the time went");
-    let mut row = |name: &str, took: Duration| text += &format!("{name:<52}  {:7.1}\n", took.as_secs_f64());
-    row("building", built);
-    row("running, some beside each other", total.saturating_sub(built));
-    for (kind, name) in [
-        (Kind::Tests, "tests"),
-        (Kind::Documentation, "examples in the documentation"),
-        (Kind::Example, "example programs"),
-    ] {
-        let of_kind: Vec<_> =
-            done.iter().filter(|one| one.kind == kind).filter_map(|one| one.ran.as_ref().ok()).collect();
-        let count = match kind {
-            Kind::Example => of_kind.len() as u64,
-            _ => of_kind.iter().map(|ran| ran.count()).sum(),
-        };
-        row(&format!("  {count} {name}"), of_kind.iter().map(|ran| ran.took).sum());
-    }
-    let mut slowest: Vec<_> =
-        done.iter().filter_map(|one| Some((one.ran.as_ref().ok()?.took, &one.name))).collect();
-    slowest.sort_unstable_by(|a, b| b.cmp(a));
-    for (took, name) in slowest.iter().take(SLOWEST) {
-        row(&format!("    {name}"), *took);
-    }
-    row("all", total);
-    text
-}
-
-/// Fails when something did, with what it printed.
-fn verdict(done: &[Done]) -> Result<()> {
-    let mut failed = Vec::new();
-    for one in done {
-        match &one.ran {
-            Ok(ran) if ran.passed() => {}
-            Ok(ran) => failed.push(format!("{} ({}):\n{}", one.name, ran.how(), shell::failures(&ran.log))),
-            Err(error) => failed.push(format!("{}: {error:#}", one.name)),
-        }
-    }
-    if !failed.is_empty() {
-        bail!("{} of {} failed:\n\n{}", failed.len(), done.len(), failed.join("\n\n"));
-    }
-    println!("test: all passed");
-    Ok(())
 }
 
 /// Prints a line for each test. A program without the test harness is one test.
@@ -335,7 +240,7 @@ pub(crate) fn default_env(command: &mut Command, name: &str, value: &str) {
 
 /// Fails unless the output of `cargo test` says that at least one test ran.
 pub(crate) fn some_ran(output: &str) -> Result<()> {
-    ensure!(programs::passed(output) > 0, "no test ran");
+    ensure!(test_binaries::passed(output) > 0, "no test ran");
     Ok(())
 }
 
@@ -367,13 +272,5 @@ mod tests {
         };
         let packages = [package("a", &["std", "peers"], &["peers"]), package("b", &["std"], &[])];
         assert_eq!(light_features(&packages), "a/std,b/std");
-    }
-
-    #[test]
-    fn what_failed_is_told() {
-        assert!(verdict(&[]).is_ok());
-        let failed = Done { name: "some".into(), kind: Kind::Tests, ran: Err(anyhow::anyhow!("no program")) };
-        let error = verdict(&[failed]).unwrap_err().to_string();
-        assert_eq!(error, "1 of 1 failed:\n\nsome: no program");
     }
 }

@@ -1,4 +1,4 @@
-//! Bump-pointer shards under load, for `cargo xtask stress`: handles of one pool on threads that
+//! Bump-pointer shards under load: handles of one pool on threads that
 //! come and go, parts of buffers everywhere, trims and clears in between. There are phases with a
 //! keeper beside them.
 

@@ -1,4 +1,4 @@
-//! Channels and queues of messages under load, for `cargo xtask stress`: bytes and messages are
+//! Channels and queues of messages under load: bytes and messages are
 //! checked against what was sent. Ends are cloned, sent elsewhere and dropped, and wait in all
 //! ways, with futures that are dropped, polled late or without a wake.
 #![allow(

@@ -1,4 +1,4 @@
-//! Rings under load, for `cargo xtask stress`: each thread has its own, made for it or as a
+//! Rings under load: each thread has its own, made for it or as a
 //! variable of the thread. Their buffers go everywhere.
 
 use bufring::bufcore::{AcquireError, Buf, BufferPool, PoolStats};

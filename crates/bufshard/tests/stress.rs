@@ -1,4 +1,4 @@
-//! Sharded pools under load, for `cargo xtask stress`: handles of one pool on threads that come and
+//! Sharded pools under load: handles of one pool on threads that come and
 //! go, trims in between. Requests wait for budget, as threads and as futures that are
 //! polled late, without a wake, no more, or never again. There are phases with a keeper beside
 //! them.

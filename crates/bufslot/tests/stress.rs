@@ -1,4 +1,4 @@
-//! Slot pools under load, for `cargo xtask stress`: each thread has its own, and their buffers go
+//! Slot pools under load: each thread has its own, and their buffers go
 //! everywhere.
 
 use bufslot::SlotPool;

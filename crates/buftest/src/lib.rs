@@ -9,7 +9,7 @@
 //! - [`alloc`] has global allocators that fail on demand, keep a ledger, or call back.
 //! - `models` is for the models, and only there with `--cfg loom` or `--cfg shuttle`.
 //! - [`races`] is what ThreadSanitizer runs.
-//! - [`stress`] is what `cargo xtask stress` runs: long programs under load.
+//! - [`stress`] runs long programs under load.
 //! - [`identities`] has the sums that statistics have to keep.
 //! - [`source`] lends memory to regions, refuses it, and panics.
 //! - [`process`] runs a test in a process of its own and reads what the kernel says about it.

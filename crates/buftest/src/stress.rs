@@ -1,4 +1,4 @@
-//! Long programs under load: what a `stress` program runs (`cargo xtask stress`).
+//! Long programs under load: what a `stress` program runs.
 //!
 //! A program has some parts, each of which runs for its share of the time in *rounds*. In a
 //! round pools are made, more threads than there are processors live and end, the pools end, and

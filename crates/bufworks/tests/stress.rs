@@ -1,4 +1,4 @@
-//! Pools whose strategy is chosen at run time, under load, for `cargo xtask stress`: a round has
+//! Pools whose strategy is chosen at run time, under load: a round has
 //! pools of one strategy.
 #![allow(
     clippy::std_instead_of_alloc,

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use bufbare::pattern::{self, Numbers};
 use bufbare::{Checked, Strategy, check, fail, ok, some};
-use bufcore::{AcquireError, Buf, BufferPool, Frozen, Region, NoFallback};
+use bufcore::{AcquireError, Buf, BufferPool, Frozen, NoFallback, Region};
 use bufring::{RingLease, RingPool};
 use bufslot::SlotPool;
 use cortex_m::peripheral::SYST;

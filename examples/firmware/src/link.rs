@@ -8,7 +8,7 @@ use core::cell::RefCell;
 
 use bufbare::pattern::{self, Numbers};
 use bufbare::{Checked, Strategy, check, ok, some};
-use bufcore::{Buf, Region, NoFallback, Writer};
+use bufcore::{Buf, NoFallback, Region, Writer};
 use bufring::RingPool;
 use bufslot::SlotPool;
 use cortex_m_semihosting::hprintln;

@@ -10,10 +10,10 @@
 #![no_std]
 #![no_main]
 
+mod channel;
 mod command_line;
 mod interrupts;
 mod link;
-mod channel;
 mod uart;
 
 use core::panic::PanicInfo;

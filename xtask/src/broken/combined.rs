@@ -13,51 +13,6 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 use crate::mutants::Mutant;
 
-/// The environment variable that chooses a defect by its number.
-pub(super) const CHOSEN: &str = "KNOWN_DEFECT";
-
-/// The package that has the choice, on which all others are built, and the root of its library.
-const CORE: &str = "bufcore";
-const CORE_ROOT: &str = "crates/bufcore/src/lib.rs";
-
-/// What is added to that library. It allocates nothing and orders no threads: its atomic is `core`'s, which no checker sees, and relaxed.
-const MODULE: &str = r#"
-#[doc(hidden)]
-pub mod known_defects {
-    use core::sync::atomic::{AtomicUsize, Ordering};
-
-    unsafe extern "C" {
-        fn getenv(name: *const u8) -> *const u8;
-    }
-
-    const UNKNOWN: usize = usize::MAX;
-    const NONE: usize = usize::MAX - 1;
-    static CHOSEN: AtomicUsize = AtomicUsize::new(UNKNOWN);
-
-    #[cold]
-    fn ask() -> usize {
-        let mut text = unsafe { getenv(c"VARIABLE".as_ptr().cast()) };
-        let mut number = NONE;
-        while !text.is_null() && unsafe { *text }.is_ascii_digit() {
-            let digit = usize::from(unsafe { *text } - b'0');
-            number = if number == NONE { digit } else { number * 10 + digit };
-            text = unsafe { text.add(1) };
-        }
-        CHOSEN.store(number, Ordering::Relaxed);
-        number
-    }
-
-    #[inline]
-    pub fn is(number: usize) -> bool {
-        let known = CHOSEN.load(Ordering::Relaxed);
-        (if known == UNKNOWN { ask() } else { known }) == number
-    }
-}
-"#;
-
-/// Files of the copy, by their paths from the root.
-type Files = BTreeMap<PathBuf, String>;
-
 /// A body that a defect gives to a function, which is counted among those of a file.
 #[derive(Debug, PartialEq, Eq)]
 struct Body {
@@ -68,7 +23,7 @@ struct Body {
 /// The files with all defects that can be in one build.
 #[derive(Debug, Default)]
 pub(super) struct Combined {
-    files: Files,
+    files: Vec<(PathBuf, String)>,
     /// For each defect whether it is in there.
     has: Vec<bool>,
 }
@@ -95,48 +50,25 @@ impl Combined {
             }
         }
         for (path, bodies) in bodies {
-            let text = with_choices(&read(&path)?, &path, &bodies)?;
-            all.files.insert(path, text);
+            let text = with_choices(&read(&path)?, &bodies)?;
+            all.files.push((path, text));
         }
-        all.add_choice(&read)?;
         Ok(all)
     }
 
     /// Whether the defect with this number is in there.
     pub(super) fn has(&self, number: usize) -> bool {
-        self.has.get(number).is_some_and(|has| *has)
+        self.has[number]
+    }
+
+    /// How many defects are in there.
+    pub(super) fn count(&self) -> usize {
+        self.has.iter().filter(|has| **has).count()
     }
 
     /// The files, by their paths from the root.
     pub(super) fn files(&self) -> Vec<(PathBuf, String)> {
-        self.files.clone().into_iter().collect()
-    }
-
-    /// The files with one that is not in there beside them: the files that it changes have no other.
-    pub(super) fn with(
-        &self,
-        mutant: &Mutant,
-        read: impl Fn(&Path) -> Result<String>,
-    ) -> Result<Vec<(PathBuf, String)>> {
-        let mut files = Self { files: self.files.clone(), has: Vec::new() };
-        let root = files.files.remove(Path::new(CORE_ROOT));
-        files.files.extend(mutant.apply(&read)?);
-        match root {
-            Some(root) if !files.files.contains_key(Path::new(CORE_ROOT)) => {
-                files.files.insert(CORE_ROOT.into(), root);
-            }
-            _ => files.add_choice(read)?,
-        }
-        Ok(files.files())
-    }
-
-    fn add_choice(&mut self, read: impl Fn(&Path) -> Result<String>) -> Result<()> {
-        let root = match self.files.remove(Path::new(CORE_ROOT)) {
-            Some(root) => root,
-            None => read(Path::new(CORE_ROOT))?,
-        };
-        self.files.insert(CORE_ROOT.into(), root + &MODULE.replace("VARIABLE", CHOSEN));
-        Ok(())
+        self.files.clone()
     }
 }
 
@@ -243,15 +175,13 @@ fn changes(before: &str, after: &str) -> Result<Option<Vec<Body>>> {
 }
 
 /// A file's text in which functions choose among their bodies.
-fn with_choices(text: &str, path: &Path, bodies: &[(usize, Body)]) -> Result<String> {
-    let is_core = path.starts_with(Path::new("crates").join(CORE));
-    let module = if is_core { "crate" } else { CORE };
+fn with_choices(text: &str, bodies: &[(usize, Body)]) -> Result<String> {
     let mut changed = text.to_owned();
     // From behind, so that the other functions stay where they are.
     for (number, function) in Parts::of(text)?.functions.iter().enumerate().rev() {
         let mut choices = String::new();
         for (mutant, body) in bodies.iter().filter(|(_, body)| body.function == number) {
-            choices += &format!("if {module}::known_defects::is({mutant}) {{{}}} else ", body.text);
+            choices += &format!("if crate::chosen_mutant::is({mutant}) {{{}}} else ", body.text);
         }
         if !choices.is_empty() {
             let body = format!(" {choices}{{{}}} ", &text[function.at.clone()]);
@@ -303,13 +233,10 @@ mod tests {
         let text = "fn a() { 1 } fn b() { 2 }";
         let bodies =
             [(7, " 3 "), (9, " 4 ")].map(|(mutant, text)| (mutant, Body { function: 1, text: text.into() }));
-        let other = with_choices(text, Path::new("crates/bufslot/src/a.rs"), &bodies).unwrap();
         assert_eq!(
-            other,
-            "fn a() { 1 } fn b() { if bufcore::known_defects::is(7) { 3 } else \
-             if bufcore::known_defects::is(9) { 4 } else { 2 } }"
+            with_choices(text, &bodies).unwrap(),
+            "fn a() { 1 } fn b() { if crate::chosen_mutant::is(7) { 3 } else \
+             if crate::chosen_mutant::is(9) { 4 } else { 2 } }"
         );
-        let core = with_choices(text, Path::new("crates/bufcore/src/a.rs"), &bodies[..1]).unwrap();
-        assert_eq!(core, "fn a() { 1 } fn b() { if crate::known_defects::is(7) { 3 } else { 2 } }");
     }
 }

@@ -6,8 +6,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use anyhow::{Result, anyhow, ensure};
+use anyhow::{Result, ensure};
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+
+use crate::rust_code::Code;
 
 /// An order of an operation. `Relaxed` is none: nothing is weaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,7 +72,7 @@ impl Place {
 
 /// The constants of type `Ordering` that a file, which reads `text`, defines.
 pub(super) fn constants(text: &str) -> Result<Constants> {
-    let tokens = parse(text)?;
+    let tokens = Code::of(text, false)?.tokens.into_iter().collect();
     let mut found = Constants::new();
     each_run(tokens, &mut |run| {
         for at in 0..run.len() {
@@ -89,13 +91,9 @@ pub(super) fn constants(text: &str) -> Result<Constants> {
 /// The places in a file, which reads `text`, that are not for tests.
 pub(super) fn places(text: &str, constants: &Constants) -> Result<Vec<Place>> {
     let mut scan = Scan { constants, places: Vec::new() };
-    scan.run(&parse(text)?.into_iter().collect::<Vec<_>>(), "", None);
+    scan.run(&Code::of(text, false)?.tokens, "", None);
     ensure!(scan.places.is_sorted_by_key(|place| place.at.start), "places out of order");
     Ok(scan.places)
-}
-
-fn parse(text: &str) -> Result<TokenStream> {
-    text.parse().map_err(|error| anyhow!("no tokens of Rust: {error}"))
 }
 
 /// Calls `f` with the tokens of each group, and of the file.
@@ -137,10 +135,6 @@ impl Scan<'_> {
         while at < run.len() {
             let text = word(&run[at]);
             match &run[at] {
-                TokenTree::Punct(_) if text == "#" && is_for_tests(run.get(at + 1)) => {
-                    at += 2 + item_length(&run[at + 2..]);
-                    continue;
-                }
                 TokenTree::Ident(_) if is_import(&run[at..]) || is_constant(&run[at..]) => {
                     at += run[at..].iter().take_while(|token| word(token) != ";").count();
                     continue;
@@ -196,22 +190,6 @@ impl Scan<'_> {
             fence: call.and_then(|call| call.fence.clone()),
         });
     }
-}
-
-/// Whether an attribute, of which this is the part in brackets, keeps an item for tests.
-fn is_for_tests(attribute: Option<&TokenTree>) -> bool {
-    let Some(TokenTree::Group(group)) = attribute else { return false };
-    let text = group.stream().to_string().replace(' ', "");
-    text.starts_with("cfg(test)") || text.starts_with("cfg(all(test,")
-}
-
-/// How many tokens the item has that `run` begins with.
-fn item_length(run: &[TokenTree]) -> usize {
-    let is_end = |token: &TokenTree| match token {
-        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
-        token => word(token) == ";",
-    };
-    run.iter().position(is_end).map_or(run.len(), |end| end + 1)
 }
 
 /// Whether `run` begins with an import; `use<..>` in a type is none.

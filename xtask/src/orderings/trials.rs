@@ -1,28 +1,21 @@
 //! Builds the copy that has all mutants, and runs the models and `races` of a package with one after the other.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::path::{self, Path, PathBuf};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::sources::{self, CHOSEN, REACHED};
-use super::{COMMON, Orderings};
-use crate::copied::Copied;
+use super::{Orderings, sources};
+use crate::job_queue;
 use crate::models::LOOM;
-use crate::packages::{self, Package};
-use crate::programs::{self, Program, Ran};
-use crate::queue;
-use crate::sanitize::thread_options;
-use crate::shell;
-use crate::test::default_env;
+use crate::mutant_build::{Choice, MutantBuild, Tool, reached, run};
+use crate::packages::Package;
+use crate::test_binaries::{Program, Ran};
 
 const FOLDER: &str = "target/orderings";
 /// No model and no program takes nearly as long.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
-
 /// Preemptions of models at first: one less than in the job `loom`, which finds all that these find.
 const FEW: &str = "2";
 /// A model that takes no longer is tried before anything else.
@@ -30,57 +23,10 @@ const QUICK: Duration = Duration::from_secs(20);
 /// Of a model that takes longer no more is waited for when it is first run: what it comes to, it has come to by then.
 const SLOW: Duration = Duration::from_secs(60);
 
-/// What became of a mutant.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// A model fails.
-    Models(String),
-    /// `races` of a package fails under ThreadSanitizer.
-    Races(String),
-    /// Nothing fails; whether anything comes there at all.
-    Survived { is_reached: bool },
-}
-
-impl Outcome {
-    pub(super) fn word(&self) -> &'static str {
-        match self {
-            Self::Models(_) => "models",
-            Self::Races(_) => "races",
-            Self::Survived { .. } => "survived",
-        }
-    }
-}
-
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Models(name) => write!(f, "caught by {name}"),
-            Self::Races(name) => write!(f, "caught by {name}, under ThreadSanitizer"),
-            Self::Survived { is_reached: true } => f.write_str("SURVIVED, though it is reached"),
-            Self::Survived { is_reached: false } => f.write_str("SURVIVED, and nothing reaches it"),
-        }
-    }
-}
-
-/// What may find mutants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Models,
-    Races,
-}
-
-/// Whose models or `races` are tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Whose {
-    /// Those of the mutant's own package.
-    Own,
-    /// For mutants of the package that all others are built on: those of the others.
-    Others,
-}
-
 /// A model, or a `races` program.
 struct Trial {
     program: Program,
+    tool: Tool,
     /// None for a whole program.
     test: Option<String>,
     /// Without a mutant.
@@ -90,235 +36,150 @@ struct Trial {
     found: AtomicUsize,
 }
 
+/// What became of a mutant.
+pub(super) struct Outcome {
+    pub(super) at: usize,
+    /// What caught it: `models` or `races`, and which.
+    pub(super) caught: Option<(&'static str, String)>,
+    /// Whether anything comes there at all.
+    pub(super) is_reached: bool,
+}
+
 /// The programs that mutants are tried with.
 pub(super) struct Trials<'a> {
     orderings: &'a Orderings,
-    root: PathBuf,
-    /// Of the copy.
-    packages: Vec<Package>,
+    build: MutantBuild,
+    /// What is built: packages, with the tool.
+    built: BTreeSet<(String, Tool)>,
 }
 
 impl<'a> Trials<'a> {
     /// Makes the copy.
-    pub(super) fn new(orderings: &'a Orderings, packages: &[Package]) -> Result<Self> {
-        ensure!(!packages.is_empty(), "no packages");
-        let mut copied = Copied::at(Path::new(FOLDER).join("tree"))?;
-        copied.put(sources::with_mutants(orderings))?;
-        let root = copied.root().to_owned();
-        let mut packages = packages::all_of(&root)?;
-        packages.retain(|package| package.published);
-        Ok(Self { orderings, root, packages })
+    pub(super) fn new(orderings: &'a Orderings) -> Result<Self> {
+        let mut build = MutantBuild::new(FOLDER)?;
+        build.put(sources::with_mutants(orderings), orderings.count())?;
+        Ok(Self { orderings, build, built: BTreeSet::new() })
     }
 
     /// Tries each of `mutants`, and tells `done` of each: first the models that take seconds, then
     /// `races`, and for what is left all models with as many preemptions as in the job `loom`.
     ///
-    /// A program that no mutant is left for is not built.
-    pub(super) fn run(&self, mutants: &[usize], mut done: impl FnMut(usize, &Outcome, f64)) -> Result<()> {
-        let mut left: BTreeMap<usize, f64> = mutants.iter().map(|&at| (at, 0.0)).collect();
-        let (mut models, mut slow, mut races) = (Vec::new(), Vec::new(), Vec::new());
-        let mut built = BTreeSet::new();
-        for whose in [Whose::Own, Whose::Others] {
-            let all = self.trials(Kind::Models, whose, &left, &mut built)?;
-            let (quick, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|model| model.took < QUICK);
-            self.run_with(&quick, FEW, &mut left, Outcome::Models, &mut done)?;
-            models.extend(quick);
-            slow.extend(others);
+    /// Of each kind those of the mutant's own package come first. A program that no mutant is left for is not built.
+    pub(super) fn run(&mut self, mutants: &[usize], mut done: impl FnMut(Outcome)) -> Result<()> {
+        let mut left: BTreeSet<usize> = mutants.iter().copied().collect();
+        let (mut models, mut races) = (Vec::new(), Vec::new());
+        for (tool, all) in [(Tool::Loom, &mut models), (Tool::ThreadSanitizer, &mut races)] {
+            for own in [true, false] {
+                let trials = self.trials(tool, own, &left)?;
+                let is_quick = |trial: &&Trial| tool != Tool::Loom || trial.took < QUICK;
+                try_each(trials.iter().filter(is_quick).collect(), FEW, &mut left, &mut done)?;
+                all.extend(trials);
+            }
         }
-        built.clear();
-        for whose in [Whose::Own, Whose::Others] {
-            let all = self.trials(Kind::Races, whose, &left, &mut built)?;
-            self.run_with(&all, FEW, &mut left, Outcome::Races, &mut done)?;
-            races.extend(all);
-        }
-        models.append(&mut slow);
-        self.run_with(&models, LOOM.unless_set, &mut left, Outcome::Models, &mut done)?;
-        for (at, took) in left {
+        try_each(models.iter().collect(), LOOM.unless_set, &mut left, &mut done)?;
+        for at in left {
             let is_reached = models.iter().chain(&races).any(|trial| trial.reached.contains(&at));
-            done(at, &Outcome::Survived { is_reached }, took);
+            done(Outcome { at, caught: None, is_reached });
         }
         Ok(())
     }
 
-    /// Runs those of `trials` that come to a mutant, for each that is `left`, up to the first that fails; that mutant is not left then.
-    fn run_with(
-        &self,
-        trials: &[Trial],
-        preemptions: &str,
-        left: &mut BTreeMap<usize, f64>,
-        outcome: impl Fn(String) -> Outcome,
-        mut done: impl FnMut(usize, &Outcome, f64),
-    ) -> Result<()> {
-        let work = |at: usize| {
-            let started = Instant::now();
-            let mut of_mutant: Vec<_> = trials.iter().filter(|trial| trial.reached.contains(&at)).collect();
-            // ORDER: Relaxed: a hint.
-            of_mutant.sort_by_key(|trial| (usize::MAX - trial.found.load(Ordering::Relaxed), trial.took));
-            let mut found = None;
-            for trial in of_mutant {
-                let ran = trial.run(Some(at), preemptions)?;
-                // One that does not end has found nothing.
-                if ran.status.is_some() && !ran.passed() {
-                    // ORDER: Relaxed, likewise.
-                    trial.found.fetch_add(1, Ordering::Relaxed);
-                    found = Some(trial.name());
-                    break;
-                }
-            }
-            anyhow::Ok((at, found, started.elapsed().as_secs_f64()))
+    /// What may find the mutants that are `left`: of their `own` packages, or of those that depend on them. Each is run once without a
+    /// mutant: it has to pass, and says which it comes to.
+    fn trials(&mut self, tool: Tool, own: bool, left: &BTreeSet<usize>) -> Result<Vec<Trial>> {
+        let with_mutants: BTreeSet<&str> =
+            left.iter().map(|&at| &*self.orderings.mutants[at].package).collect();
+        let is_wanted = |package: &&Package| {
+            let mut ours = package.dependencies.iter().filter(|one| !one.is_dev);
+            let is_own = with_mutants.contains(&*package.name);
+            let has_trials = match tool {
+                Tool::Loom => LOOM.has_models(package),
+                _ => package.test("races").is_some(),
+            };
+            let concerns = if own { is_own } else { ours.any(|one| with_mutants.contains(&*one.name)) };
+            package.published && has_trials && concerns
         };
-        let mut result = Ok(());
-        queue::run(
-            left.keys().copied().collect(),
-            |_| "",
-            work,
-            |ended| match ended {
-                Ok((at, Some(name), took)) => {
-                    let before = left.remove(&at).unwrap_or_default();
-                    done(at, &outcome(name), before + took);
-                }
-                Ok((at, None, took)) => *left.entry(at).or_default() += took,
-                Err(error) => result = Err(error),
-            },
-        );
-        result
-    }
-
-    /// What may find the mutants that are `left`, of packages that are not among those `built`
-    /// before. Each is run once without a mutant: it has to pass, and says which it comes to.
-    fn trials(
-        &self,
-        kind: Kind,
-        whose: Whose,
-        left: &BTreeMap<usize, f64>,
-        built: &mut BTreeSet<String>,
-    ) -> Result<Vec<Trial>> {
-        let tasks = self.programs(kind, whose, left, built)?;
-        let (mut trials, mut outcome) = (Vec::new(), Ok(()));
-        let work = |(program, test): (Program, Option<String>)| {
-            let found = AtomicUsize::new(0);
-            let mut trial = Trial { program, test, took: Duration::ZERO, reached: BTreeSet::new(), found };
-            let ran = trial.run(None, FEW)?;
-            // One that takes longer is among the last, and shows in the job `loom` that it passes.
-            let is_slow = ran.status.is_none() && kind == Kind::Models;
-            ensure!(
-                ran.passed() || is_slow,
-                "{} has to pass without a mutant ({}):\n{}",
-                trial.name(),
-                ran.how(),
-                ran.log
-            );
-            trial.took = ran.took;
-            let numbers = ran.log.lines().filter_map(|line| line.split_once(REACHED)?.1.parse().ok());
-            trial.reached = numbers.collect();
-            anyhow::Ok(trial)
-        };
-        queue::run(
-            tasks,
-            |_| "",
-            work,
-            |trial| match trial {
-                Ok(trial) => {
-                    println!("{}: {:.1} s without a mutant", trial.name(), trial.took.as_secs_f64());
-                    trials.push(trial);
-                }
-                Err(error) => outcome = Err(error),
-            },
-        );
-        outcome.map(|()| trials)
-    }
-
-    /// Builds the programs of [`trials`](Self::trials), and returns each with each of its models.
-    fn programs(
-        &self,
-        kind: Kind,
-        whose: Whose,
-        left: &BTreeMap<usize, f64>,
-        built: &mut BTreeSet<String>,
-    ) -> Result<Vec<(Program, Option<String>)>> {
-        let of: BTreeSet<&str> = left.keys().map(|&at| &*self.orderings.mutants[at].package).collect();
-        let is_wanted = |package: &&Package| match (whose, kind) {
-            (Whose::Own, _) if !of.contains(&*package.name) => false,
-            (Whose::Others, _) if !COMMON.iter().any(|common| of.contains(common)) => false,
-            (_, Kind::Models) => LOOM.has_models(package),
-            (_, Kind::Races) => package.test("races").is_some(),
-        };
-        let mut tasks = Vec::new();
         let started = Instant::now();
-        for package in self.packages.iter().filter(is_wanted) {
-            if !built.insert(package.name.clone()) {
+        let mut tasks = Vec::new();
+        for package in self.build.packages.iter().filter(is_wanted) {
+            if !self.built.insert((package.name.clone(), tool)) {
                 continue;
             }
-            let program = self.build(kind, package)?;
-            match kind {
-                Kind::Models => {
-                    let mut tests = program.tests(&mut program.command(), TIME_LIMIT)?;
-                    tests.retain(|test| test.contains(LOOM.name));
-                    tasks.extend(tests.into_iter().map(|test| (program.clone(), Some(test))));
-                }
-                Kind::Races => tasks.push((program, None)),
+            let target = if tool == Tool::Loom { "lib" } else { "races" };
+            let program = self.build.build(&package.name, &[target], tool)?.pop();
+            let program =
+                program.with_context(|| format!("cargo names no test program of {}", package.name))?;
+            if tool == Tool::Loom {
+                let tests = program.tests(&mut program.command(), TIME_LIMIT)?.into_iter();
+                tasks.extend(
+                    tests.filter(|test| test.contains(LOOM.name)).map(|test| (program.clone(), Some(test))),
+                );
+            } else {
+                tasks.push((program, None));
             }
         }
-        if !tasks.is_empty() {
-            println!("{kind:?}: built in {:.1} s", started.elapsed().as_secs_f64());
-        }
-        Ok(tasks)
+        println!("{tool:?}: {} built in {:.1} s", tasks.len(), started.elapsed().as_secs_f64());
+        let work = |(program, test)| {
+            let found = AtomicUsize::new(0);
+            let mut trial =
+                Trial { program, tool, test, took: Duration::ZERO, reached: BTreeSet::new(), found };
+            let ran = trial.run(Choice::Reach, FEW)?;
+            // One that takes longer is among the last, and shows in the job `loom` that it passes.
+            let is_slow = ran.status.is_none() && tool == Tool::Loom;
+            let (name, how) = (trial.name(), ran.how());
+            ensure!(ran.passed() || is_slow, "{name} has to pass without a mutant ({how}):\n{}", ran.log);
+            (trial.took, trial.reached) = (ran.took, reached(&ran));
+            Ok(trial)
+        };
+        let mut trials = Vec::new();
+        job_queue::try_run(tasks, job_queue::processors(), work, |trial| {
+            println!("{}: {:.1} s without a mutant", trial.name(), trial.took.as_secs_f64());
+            trials.push(trial);
+        })?;
+        Ok(trials)
     }
+}
 
-    fn build(&self, kind: Kind, package: &Package) -> Result<Program> {
-        let mut command = match kind {
-            Kind::Models => shell::cargo(),
-            Kind::Races => shell::cargo_of("nightly").context("no nightly toolchain installed")?,
-        };
-        command.current_dir(&self.root).args(["test", "--quiet", "--package", &package.name]);
-        let (folder, flags) = match kind {
-            // In the folder of `cargo xtask loom`, which builds the same dependencies.
-            Kind::Models => {
-                command.args(["--release", "--lib"]);
-                (path::absolute(LOOM.target_dir)?, "--cfg loom")
+/// Runs those of `trials` that come to a mutant, for each that is `left`, up to the first that fails; that mutant is not left then.
+fn try_each(
+    trials: Vec<&Trial>,
+    preemptions: &str,
+    left: &mut BTreeSet<usize>,
+    mut done: impl FnMut(Outcome),
+) -> Result<()> {
+    let work = |at: usize| {
+        let mut of_mutant: Vec<_> = trials.iter().filter(|trial| trial.reached.contains(&at)).collect();
+        // ORDER: Relaxed: a hint.
+        of_mutant.sort_by_key(|trial| (usize::MAX - trial.found.load(Ordering::Relaxed), trial.took));
+        for trial in of_mutant {
+            let ran = trial.run(Choice::Mutant(at), preemptions)?;
+            // One that does not end has found nothing.
+            if ran.status.is_some() && !ran.passed() {
+                // ORDER: Relaxed, likewise.
+                trial.found.fetch_add(1, Ordering::Relaxed);
+                let word = if trial.tool == Tool::Loom { "models" } else { "races" };
+                return Ok(Outcome { at, caught: Some((word, trial.name())), is_reached: true });
             }
-            // With the default features: trackers and counters order threads.
-            Kind::Races => {
-                command.args(["--test", "races", "--target", &shell::host_triple()?]);
-                let needed = package.test("races").into_iter().flat_map(|program| &program.required_features);
-                needed.for_each(|feature| {
-                    command.args(["--features", feature]);
-                });
-                let flags = "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer";
-                (path::absolute(FOLDER)?.join("thread"), flags)
-            }
-        };
-        command.arg("--target-dir").arg(folder).env("RUSTFLAGS", flags);
-        command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "1");
-        command.env("CARGO_PROFILE_DEV_CODEGEN_UNITS", "256");
-        let programs = programs::build(&mut command, &self.packages)?;
-        let program = programs.into_iter().find(|program| program.package == package.name);
-        program.with_context(|| format!("cargo names no test program of {}", package.name))
-    }
+        }
+        Ok(Outcome { at, caught: None, is_reached: false })
+    };
+    job_queue::try_run(left.iter().copied().collect(), job_queue::processors(), work, |outcome| {
+        if outcome.caught.is_some() {
+            left.remove(&outcome.at);
+            done(outcome);
+        }
+    })
 }
 
 impl Trial {
     fn name(&self) -> String {
-        match &self.test {
-            Some(test) => format!("`{}` {test}", self.program.package),
-            None => format!("`{}` {}", self.program.package, self.program.target),
-        }
+        format!("`{}` {}", self.program.package, self.test.as_ref().unwrap_or(&self.program.target))
     }
 
-    fn run(&self, mutant: Option<usize>, preemptions: &str) -> Result<Ran> {
-        let mut command = self.program.command();
-        if let Some(test) = &self.test {
-            command.args(["--exact", test]);
-        }
-        if let Some(mutant) = mutant {
-            command.env(CHOSEN, mutant.to_string());
-        }
-        default_env(&mut command, LOOM.variable, preemptions);
-        default_env(&mut command, "BUFTEST_COUNT", "5000");
-        command.env("TSAN_OPTIONS", thread_options()?).env("RUST_BACKTRACE", "0");
-        let test = self.test.as_deref().unwrap_or("all").replace("::", "-");
-        let name = format!("{test}.{}", mutant.map_or("none".to_owned(), |mutant| mutant.to_string()));
-        let limit = if mutant.is_none() && self.test.is_some() { SLOW } else { TIME_LIMIT };
-        self.program.run_as(&name, &mut command, limit)
+    fn run(&self, choice: Choice, preemptions: &str) -> Result<Ran> {
+        let tests: Vec<_> = self.test.iter().map(String::as_str).collect();
+        let limit = if choice == Choice::Reach && self.tool == Tool::Loom { SLOW } else { TIME_LIMIT };
+        let set = [(LOOM.variable, preemptions), ("BUFTEST_COUNT", "5000")];
+        run(&self.program, &tests, self.tool, choice, limit, &set)
     }
 }

@@ -8,8 +8,7 @@ use std::fs;
 
 use anyhow::{Context, Result};
 
-use super::Finding;
-use super::lex::is_word;
+use super::{Finding, is_word};
 use crate::packages::Package;
 
 /// How types are declared.

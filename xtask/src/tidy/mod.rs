@@ -1,11 +1,8 @@
 //! `cargo xtask tidy`: what the compiler does not check.
 
 mod examples;
-mod lex;
 mod links;
 mod manifests;
-mod mutants;
-mod orderings;
 mod source;
 mod thresholds;
 mod workflow;
@@ -18,12 +15,8 @@ use anyhow::{Context, Result, ensure};
 use self::examples::Types;
 use self::source::Part;
 use crate::ci::Job;
-use crate::{packages, strategies};
-
-/// Folders that hold none of our files: build outputs, wherever they are, and two at the root.
-const FOREIGN: [&str; 3] = ["target", "./.git", "./shared"];
-/// Endings of the files that people write.
-const TEXT: [&str; 8] = ["rs", "toml", "md", "yml", "yaml", "sh", "lua", "html"];
+use crate::orderings::{self, Orderings};
+use crate::{mutants, packages, shell, strategies};
 
 /// Options of `tidy`.
 #[derive(Debug, clap::Args)]
@@ -50,42 +43,44 @@ impl Finding {
 impl Args {
     pub(crate) fn run(self) -> Result<()> {
         let packages = packages::all()?;
+        let strategies = strategies::all(&packages)?;
         let mut found = Vec::new();
-        let mut files = Vec::new();
-        collect(Path::new("."), &mut files)?;
+        let mut add = |file: &Path, findings: Vec<Finding>| {
+            found.extend(findings.into_iter().map(|finding| (file.to_owned(), finding)));
+        };
+        let files = files(&["rs", "md"])?;
         let types = Types::read(&packages)?;
-        for file in &files {
-            let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-            let name = file.strip_prefix(".").unwrap_or(file);
-            let package = packages.iter().find(|package| package.has_source(name));
-            let mut findings = source::check(name, &text, package.map(Part::of).unwrap_or_default());
-            if let Some(package) = package {
-                findings.extend(types.check(package, &text));
-            }
-            found.extend(findings.into_iter().map(|finding| (name.to_owned(), finding)));
+        for (file, text) in &files {
+            let package = packages.iter().find(|package| package.has_source(file));
+            add(file, source::check(file, text, package.map(Part::of).unwrap_or_default()));
+            add(file, package.map(|package| types.check(package, text)).unwrap_or_default());
         }
         for package in &packages {
-            let manifest = package.folder.join("Cargo.toml");
-            let findings = manifests::check(package, &packages);
-            found.extend(findings.into_iter().map(|finding| (manifest.clone(), finding)));
+            add(&package.folder.join("Cargo.toml"), manifests::check(package, &packages, &strategies));
         }
-        let missing = strategies::missing(&packages)?.into_iter();
-        found.extend(missing.map(|(place, message)| (PathBuf::from(place), Finding::at(0, message))));
-        let (faulty, mutants) = mutants::check_all(&packages)?;
-        found.extend(faulty);
-        let (faulty, orders) = orderings::check(&packages)?;
-        found.extend(faulty.into_iter().map(|finding| (PathBuf::from(crate::orderings::FILE), finding)));
-        let (file, faulty) = thresholds::check(&packages, self.thresholds)?;
-        found.extend(faulty.into_iter().map(|finding| (file.clone(), finding)));
+        for (place, message) in strategies::missing(&packages)? {
+            add(Path::new(place), vec![Finding::at(0, message)]);
+        }
+        let mutants = mutants::names()?;
+        for name in &mutants {
+            let messages = mutants::faults(name, &packages)?.into_iter();
+            add(&mutants::path(name), messages.map(|message| Finding::at(0, message)).collect());
+        }
+        let orderings = Orderings::of(&packages)?;
+        let faults = orderings.faults()?.into_iter().map(|(line, message)| Finding::at(line, message));
+        add(Path::new(orderings::FILE), faults.collect());
+        let (file, findings) = thresholds::check(&packages, self.thresholds)?;
+        add(&file, findings);
         let workflow = fs::read_to_string(workflow::FILE).context("cannot read the workflow")?;
         let jobs = Job::each().map(Job::name).collect::<Result<Vec<_>>>()?;
-        let findings = workflow::check(&workflow, &jobs);
-        found.extend(findings.into_iter().map(|finding| (PathBuf::from(workflow::FILE), finding)));
+        add(Path::new(workflow::FILE), workflow::check(&workflow, &jobs));
         report(&found, files.len())?;
         println!(
-            "tidy: {} files, {} packages, {mutants} known defects, {orders} weaker orders, nothing found",
+            "tidy: {} files, {} packages, {} known defects, {} weaker orders, nothing found",
             files.len(),
-            packages.len()
+            packages.len(),
+            mutants.len(),
+            orderings.count()
         );
         Ok(())
     }
@@ -93,16 +88,30 @@ impl Args {
 
 /// Checks the links of all Markdown texts to the documentation that cargo made in `folder`.
 pub(crate) fn check_documentation(folder: &Path) -> Result<()> {
-    let mut files = Vec::new();
-    collect(Path::new("."), &mut files)?;
-    files.retain(|file| file.extension().is_some_and(|ending| ending == "md"));
-    let mut found = Vec::new();
-    for file in &files {
-        let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        let findings = links::check_documentation(&text, folder);
-        found.extend(findings.into_iter().map(|finding| (file.clone(), finding)));
-    }
-    report(&found, files.len())
+    let files = files(&["md"])?;
+    let check = |(file, text): &(PathBuf, String)| {
+        links::check_documentation(text, folder)
+            .into_iter()
+            .map(|finding| (file.clone(), finding))
+            .collect::<Vec<_>>()
+    };
+    report(&files.iter().flat_map(check).collect::<Vec<_>>(), files.len())
+}
+
+/// The texts of our files with these endings.
+fn files(endings: &[&str]) -> Result<Vec<(PathBuf, String)>> {
+    let mut files = shell::files(Path::new("."))?;
+    files.retain(|file| file.extension().is_some_and(|ending| endings.iter().any(|one| ending == *one)));
+    let read = |file: PathBuf| {
+        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        Ok((file, text))
+    };
+    files.into_iter().map(read).collect()
+}
+
+/// Whether `c` can be part of a name.
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
 }
 
 /// Prints what was found in `files` files, and fails if it is anything.
@@ -111,29 +120,5 @@ fn report(found: &[(PathBuf, Finding)], files: usize) -> Result<()> {
         println!("{}:{line}: {message}", file.display());
     }
     ensure!(found.is_empty(), "tidy: {} finding(s) in {files} files", found.len());
-    Ok(())
-}
-
-/// Lists our text files under `folder`, in order of their names. Links are not followed.
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    let mut entries = fs::read_dir(folder)
-        .and_then(|entries| entries.collect::<Result<Vec<_>, _>>())
-        .with_context(|| format!("cannot list {}", folder.display()))?;
-    entries.sort_by_key(fs::DirEntry::file_name);
-    for entry in entries {
-        let path = entry.path();
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
-            if !FOREIGN.iter().any(|foreign| entry.file_name() == *foreign || path == Path::new(foreign)) {
-                collect(&path, files)?;
-            }
-        } else if kind.is_file() {
-            let ending = path.extension().and_then(|ending| ending.to_str());
-            let is_script = ending.is_none() && path.starts_with("./.ci");
-            if is_script || ending.is_some_and(|ending| TEXT.contains(&ending)) {
-                files.push(path);
-            }
-        }
-    }
     Ok(())
 }

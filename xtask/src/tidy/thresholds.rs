@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-use super::Finding;
-use super::lex::is_word;
+use super::{Finding, is_word};
 use crate::orderings;
 use crate::packages::Package;
 

@@ -4,7 +4,7 @@
 
 use core::hint::black_box;
 
-use bufcore::{Region, NoFallback};
+use bufcore::{NoFallback, Region};
 use cortex_m_rt::entry;
 use lm3s6965 as _;
 use panic_halt as _;

@@ -4,6 +4,8 @@ use std::num::NonZero;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
+use anyhow::Result;
+
 /// The tasks that nobody has taken, and the groups of those that run.
 #[derive(Debug)]
 struct Waiting<T> {
@@ -11,25 +13,37 @@ struct Waiting<T> {
     busy: Vec<&'static str>,
 }
 
-/// Runs `work` on each of `tasks`, as many at once as there are processors, and hands every result to `done` on this thread.
-///
-/// The first task that can start is taken first. Tasks of one group never run at the same time; those of the group `""` belong to none.
-pub(crate) fn run<T: Send, R: Send>(
-    tasks: Vec<T>,
-    group: impl Fn(&T) -> &'static str + Sync,
-    work: impl Fn(T) -> R + Sync,
-    done: impl FnMut(R),
-) {
-    run_at_once(tasks, processors(), group, work, done);
-}
-
 /// How many processors this process may use.
 pub(crate) fn processors() -> usize {
     thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// As [`run`], at most `at_once` tasks at a time.
-pub(crate) fn run_at_once<T: Send, R: Send>(
+/// Runs `work` on each of `tasks`, at most `at_once` at a time, and hands every result to `done` on this thread. Returns the first error.
+pub(crate) fn try_run<T: Send, R: Send>(
+    tasks: Vec<T>,
+    at_once: usize,
+    work: impl Fn(T) -> Result<R> + Sync,
+    mut done: impl FnMut(R),
+) -> Result<()> {
+    let mut outcome = Ok(());
+    run(
+        tasks,
+        at_once,
+        |_| "",
+        work,
+        |result| match result {
+            Ok(result) => done(result),
+            Err(error) if outcome.is_ok() => outcome = Err(error),
+            Err(_) => {}
+        },
+    );
+    outcome
+}
+
+/// Runs `work` on each of `tasks`, at most `at_once` at a time, and hands every result to `done` on this thread.
+///
+/// The first task that can start is taken first. Tasks of one group never run at the same time; those of the group `""` belong to none.
+pub(crate) fn run<T: Send, R: Send>(
     tasks: Vec<T>,
     at_once: usize,
     group: impl Fn(&T) -> &'static str + Sync,
@@ -93,10 +107,10 @@ mod tests {
     #[test]
     fn every_task_runs_once() {
         let mut seen = Vec::new();
-        run((0..100).collect(), |_| "", |task| task * 2, |result: i32| seen.push(result));
+        run((0..100).collect(), 2, |_| "", |task| task * 2, |result: i32| seen.push(result));
         seen.sort_unstable();
         assert_eq!(seen, (0..100).map(|task| task * 2).collect::<Vec<_>>());
-        run(Vec::<()>::new(), |()| "", |()| panic!("there is no task"), |()| {});
+        run(Vec::<()>::new(), 2, |()| "", |()| panic!("there is no task"), |()| {});
     }
 
     #[test]
@@ -109,7 +123,7 @@ mod tests {
             alone
         };
         let mut all_alone = true;
-        run((0..20).collect(), |_: &i32| "one", work, |alone| all_alone &= alone);
+        run((0..20).collect(), 2, |_: &i32| "one", work, |alone| all_alone &= alone);
         assert!(all_alone);
     }
 }

@@ -13,13 +13,13 @@ const BESIDE: [&str; 2] = ["./.git", "./shared"];
 
 /// The copy.
 #[derive(Debug)]
-pub(crate) struct Copied {
+pub(crate) struct MutantTree {
     root: PathBuf,
     /// The files that have a defect, by their paths from the root.
     changed: BTreeSet<PathBuf>,
 }
 
-impl Copied {
+impl MutantTree {
     /// Makes the copy in `root`, or brings it up to date.
     pub(crate) fn at(root: impl AsRef<Path>) -> Result<Self> {
         let root = root.as_ref();

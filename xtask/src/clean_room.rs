@@ -1,9 +1,9 @@
-//! `cargo xtask ci bare`: the README's test command as a newcomer runs it, in a fresh clone on a
+//! `cargo xtask ci clean-room`: the README's test command as a newcomer runs it, in a fresh clone on a
 //! machine that has nothing but what the README asks for.
 //!
-//! How such a machine is made depends on the system. The variable `XTASK_BARE` names a program that
+//! How such a machine is made depends on the system. The variable `XTASK_CLEAN_ROOM` names a program that
 //! makes one of this machine and runs the command that it is given; with `--check` it says whether
-//! it can. For Debian that is `.ci/bare`.
+//! it can. For Debian that is `.ci/clean-room`.
 
 use std::env;
 use std::process::Command;
@@ -14,13 +14,13 @@ use crate::shell::{self, command};
 use crate::steps::Outcome;
 
 /// The variable that names the program.
-const VARIABLE: &str = "XTASK_BARE";
+const VARIABLE: &str = "XTASK_CLEAN_ROOM";
 
 /// Whether the surroundings can be made here, or why not.
 pub(crate) fn possible() -> Result<Outcome> {
     let Some(program) = env::var_os(VARIABLE) else {
         return Outcome::skipped(format!(
-            "{VARIABLE} names no program that makes a bare machine (`.ci/env`)"
+            "{VARIABLE} names no program that makes such a machine (`.ci/env`)"
         ));
     };
     let check = Command::new(&program).arg("--check").output();

@@ -7,11 +7,12 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use cargo_metadata::{Artifact, Message, TargetKind};
 
 use crate::packages::Package;
 use crate::shell;
+use crate::steps::Outcome;
 
 /// A program that cargo built: tests, or an example.
 #[derive(Debug, Clone)]
@@ -39,7 +40,7 @@ pub(crate) struct Ran {
 /// Builds what `command` asks for, a `cargo test` without `--no-run`, and returns the programs in cargo's order.
 pub(crate) fn build(command: &mut Command, packages: &[Package]) -> Result<Vec<Program>> {
     command.args(["--no-run", "--message-format=json-render-diagnostics"]);
-    let text = shell::output_with_progress(command)?;
+    let text = shell::output(command)?;
     let of: BTreeMap<&Path, &Package> =
         packages.iter().map(|package| (package.folder.as_path(), package)).collect();
     let mut programs = Vec::new();
@@ -129,7 +130,7 @@ pub(crate) fn passed(log: &str) -> u64 {
 }
 
 /// Waits for a process, and ends it when `limit` is over.
-pub(crate) fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
+fn wait(child: &mut Child, limit: Duration) -> Result<Option<ExitStatus>> {
     const LOOKS_EACH: Duration = Duration::from_millis(5);
     let started = Instant::now();
     loop {
@@ -154,6 +155,12 @@ impl Ran {
     /// How many tests passed.
     pub(crate) fn count(&self) -> u64 {
         passed(&self.log)
+    }
+
+    /// How it ended: what it printed of failures, unless it passed.
+    pub(crate) fn outcome(&self) -> Result<Outcome> {
+        ensure!(self.passed(), "{}\n{}", self.how(), shell::failures(&self.log));
+        Ok(Outcome::Passed)
     }
 
     /// How it ended, in words.

@@ -1,8 +1,5 @@
 //! Operations on a pool whose strategy is chosen at run time, with a keeper beside it.
 
-use std::thread;
-use std::time::Duration;
-
 use bufcore::BufferPool;
 use bufkeeper::Trim;
 use buftest::bytes::Bytes;
@@ -11,11 +8,10 @@ use buftest::lockstep::Lockstep;
 use bufworks::AnyPool;
 use bufworks::any::AnyBuilder;
 
-use crate::drive::{Drive, End, appended};
-use crate::hostile::{Baggage, Others};
-use crate::keeper::Keeping;
+use crate::drive::{Drive, End};
+use crate::shared::Shared;
 
-const POOLS: [&str; 14] = [
+const POOLS: [&str; 20] = [
     "heap",
     "heap:alignment=256,wipe=true",
     "slot:capacity=4KiB,slots=9",
@@ -30,10 +26,6 @@ const POOLS: [&str; 14] = [
     "shard:thread_cache=1,shards=1,shard_buffers=1,largest_pooled=3000",
     "shard:max_bytes=100000,alignment=64,wipe=true",
     "shard:mapped_from=8KiB,map_options=populate,wipe=true",
-];
-
-/// More of them, which came later.
-const MORE_POOLS: [&str; 6] = [
     "shard:max_cached_bytes=0,shard_buffers=100",
     "shard:max_cached_bytes=30000,thread_cache=40,shard_buffers=0,shards=2",
     "bump:shard_size=2000,max_idle_bytes=1MiB,wipe=true",
@@ -47,8 +39,7 @@ fn pick(bytes: &mut Bytes<'_>) -> &'static str {
     let is_in = |text: &&str, name: &str| text.split(':').next() == Some(name);
     let others = AnyBuilder::NAMES.iter().filter(|name| !POOLS.iter().any(|text| is_in(text, name)));
     let texts: Vec<&'static str> = POOLS.iter().chain(others).copied().collect();
-    let at = appended(bytes, texts.len(), MORE_POOLS.len());
-    texts.get(at).copied().unwrap_or_else(|| MORE_POOLS[at - texts.len()])
+    texts[bytes.below(texts.len())]
 }
 
 /// Runs one program.
@@ -64,45 +55,26 @@ pub fn run(data: &[u8]) {
         lockstep.set_refusal(|error, asked| assert!(asked > 0, "{error}"));
     }
     let mut drive = Drive::new(lockstep);
-    let (mut handles, mut others): (Vec<AnyPool>, _) = (Vec::new(), Others::default());
-    let mut keeping = Keeping::new(Baggage::default());
+    let mut shared = Shared::new(AnyPool::share);
     drive.run(&mut bytes, |drive, bytes| {
         let lockstep = &mut drive.lockstep;
-        match appended(bytes, 8, 5) {
-            0 => {
-                handles.extend(lockstep.pool().share());
-                handles.truncate(4);
-            }
-            1..=2 => {
-                let size = bytes.size();
-                let Some(handle) = handles.last_mut() else { return };
-                let served = thread::scope(|scope| scope.spawn(|| handle.acquire(size)).join());
-                match served.expect("acquiring does not panic") {
-                    Ok(buf) => lockstep.admit(buf, size, Vec::new()),
-                    Err(error) => assert!(size > 0, "{error}"),
-                }
-            }
-            3 => drop(handles.pop().map(|handle| std::mem::replace(lockstep.pool(), handle))),
-            4 => drop(handles.pop()),
-            5 => lockstep.pool().trim(),
-            6 => others.work(bytes.below(4)),
-            8..=10 => keeping.step(bytes, lockstep.pool(), |pool| Some(Box::new(pool.share()?))),
-            11 => lockstep.pool().trim_idle(Duration::ZERO),
-            12 => sums(lockstep),
-            _ => {
+        match bytes.below(8) {
+            0 => sums(lockstep),
+            1 => {
                 let pool = lockstep.pool();
                 let (_, _, _) = (pool.max_capacity(), pool.stats(), pool.strategy());
             }
+            _ => shared.step(lockstep, bytes),
         }
     });
-    drop(handles);
+    shared.clear();
     if !end.pool_first && drive.release(end) {
         sums(&mut drive.lockstep);
         let stats = drive.lockstep.pool().stats();
         assert_eq!(stats.in_use, 0, "all was released: {stats:?}");
     }
     drive.finish(end);
-    keeping.end();
+    shared.end();
 }
 
 /// The counts add up, and a keeper sees the same.

@@ -1,7 +1,6 @@
 //! Operations on a bump pool. There are buffers that are split, moved and released on other threads, handles that come and go, large pieces
 //! that are kept, and a keeper beside it all.
 
-use std::thread;
 use std::time::Duration;
 
 use bufbump::{Builder, BumpPool, HugePages, MapOptions};
@@ -9,9 +8,8 @@ use buftest::bytes::Bytes;
 use buftest::identities;
 use buftest::lockstep::Lockstep;
 
-use crate::drive::{Drive, End, appended};
-use crate::hostile::{Baggage, Others};
-use crate::keeper::Keeping;
+use crate::drive::{Drive, End};
+use crate::shared::Shared;
 
 /// Runs one program.
 pub fn run(data: &[u8]) {
@@ -34,60 +32,27 @@ pub fn run(data: &[u8]) {
         lockstep.set_zeroed(|buf| !buf.lease().is_fallback());
     }
     let mut drive = Drive::new(lockstep);
-    let mut handles: Vec<BumpPool> = Vec::new();
-    let (baggage, mut others) = (Baggage::default(), Others::default());
-    let mut keeping = Keeping::new(baggage.clone());
+    let mut shared = Shared::new(|pool: &BumpPool| Some(pool.clone()));
     drive.run(&mut bytes, |drive, bytes| {
         let lockstep = &mut drive.lockstep;
-        match appended(bytes, 16, 8) {
-            0..=2 => lockstep.split(bytes.below(256), bytes.size(), true),
-            3..=5 => lockstep.split(bytes.below(256), bytes.size(), false),
-            6 => lockstep.pool().trim(),
-            7 => lockstep.pool().clear(),
-            8 => {
-                let handle = lockstep.pool().clone();
-                handles.push(handle);
-                handles.truncate(4);
-            }
-            9 => drop(handles.pop().map(|handle| std::mem::replace(lockstep.pool(), handle))),
-            10..=11 => {
+        match bytes.below(16) {
+            0 => lockstep.pool().clear(),
+            1..=2 => {
                 let (at, ratio) = (bytes.below(256), bytes.below(64));
                 lockstep.exchange(at, |pool, buf| pool.detach_if_pinning(buf, ratio));
             }
-            12 => {
-                let (size, pool) = (bytes.size(), lockstep.pool().clone());
-                let buf = thread::spawn(move || pool.acquire(size).expect("the heap serves"));
-                lockstep.admit(buf.join().expect("acquiring does not panic"), size, Vec::new());
-            }
-            13 => {
-                if let Some(live) = lockstep.take(bytes.below(256)) {
-                    baggage.put(move || live.end());
-                }
-            }
-            // On a thread whose caches go with it.
-            14 => {
-                let (baggage, pool) = (baggage.clone(), lockstep.pool().clone());
-                let errand = thread::spawn(move || {
-                    drop(pool.acquire(10));
-                    baggage.let_go();
-                });
-                errand.join().expect("dropping does not panic");
-            }
-            16..=18 => keeping.step(bytes, lockstep.pool(), |pool| Some(Box::new(pool.clone()))),
-            19..=20 => sums(lockstep),
-            21 => lockstep.pool().trim_idle(Duration::ZERO),
             // Larger than a shard, and of a size that comes again.
-            22..=23 => {
+            3..=4 => {
                 let pool = lockstep.pool();
                 let size = (pool.shard_size() + 1) * (1 + bytes.below(4));
                 let buf = pool.acquire(size).expect("the heap serves");
                 lockstep.admit(buf, size, Vec::new());
             }
-            _ => others.work(bytes.below(4)),
+            5..=6 => sums(lockstep),
+            _ => shared.step(lockstep, bytes),
         }
     });
-    baggage.clear();
-    handles.clear();
+    shared.clear();
     if !end.pool_first && drive.release(end) {
         sums(&mut drive.lockstep);
         let pool = drive.lockstep.pool();
@@ -101,7 +66,7 @@ pub fn run(data: &[u8]) {
         pool.trim();
     }
     drive.finish(end);
-    keeping.end();
+    shared.end();
 }
 
 /// With mappings, of pages that are not there from the start where they are huge: that would be 2 MiB for each.

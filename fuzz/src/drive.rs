@@ -2,10 +2,9 @@
 
 use bufcore::{BufferPool, SplitLease};
 use buftest::bytes::Bytes;
+use buftest::hostile::guarded;
 use buftest::lockstep::{Live, Lockstep};
 use buftest::ops::Op;
-
-use crate::hostile::guarded;
 
 /// Steps of the longest program.
 const STEPS: usize = 300;
@@ -75,15 +74,5 @@ impl<P: BufferPool<Lease: SplitLease>> Drive<P> {
         let Self { lockstep, parked } = self;
         lockstep.finish(end.pool_first);
         parked.into_iter().for_each(Live::end);
-    }
-}
-
-/// Which of `old` operations the next byte stands for, or, in the last quarter of its values, which of `new` ones behind them.
-///
-/// So inputs from before there were new ones mostly mean what they meant.
-pub(crate) fn appended(bytes: &mut Bytes<'_>, old: usize, new: usize) -> usize {
-    match usize::from(bytes.byte()) {
-        byte @ 0..192 => byte % old,
-        byte => old + byte % new,
     }
 }

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use bufcore::PoolStats;
 use bufkeeper::{Keeper, KeeperHandle, PressureSource, Trim, Watch};
 use buftest::bytes::Bytes;
-
-use crate::hostile::{Baggage, guarded, locked, panic_on_purpose};
+use buftest::hostile::{Baggage, guarded, locked, panic_on_purpose};
 
 /// The age of the first keeper.
 const AGE: Duration = Duration::from_millis(400);

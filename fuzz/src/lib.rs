@@ -17,6 +17,7 @@ pub mod messages;
 pub mod mirror;
 pub mod ring;
 pub mod shard;
+mod shared;
 pub mod slot;
 mod sources;
 pub mod trace;

@@ -1,22 +1,23 @@
-//! Operations on a queue of messages and on a naive one; and tasks that wait for it, whose wakers panic and come back in.
+//! Programs on a queue of messages, as in the unit tests of `bufmirror`; and tasks that wait for it, whose wakers panic and come back in.
 
 use std::future::Future;
-use std::io::IoSlice;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::{Poll, Waker};
-use std::time::Duration;
 
 use bufmirror::MessageQueue;
 use bufmirror::messages::{Message, RecvError, SendError};
 use buftest::bytes::Bytes;
-use buftest::messages::{Fate, Frame, NaiveQueue, NotSent, message};
+use buftest::hostile::{Baggage, guarded, panic_on_purpose};
 use buftest::pattern;
 use buftest::tasks::poll;
 use buftest::wakers::{Event, hooked};
 
-use crate::hostile::{Baggage, guarded, panic_on_purpose};
+use self::program::message;
+
+#[path = "../../crates/bufmirror/src/messages/tests/program.rs"]
+mod program;
 
 const STEPS: usize = 200;
 
@@ -25,122 +26,9 @@ pub fn run(data: &[u8]) {
     let mut bytes = Bytes::new(data);
     let queue = MessageQueue::new(1).expect("the system maps");
     if bytes.below(2) == 0 {
-        let mut pair = Pair { queue: &queue, naive: NaiveQueue::new(queue.capacity()), kept: Vec::new() };
-        for _ in 0..STEPS {
-            if bytes.is_empty() {
-                break;
-            }
-            pair.step(&mut bytes);
-        }
-        pair.kept.iter().for_each(|kept| pattern::check(kept, kept.sequence(), 0));
+        program::run(&queue, &mut bytes);
     } else {
         waits(Arc::new(queue), &mut bytes);
-    }
-}
-
-/// A queue and a naive one.
-struct Pair<'a> {
-    queue: &'a MessageQueue,
-    naive: NaiveQueue,
-    kept: Vec<Message<'a>>,
-}
-
-impl Pair<'_> {
-    /// What a sent message of `len` bytes has to return.
-    fn sends(&mut self, len: usize, fate: Fate) -> Result<u64, SendError> {
-        self.naive.send(len, len, fate).map_err(|error| match error {
-            NotSent::Full { requested, available } => SendError::Full { requested, available },
-            NotSent::TooLong { requested, limit } => SendError::TooLong { requested, limit },
-        })
-    }
-
-    fn step(&mut self, bytes: &mut Bytes<'_>) {
-        let (kind, len) = (bytes.below(16), bytes.size().min(self.queue.capacity() + 100));
-        match kind {
-            0..=3 => {
-                let sent = message(self.naive.next(), len);
-                let wanted = self.sends(len, Fate::Sent);
-                let found = match kind {
-                    0 => match self.queue.sender().send_timeout(&sent, Duration::ZERO) {
-                        Err(SendError::TimedOut) => {
-                            assert!(matches!(wanted, Err(SendError::Full { .. })), "{wanted:?}");
-                            wanted
-                        }
-                        other => other,
-                    },
-                    _ => self.queue.sender().try_send(&sent),
-                };
-                assert_eq!(found, wanted);
-            }
-            4..=5 => {
-                let (first, second) = (bytes.size() % (len + 1), bytes.size() % (len + 1));
-                let sent = message(self.naive.next(), len);
-                let (head, tail) = sent.split_at(first);
-                let (middle, tail) = tail.split_at(second.min(tail.len()));
-                let parts = [head, middle, tail].map(IoSlice::new);
-                let wanted = self.sends(len, Fate::Sent);
-                assert_eq!(self.queue.sender().try_send_vectored(&parts), wanted);
-            }
-            6..=7 => {
-                let panics = bytes.below(3) == 0;
-                let sent = message(self.naive.next(), len);
-                let wanted = self.sends(len, if panics { Fate::Abandoned } else { Fate::Sent });
-                let write = |slot: &mut [u8]| {
-                    slot.copy_from_slice(&sent);
-                    if panics {
-                        panic_on_purpose();
-                    }
-                };
-                match guarded(|| self.queue.sender().try_send_with(len, write)) {
-                    Some(found) => assert_eq!(found, wanted),
-                    None => assert!(panics && wanted.is_ok()),
-                }
-            }
-            8..=10 => {
-                let mut into = vec![0; len];
-                let found = self.queue.receiver().try_recv_into(&mut into);
-                match self.naive.first() {
-                    None => assert_eq!(found, Err(RecvError::Empty)),
-                    Some(Frame { len: needed, .. }) if needed > len => {
-                        assert_eq!(found, Err(RecvError::TooSmall { needed, available: len }));
-                    }
-                    Some(frame) => {
-                        let found = found.expect("there is one that fits");
-                        assert_eq!((found.sequence, found.len), (frame.number, frame.len));
-                        pattern::check(&into[..found.len], found.sequence, 0);
-                        self.naive.note(frame.number, Fate::Done);
-                    }
-                }
-            }
-            11..=13 => {
-                let found = match kind {
-                    11 => match self.queue.receiver().recv_timeout(Duration::ZERO) {
-                        Err(RecvError::TimedOut) => Err(RecvError::Empty),
-                        other => other,
-                    },
-                    _ => self.queue.receiver().try_recv(),
-                };
-                match self.naive.first() {
-                    None => assert_eq!(found.err(), Some(RecvError::Empty)),
-                    Some(frame) => {
-                        let found = found.expect("there is one");
-                        assert_eq!((found.sequence(), found.len()), (frame.number, frame.len));
-                        pattern::check(&found, found.sequence(), 0);
-                        self.naive.note(frame.number, if kind == 13 { Fate::Done } else { Fate::Kept });
-                        if kind != 13 {
-                            self.kept.push(found);
-                        }
-                    }
-                }
-            }
-            _ if !self.kept.is_empty() => {
-                let kept = self.kept.swap_remove(len % self.kept.len());
-                pattern::check(&kept, kept.sequence(), 0);
-                self.naive.note(kept.sequence(), Fate::Done);
-                drop(kept);
-            }
-            _ => {}
-        }
     }
 }
 

@@ -4,12 +4,12 @@
 use bufcore::BufferPool;
 use bufring::{Builder, RingPool, RingVec};
 use buftest::bytes::Bytes;
+use buftest::hostile::{guarded, panic_on_purpose};
 use buftest::identities;
 use buftest::lockstep::Lockstep;
 use buftest::model::Claim;
 
-use crate::drive::{Drive, End, appended};
-use crate::hostile::{guarded, panic_on_purpose};
+use crate::drive::{Drive, End};
 use crate::sources::Memory;
 
 /// Of a region, whose alignment is that of a cache line.
@@ -95,7 +95,7 @@ fn program(pool: RingPool, bytes: &mut Bytes<'_>, wipes: bool, end: End) {
 
 /// What only a ring does.
 fn special(drive: &mut Drive<RingPool>, vecs: &mut Vec<Typed>, bytes: &mut Bytes<'_>) {
-    match appended(bytes, 8, 1) {
+    match bytes.below(9) {
         0..=2 => drive.lockstep.finish_frame(),
         3 => {
             let capacity = bytes.size();

@@ -6,19 +6,18 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
-use std::thread;
 use std::time::Duration;
 
 use bufcore::{AcquireError, Buf};
 use bufshard::{Builder, HugePages, MapOptions, ShardLease, ShardPool};
 use buftest::bytes::Bytes;
+use buftest::hostile::{Baggage, locked};
 use buftest::identities;
 use buftest::lockstep::Lockstep;
 use buftest::tasks::poll;
 
-use crate::drive::{Drive, End, appended};
-use crate::hostile::{Baggage, Others, guarded, locked};
-use crate::keeper::Keeping;
+use crate::drive::{Drive, End};
+use crate::shared::Shared;
 use crate::wakers::{Act, World, plan};
 
 /// The most tasks of one program.
@@ -110,7 +109,8 @@ pub fn run(data: &[u8]) {
     let Ok(pool) = builder.build() else { return };
     let (most, budget) = (budget, budget.min(200_000));
     let handle = Arc::new(Mutex::new(Some(pool.clone())));
-    let world = world(&handle);
+    let mut shared = Shared::new(|pool: &ShardPool| Some(pool.clone()));
+    let world = world(&handle, shared.baggage.clone());
     let mut lockstep = Lockstep::over(pool, true);
     lockstep.set_refusal(|error, asked| match error {
         AcquireError::TooLarge { requested, .. }
@@ -123,13 +123,11 @@ pub fn run(data: &[u8]) {
     }
     let mut drive = Drive::new(lockstep);
     let mut tasks: Vec<Task> = Vec::new();
-    let (mut idle, mut others): (Vec<Task>, _) = (Vec::new(), Others::default());
-    let mut keeping = Keeping::new(world.baggage.clone());
+    let mut idle: Vec<Task> = Vec::new();
     drive.run(&mut bytes, |drive, bytes| {
         let lockstep = &mut drive.lockstep;
-        let live = bytes.below(256);
-        let at = live % tasks.len().max(1);
-        match appended(bytes, 20, 6) {
+        let at = bytes.below(256) % tasks.len().max(1);
+        match bytes.below(32) {
             0..=3 if tasks.len() < TASKS => {
                 let mut task = Task::new(&world, lockstep.pool(), bytes, budget);
                 match task.poll() {
@@ -156,54 +154,27 @@ pub fn run(data: &[u8]) {
                 let task = tasks.swap_remove(at);
                 world.baggage.put(move || drop(task));
             }
-            11 => {
-                if let Some(live) = lockstep.take(live) {
-                    world.baggage.put(move || live.end());
-                }
-            }
-            12 => lockstep.split(live, bytes.size(), true),
-            13 => lockstep.split(live, bytes.size(), false),
-            14 => match bytes.below(4) {
-                0 => lockstep.pool().trim(),
-                1 => lockstep.pool().trim_to(bytes.size()),
-                _ => lockstep.pool().trim_idle(Duration::ZERO),
-            },
-            15 => {
+            11 => lockstep.pool().trim_to(bytes.size()),
+            12 => {
                 let (count, size) = (bytes.below(12), bytes.size());
                 if let Ok(kept) = lockstep.pool().preallocate(count, size) {
                     assert!(kept <= count);
                 }
             }
-            16 => {
+            13 => {
                 let size = bytes.size();
                 if let Ok(buf) = lockstep.pool().acquire_timeout(size, Duration::ZERO) {
                     lockstep.admit(buf, size, Vec::new());
                 }
             }
-            17 => {
-                let (size, pool) = (bytes.size(), lockstep.pool().clone());
-                let served = thread::spawn(move || guarded(|| pool.acquire(size)));
-                if let Some(Ok(buf)) = served.join().expect("no panic but on purpose") {
-                    lockstep.admit(buf, size, Vec::new());
-                }
-            }
-            18 => {
-                let handle = lockstep.pool().clone();
-                *lockstep.pool() = handle;
-            }
-            20..=22 => keeping.step(bytes, lockstep.pool(), |pool| Some(Box::new(pool.clone()))),
-            23..=24 => sums(lockstep, most),
-            25 => {
-                lockstep.pool().trim_idle(Duration::ZERO);
-                sums(lockstep, most);
-            }
-            _ => others.work(bytes.below(4)),
+            14..=16 => sums(lockstep, most),
+            _ => shared.step(lockstep, bytes),
         }
     });
     world.end();
     *locked(&handle) = None;
     if !end.pool_first {
-        world.baggage.clear();
+        shared.clear();
         if drive.release(end) {
             run_all(&mut tasks);
             // Those who were woken often and are not polled may keep others waiting until they count as gone; or they go.
@@ -222,15 +193,15 @@ pub fn run(data: &[u8]) {
         }
     }
     drive.finish(end);
-    world.baggage.clear();
+    shared.clear();
     drop((tasks, idle));
-    keeping.end();
+    shared.end();
 }
 
 /// What the wakers of a program have: a handle of the pool.
-fn world(handle: &Arc<Mutex<Option<ShardPool>>>) -> World {
+fn world(handle: &Arc<Mutex<Option<ShardPool>>>, baggage: Baggage) -> World {
     let handle = Arc::clone(handle);
-    World::new(Baggage::default(), move |act| {
+    World::new(baggage, move |act| {
         // A handle of its own: another's waker may come in meanwhile.
         let pool = locked(&handle).clone();
         match (act, pool) {

@@ -4,12 +4,12 @@
 use bufcore::{BufferPool, HeapPool, NoFallback, SplitLease};
 use bufslot::{Builder, SlotPool};
 use buftest::bytes::Bytes;
+use buftest::hostile::{Baggage, Script, check_numbers, guarded};
 use buftest::identities;
 use buftest::lockstep::Lockstep;
-use buftest::trials::fallbacks::check_numbers;
 
-use crate::drive::{Drive, End, appended};
-use crate::hostile::{Baggage, Script, guarded};
+use crate::drive::{Drive, End};
+use crate::hostile::Others;
 use crate::sources::Memory;
 
 /// Of a region, whose alignment is that of a cache line.
@@ -44,9 +44,13 @@ pub fn run(data: &[u8]) {
         }
         1 => program(built(builder, NoFallback, memory.as_ref()), bytes, &setting),
         _ => {
-            let script = Script::default();
+            let (script, mut others) = (Script::default(), Others::default());
             setting.script = Some(&script);
-            program(built(builder, script.fallback(), memory.as_ref()), bytes, &setting);
+            program(
+                built(builder, script.fallback(move |things| others.work(things)), memory.as_ref()),
+                bytes,
+                &setting,
+            );
             script.end();
         }
     }
@@ -79,7 +83,7 @@ fn program<F: BufferPool<Lease: SplitLease> + Send + 'static>(
     }
     let baggage = script.map_or_else(Baggage::default, |script| script.baggage.clone());
     let mut drive = Drive::new(lockstep);
-    drive.run(bytes, |drive, bytes| match appended(bytes, 8, 1) {
+    drive.run(bytes, |drive, bytes| match bytes.below(9) {
         0..=2 => {
             if let Some(script) = script {
                 script.plan(bytes);

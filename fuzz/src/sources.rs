@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use bufcore::{Region, RegionError};
 use bufkit::orphan;
 use buftest::bytes::Bytes;
+use buftest::hostile::{guarded, locked, panic_on_purpose};
 use buftest::source::{Ask, Lender, Loan};
 
-use crate::hostile::{Others, guarded, locked, panic_on_purpose};
+use crate::hostile::Others;
 
 /// What a source does at one of its calls.
 #[derive(Debug, Clone, Copy)]

@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::task::Waker;
 
 use buftest::bytes::Bytes;
+use buftest::hostile::{Baggage, locked, panic_on_purpose};
 use buftest::wakers::{Event, hooked};
-
-use crate::hostile::{Baggage, locked, panic_on_purpose};
 
 /// What a waker does, once, at its first event of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -49,30 +49,6 @@ pub(crate) fn exhausted<S: Strategy>(pool: &mut S) -> Checked {
     Ok(())
 }
 
-/// Checks absurd sizes, and writes past the end.
-pub(crate) fn refused<S: Strategy>(pool: &mut S) -> Checked {
-    let all = pool.max_capacity();
-    for absurd in [all + 1, isize::MAX as usize, usize::MAX - 15, usize::MAX] {
-        check!(matches!(
-            pool.acquire(absurd),
-            Err(AcquireError::TooLarge { requested, limit }) if requested == absurd && limit == all
-        ));
-        check!(pool.acquire_zeroed(absurd).is_err() && Writer::new(&mut *pool).writable(absurd).is_err());
-    }
-    check!(pool.is_idle());
-    let mut buf = ok!(pool.acquire(3));
-    let room = buf.capacity();
-    ok!(buf.extend_from_slice(b"abc"));
-    check!(buf.resize(room + 1, 0).is_err() && buf.resize(usize::MAX, 0).is_err() && &buf[..] == b"abc");
-    while buf.len() < room {
-        ok!(buf.push(b'.'));
-    }
-    check!(buf.push(b'.').is_err() && buf.extend_from_slice(b".").is_err() && buf.len() == room);
-    let empty = ok!(pool.acquire(0));
-    check!(empty.is_empty());
-    Ok(())
-}
-
 /// Fills a frame in steps, beside buffers in its way, until there is no more room.
 pub(crate) fn frames<S: Strategy>(pool: &mut S) -> Checked {
     const STEP: usize = 7;
@@ -100,48 +76,6 @@ pub(crate) fn frames<S: Strategy>(pool: &mut S) -> Checked {
         check!(writer.filled().is_empty());
     }
     check!(pool.is_idle());
-    Ok(())
-}
-
-/// Freezes a buffer, and clones, cuts and thaws its views when there is one left.
-pub(crate) fn views<S: Strategy>(pool: &mut S) -> Checked {
-    let mut buf = ok!(pool.acquire(100));
-    ok!(buf.resize(100, 0));
-    pattern::fill(&mut buf, 3);
-    let mut view = buf.freeze();
-    let (copy, middle, head) = (view.clone(), view.slice(20..70), view.split_to(10));
-    check!(copy.as_ptr() == head.as_ptr() && !view.is_unique());
-    let Err(view) = view.try_into_mut() else { fail!() };
-    drop((copy, head));
-    check!(!pool.is_idle() && pattern::is(&view, 3, 10) && pattern::is(&middle, 3, 20));
-    drop(view);
-    let mut thawed = ok!(middle.try_into_mut());
-    check!(thawed.len() == 50 && pattern::is(&thawed, 3, 20));
-    // To be filled again: what follows in its memory, and not what went before.
-    check!(thawed.capacity() >= 80 && thawed.spare_mut().starts_with(&[pattern::byte(3, 70)]));
-    thawed.fill(9);
-    check!(thawed.iter().all(|&byte| byte == 9) && thawed.push(10).is_ok() && thawed.len() == 51);
-    Ok(())
-}
-
-/// Checks where buffers start, and what is in those that are asked for zeroed; of pools that wipe,
-/// in all.
-pub(crate) fn aligned_and_zeroed<S: Strategy>(pool: &mut S) -> Checked {
-    for size in [1, 2, 3, 17, pool.max_capacity() / 3] {
-        let mut first = ok!(pool.acquire(size));
-        let second = ok!(pool.acquire(size));
-        check!([&first, &second].iter().all(|buf| buf.as_ptr().addr() % S::ALIGNMENT == 0));
-        ok!(first.resize(size, 0xA5));
-        drop((first, second));
-        #[cfg(feature = "wipe")]
-        for _ in 0..2 {
-            let mut buf = ok!(pool.acquire(size));
-            check!(buf.spare_mut().iter().all(|&byte| byte != 0xA5));
-        }
-        check!(
-            pool.acquire_zeroed(size).is_ok_and(|buf| buf.len() == size && buf.iter().all(|&byte| byte == 0))
-        );
-    }
     Ok(())
 }
 
@@ -187,6 +121,9 @@ pub(crate) fn traffic<S: Strategy>(pool: &mut S, rounds: u32) -> Checked {
                 let size = 1 + numbers.below(largest);
                 match pool.acquire(size) {
                     Ok(mut buf) => {
+                        check!(buf.as_ptr().addr() % S::ALIGNMENT == 0);
+                        check!(!cfg!(feature = "wipe") || buf.spare_mut().iter().all(|&byte| byte == 0));
+                        check!(buf.resize(size + 1, 0).is_err());
                         ok!(buf.resize(size, 0));
                         pattern::fill(&mut buf, seed);
                         (served, *was) = (served + 1, seed);

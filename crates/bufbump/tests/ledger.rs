@@ -15,7 +15,7 @@ use std::thread;
 use bufbump::BumpPool;
 use bufkit::orphan;
 use buftest::alloc::Ledger;
-use buftest::trials::shared_books::{SharedBooks, Special};
+use buftest::trials::books::{self, Special};
 
 #[global_allocator]
 static LEDGER: Ledger = Ledger::new();
@@ -24,7 +24,7 @@ const SHARD_BYTES: usize = 1 << 16;
 /// Bookkeeping.
 const SLACK_BYTES: usize = 1 << 13;
 
-type Books = SharedBooks<BumpPool>;
+type Books = books::Books<BumpPool>;
 
 fn pool() -> BumpPool {
     let builder = BumpPool::builder().shard_size(SHARD_BYTES).max_idle_bytes(4 * SHARD_BYTES);
@@ -203,6 +203,7 @@ fn main() {
     let books = Books {
         ledger: &LEDGER,
         make: pool,
+        handle: |pool| Some(pool.clone()),
         piece: SHARD_BYTES,
         usual: 1000,
         // All in one shard.

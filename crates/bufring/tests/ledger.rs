@@ -7,9 +7,8 @@
 
 use bufcore::Region;
 use bufring::{Builder, RingPool};
-use buftest::Kit;
 use buftest::alloc::Ledger;
-use buftest::trials::books::{Books, drop_elsewhere};
+use buftest::trials::books::{Books, Special, drop_elsewhere};
 
 #[global_allocator]
 static LEDGER: Ledger = Ledger::new();
@@ -49,10 +48,8 @@ fn vectors() {
 }
 
 fn main() {
-    let kit = Kit { make: ring, is_fallback: |_| false, rejects: true, share: 1, trim: |_, _| {} };
-    let special = || {
-        refused_and_given_back();
-        vectors();
-    };
-    Books::new(&LEDGER, kit, CAPACITY).check(special, cfg!(not(feature = "track")));
+    let books = Books::of_regions(&LEDGER, ring, CAPACITY);
+    let special: [Special<RingPool>; 2] =
+        [("regions", |_| refused_and_given_back()), ("vectors", |_| vectors())];
+    books.check(&special, cfg!(not(feature = "track")));
 }

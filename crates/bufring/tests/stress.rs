@@ -45,16 +45,9 @@ fn main() {
     let owned = Subject::<RingPool, ()> {
         shared: |_| (),
         pool: |()| RingPool::new(BYTES).expect("settings are right"),
-        split: |_, _| None,
         own: |_, _, _| {},
         at_rest,
     };
-    let local = Subject::<Local, ()> {
-        shared: |_| (),
-        pool: |()| Local,
-        split: |_, _| None,
-        own: |_, _, _| {},
-        at_rest: |_| {},
-    };
+    let local = Subject::<Local, ()> { shared: |_| (), pool: |()| Local, own: |_, _, _| {}, at_rest: |_| {} };
     run("ring", &[("owned", &|one| round(&owned, one)), ("local", &|one| round(&local, one))]);
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use bufshard::{ShardBuf, ShardPool};
 use buftest::alloc::Ledger;
-use buftest::trials::shared_books::{SharedBooks, Special};
+use buftest::trials::books::{self, Special};
 
 static LEDGER: Ledger = Ledger::new();
 
@@ -69,7 +69,7 @@ unsafe impl GlobalAlloc for Interrupted {
 const BYTES: usize = 1 << 20;
 const LARGEST_BYTES: usize = 16 << 20;
 
-type Books = SharedBooks<ShardPool>;
+type Books = books::Books<ShardPool>;
 
 fn pool() -> ShardPool {
     let builder = ShardPool::builder().largest_pooled(LARGEST_BYTES);
@@ -246,6 +246,7 @@ fn main() {
     let books = Books {
         ledger: &LEDGER,
         make: pool,
+        handle: |pool| Some(pool.clone()),
         piece: BYTES,
         usual: BYTES,
         // A block for each.

@@ -6,7 +6,6 @@
 
 use bufcore::{NoFallback, Region};
 use bufslot::{Builder, SlotPool};
-use buftest::Kit;
 use buftest::alloc::Ledger;
 use buftest::trials::books::Books;
 
@@ -32,12 +31,6 @@ fn refused_and_given_back() {
 }
 
 fn main() {
-    let kit = Kit {
-        make: pool,
-        is_fallback: |buf| buf.lease().is_fallback(),
-        rejects: false,
-        share: 1,
-        trim: |_, _| {},
-    };
-    Books::new(&LEDGER, kit, CAPACITY).check(refused_and_given_back, cfg!(not(feature = "track")));
+    let books = Books::of_regions(&LEDGER, pool, CAPACITY);
+    books.check(&[("regions", |_| refused_and_given_back())], cfg!(not(feature = "track")));
 }

@@ -23,14 +23,12 @@ fn main() {
     let refuses = Subject::<SlotPool<NoFallback>, ()> {
         shared: |_| (),
         pool: |()| refusing(),
-        split: |_, _| None,
         own: |_, _, _| {},
         at_rest,
     };
     let over_heap = Subject::<SlotPool, ()> {
         shared: |_| (),
         pool: |()| SlotPool::new(64 << 10, 16).expect("settings are right"),
-        split: |_, _| None,
         own: |_, _, _| {},
         at_rest,
     };

@@ -11,19 +11,16 @@ pub struct Bytes<'a> {
 
 impl<'a> Bytes<'a> {
     /// Makes a reader of all of `bytes`.
-    #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
     /// Returns whether nothing is left.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
     /// Returns what is left.
-    #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }

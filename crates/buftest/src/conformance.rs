@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bufcore::{Buf, BufferPool};
 
+use crate::process;
 use crate::trials::scaled;
 
 /// What the trials have to know about a strategy. Filled in by
@@ -108,286 +109,135 @@ macro_rules! conformance {
                 given.first().and_then(|handle| handle(_pool))
             }
 
-            /// A trial in its own process, with this many seconds.
-            macro_rules! alone {
-                ($test:literal, $seconds:expr, $body:expr) => {
-                    $crate::process::alone(
-                        module_path!(),
-                        $test,
-                        std::time::Duration::from_secs($seconds),
-                        || $body,
-                    )
-                };
-            }
-
-            #[test]
-            fn model() {
-                $crate::ops::run(&kit());
-            }
-
-            #[test]
-            fn t01_traffic() {
-                trials::traffic::whole_buffers(&kit());
-            }
-
-            #[test]
-            fn t02_every_way_to_make_a_buffer() {
-                trials::traffic::every_way(&kit());
-            }
-
-            #[test]
-            fn t03_failed_writes_change_nothing() {
-                trials::failure::failed_writes(&kit());
-            }
-
-            #[test]
-            fn t03_failed_frames_change_nothing() {
-                trials::failure::failed_frames(&kit());
-            }
-
-            #[test]
-            fn t04_handover() {
-                trials::traffic::handover(&kit());
-            }
-
-            #[test]
-            fn t05_absurd_requests() {
-                alone!("t05_absurd_requests", 60, trials::failure::absurd_requests(&kit()));
-            }
-
-            #[test]
-            fn t06_late_releases() {
+            $crate::tests! {
+                model: $crate::ops::run(&kit());
+                t01_traffic: trials::traffic::buffers(&kit());
+                t04_handover: trials::traffic::handover(&kit());
+                t05_absurd_requests [60]: trials::failure::absurd_requests(&kit());
                 // Its threads wait for each other by yielding, which takes long beside others that
                 // compute.
-                alone!("t06_late_releases", 600, trials::lifetime::late_releases(&kit()));
-            }
-
-            #[test]
-            fn t06_buffer_outlives_pool() {
-                alone!("t06_buffer_outlives_pool", 60, trials::lifetime::outlives(&kit()));
-            }
-
-            #[test]
-            fn t07_forgotten_handles() {
-                alone!("t07_forgotten_handles", 60, trials::lifetime::forgotten(&kit()));
-            }
-
-            #[test]
-            fn t08_threads_that_end() {
-                alone!("t08_threads_that_end", 60, trials::lifetime::threads_end(&kit()));
-            }
-
-            #[test]
-            fn t09_panicking_consumer() {
-                alone!("t09_panicking_consumer", 60, trials::lifetime::panicking_consumer(&kit()));
-            }
-
-            #[test]
-            fn t10_pools_in_turn() {
-                trials::serving::pools_in_turn(&kit());
-            }
-
-            #[test]
-            fn t11_secrets() {
-                trials::secrets::filled_part_only(&kit());
+                t06_late_releases [600]: trials::lifetime::late_releases(&kit());
+                t06_buffer_outlives_pool [60]: trials::lifetime::outlives(&kit());
+                t07_forgotten_handles [60]: trials::lifetime::forgotten(&kit());
+                t08_threads_that_end [60]: trials::lifetime::threads_end(&kit());
+                t09_panicking_consumer [60]: trials::lifetime::panicking_consumer(&kit());
+                t10_pools_in_turn: trials::serving::pools_in_turn(&kit());
+                t11_secrets: trials::secrets::filled_part_only(&kit());
+                t13_one_held_for_ever: trials::serving::one_held(&kit());
+                t14_views_of_nothing: trials::contents::views_of_nothing(&kit());
+                t14_empty_views: trials::contents::empty_views(&kit());
+                t14_empty_frames: trials::contents::empty_frames(&kit());
+                t15_mutators: $crate::ops::mutators(&kit());
+                t17_counters: trials::serving::counters(&kit(), cfg!(feature = "stats"));
+                t30_one_handle: trials::erased::t30_one_handle(&kit());
+                t32_grown_and_compacted: trials::room::t32_grown_and_compacted(&kit());
+                t34_sizes_at_thresholds: $crate::ops::run_at_thresholds(&kit());
+                t34_counts_at_thresholds: trials::thresholds::t34_counts(&kit());
             }
 
             #[cfg(target_os = "linux")]
-            #[test]
-            fn t12_memory() {
-                alone!("t12_memory", 600, trials::memory::bounded(&kit()));
-            }
-
-            #[test]
-            fn t13_one_held_for_ever() {
-                trials::serving::one_held(&kit());
-            }
-
-            #[test]
-            fn t14_disjoint() {
-                trials::contents::disjoint(&kit());
-            }
-
-            #[test]
-            fn t14_views_of_nothing() {
-                trials::contents::views_of_nothing(&kit());
-            }
-
-            #[test]
-            fn t14_empty_views() {
-                trials::contents::empty_views(&kit());
-            }
-
-            #[test]
-            fn t14_empty_frames() {
-                trials::contents::empty_frames(&kit());
-            }
-
-            #[test]
-            fn t15_mutators() {
-                trials::contents::mutators(&kit());
-            }
-
-            #[test]
-            fn t17_counters() {
-                trials::serving::counters(&kit(), cfg!(feature = "stats"));
-            }
-
-            #[test]
-            fn t31_capacity_is_what_was_asked_for() {
-                trials::room::t31_exact(&kit());
-            }
-
-            #[test]
-            fn t32_grown_and_compacted() {
-                trials::room::t32_grown_and_compacted(&kit());
-            }
-
-            #[test]
-            fn t33_frames_cut_short() {
-                trials::room::t33_frames_cut_short(&kit());
-            }
-
-            #[test]
-            fn t37_zeroed_buffers_are_zero() {
-                trials::zeroed::t37_released(&kit());
+            $crate::tests! {
+                t12_memory [600]: trials::memory::bounded(&kit());
+                t19_soak [3600]: trials::memory::soak(&kit());
+                t25_refused_calls [120]: trials::system::t25_refused_calls(&kit(), handle);
             }
 
             #[cfg(target_os = "linux")]
-            #[test]
-            fn t19_soak() {
-                alone!("t19_soak", 3600, trials::memory::soak(&kit()));
-            }
-
-            #[cfg(target_os = "linux")]
-            #[test]
-            fn t25_refused_calls() {
-                alone!("t25_refused_calls", 120, trials::system::t25_refused_calls(&kit(), handle));
-            }
-
             $crate::unless_variant! {
                 [$($share)?]
-
-                #[cfg(target_os = "linux")]
-                #[test]
-                fn t25_signals() {
-                    alone!("t25_signals", 60, trials::system::t25_signals(&kit(), handle));
-                }
-
-                #[cfg(target_os = "linux")]
-                #[test]
-                fn t25_no_address_space() {
-                    alone!("t25_no_address_space", 60, trials::system::t25_no_address_space(&kit(), handle));
-                }
-            }
-
-            #[test]
-            fn t34_sizes_at_thresholds() {
-                $crate::ops::run_at_thresholds(&kit());
-            }
-
-            #[test]
-            fn t34_counts_at_thresholds() {
-                trials::thresholds::t34_counts(&kit());
-            }
-
-            #[test]
-            fn t30_one_handle() {
-                trials::erased::t30_one_handle(&kit());
+                t25_signals [60]: trials::system::t25_signals(&kit(), handle);
+                t25_no_address_space [60]: trials::system::t25_no_address_space(&kit(), handle);
             }
 
             $(
-                #[test]
-                fn t05_absurd_pools() {
-                    alone!("t05_absurd_pools", 60, trials::failure::absurd_pools($sized));
+                $crate::tests! {
+                    t05_absurd_pools [60]: trials::failure::absurd_pools($sized);
                 }
 
                 #[cfg(target_os = "linux")]
-                #[test]
-                fn t18_failing_constructions() {
-                    alone!("t18_failing_constructions", 60, trials::failure::failing_constructions($sized));
+                $crate::tests! {
+                    t18_failing_constructions [60]: trials::failure::failing_constructions($sized);
                 }
             )?
 
-            $(
-                #[test]
-                fn t14_alignment() {
-                    trials::contents::alignment($aligned);
-                }
-            )?
+            $($crate::tests! {
+                t14_alignment: trials::contents::alignment($aligned);
+            })?
 
-            $(
-                #[test]
-                fn t11_wiped() {
-                    trials::secrets::wiped($wiping);
-                }
+            $($crate::conformance_wipes! { $wiping })?
 
-                #[cfg(target_os = "linux")]
-                #[test]
-                fn t35_no_secret_is_left_in_memory() {
-                    alone!(
-                        "t35_no_secret_is_left_in_memory",
-                        120,
-                        trials::secrets::t35_memory($wiping)
-                    );
-                }
-            )?
+            $($crate::tests! {
+                t21_hostile_fallback: trials::fallbacks::t21_hostile($over, $is_fallback);
+                t22_panicking_fallback: trials::fallbacks::t22_panics($over, $is_fallback);
+            })?
 
-            $(
-                #[test]
-                fn t09_hostile_fallback() {
-                    trials::failure::hostile_fallback($over);
-                }
-
-                #[test]
-                fn t21_lying_fallback() {
-                    trials::fallbacks::t21_lies($over);
-                }
-
-                #[test]
-                fn t22_panicking_fallback() {
-                    trials::fallbacks::t22_panics($over, $is_fallback);
-                }
-
-                #[test]
-                fn t23_reentering_fallback() {
-                    trials::fallbacks::t23_reentered($over, $is_fallback);
-                }
-            )?
-
-            $(
-                #[test]
-                fn t27_refusals() {
-                    trials::refusing::t27_refusals(&kit());
-                }
-
-                #[test]
-                fn t27_equal_buffers() {
-                    trials::refusing::t27_equal_buffers($promised, $is_fallback);
-                }
-            )?
+            $($crate::tests! {
+                t27_refusals: trials::refusing::t27_refusals(&kit());
+                t27_equal_buffers: trials::refusing::t27_equal_buffers($promised, $is_fallback);
+            })?
         }
     };
+}
+
+/// Tests, each with its name and what it does; in a process of its own, where a number of seconds
+/// says how long that may take.
+#[macro_export]
+macro_rules! tests {
+    ($($test:ident $([$seconds:literal])?: $body:expr;)*) => {
+        $(
+            #[test]
+            fn $test() {
+                $crate::conformance::run(module_path!(), stringify!($test), &[$($seconds)?], || $body);
+            }
+        )*
+    };
+}
+
+/// Runs a test, in a process of its own if there is a limit in seconds.
+#[doc(hidden)]
+#[track_caller]
+pub fn run(module: &str, test: &str, limit: &[u64], body: impl FnOnce()) {
+    match limit {
+        [seconds] => process::alone(module, test, Duration::from_secs(*seconds), body),
+        _ => body(),
+    }
 }
 
 /// Tests that a kit has unless it is a variant of another one, which has a share.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! unless_variant {
-    ([] $($test:item)*) => {
-        $($test)*
+    ([] $($tests:tt)*) => {
+        $crate::tests! { $($tests)* }
     };
-    ([$share:expr] $($test:item)*) => {};
+    ([$share:expr] $($tests:tt)*) => {};
 }
 
-/// A module with a part of the suite: what each part has, and the tests that are given.
+/// The tests of a pool that wipes.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! conformance_wipes {
+    ($make:expr) => {
+        $crate::tests! {
+            t11_wiped: $crate::ops::run_wiping($make);
+        }
+
+        #[cfg(target_os = "linux")]
+        $crate::tests! {
+            t35_no_secret_is_left_in_memory [120]: $crate::trials::secrets::t35_memory($make);
+        }
+    };
+}
+
+/// A module with a part of the suite: what each part has, and what else is given.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_part {
-    ($name:ident, $pool:ty, $make:expr, $is_fallback:expr, $($test:item)*) => {
+    ($name:ident, $pool:ty, $make:expr, $is_fallback:expr, $($more:tt)*) => {
         mod $name {
             #[allow(unused_imports, reason = "what the pool is made with")]
             use super::*;
+            use $crate::trials;
 
             const KIT: $crate::Kit<$pool> = $crate::Kit {
                 make: $make,
@@ -397,17 +247,12 @@ macro_rules! conformance_part {
                 trim: |_, _| {},
             };
 
-            #[test]
-            fn model() {
-                $crate::ops::run(&KIT);
+            $crate::tests! {
+                model: $crate::ops::run(&KIT);
+                t01_traffic: trials::traffic::buffers(&KIT);
             }
 
-            #[test]
-            fn t01_traffic() {
-                $crate::trials::traffic::whole_buffers(&KIT);
-            }
-
-            $($test)*
+            $($more)*
         }
     };
 }
@@ -420,20 +265,10 @@ macro_rules! conformance_by_reference {
     (name: $name:ident, pool: $pool:ty = $make:expr $(,)?) => {
         $crate::conformance_part! {
             $name, &'static $pool, || Box::leak(Box::new($make())), |_| false,
-
-            #[test]
-            fn t04_handover() {
-                $crate::trials::traffic::handover(&KIT);
-            }
-
-            #[test]
-            fn t08_threads_that_end() {
-                $crate::trials::lifetime::threads_end(&KIT);
-            }
-
-            #[test]
-            fn t17_counters() {
-                $crate::trials::serving::counters(&KIT, cfg!(feature = "stats"));
+            $crate::tests! {
+                t04_handover: trials::traffic::handover(&KIT);
+                t08_threads_that_end: trials::lifetime::threads_end(&KIT);
+                t17_counters: trials::serving::counters(&KIT, cfg!(feature = "stats"));
             }
         }
     };
@@ -447,27 +282,11 @@ macro_rules! conformance_wiping {
     (name: $name:ident, pool: $pool:ty = $make:expr $(,)?) => {
         $crate::conformance_part! {
             $name, $pool, $make, |buf| buf.lease().is_fallback(),
-
-            #[test]
-            fn t11_secrets() {
-                $crate::trials::secrets::filled_part_only(&KIT);
+            $crate::tests! {
+                t11_secrets: trials::secrets::filled_part_only(&KIT);
             }
 
-            #[test]
-            fn t11_wiped() {
-                $crate::trials::secrets::wiped(KIT.make);
-            }
-
-            #[cfg(target_os = "linux")]
-            #[test]
-            fn t35_no_secret_is_left_in_memory() {
-                $crate::process::alone(
-                    module_path!(),
-                    "t35_no_secret_is_left_in_memory",
-                    std::time::Duration::from_secs(120),
-                    || $crate::trials::secrets::t35_memory(KIT.make),
-                );
-            }
+            $crate::conformance_wipes! { KIT.make }
         }
     };
 }
@@ -477,59 +296,18 @@ macro_rules! conformance_wiping {
 #[macro_export]
 macro_rules! conformance_split {
     (pool: $pool:ty = $make:expr $(,)?) => {
-        #[test]
-        fn at_every_index() {
-            $crate::trials::parts::at_every_index::<$pool>($make);
+        $crate::tests! {
+            noted_again: $crate::trials::parts::noted_again::<$pool>($make, listed);
         }
 
-        #[test]
-        fn past_the_end() {
-            $crate::trials::parts::past_the_end::<$pool>($make);
-        }
-
-        #[test]
-        fn in_every_order() {
-            $crate::trials::parts::in_every_order::<$pool>($make);
-        }
-
-        #[test]
-        fn views_of_parts() {
-            $crate::trials::parts::views_of_parts::<$pool>($make);
-        }
-
-        #[test]
-        fn joined() {
-            $crate::trials::parts::joined::<$pool>($make);
-        }
-
-        #[test]
-        fn compacted() {
-            $crate::trials::parts::compacted::<$pool>($make);
-        }
-
-        #[test]
-        fn noted_again() {
-            #[cfg(feature = "track")]
-            let listed = |pool: &$pool| Some(pool.outstanding().len());
-            #[cfg(not(feature = "track"))]
-            let listed = |_: &$pool| None;
-            $crate::trials::parts::noted_again::<$pool>($make, listed);
-        }
-
-        /// Checks that the list of what is out names a split buffer until its last part goes.
         #[cfg(feature = "track")]
-        #[test]
-        fn tracked() {
-            let make: fn() -> $pool = $make;
-            let mut pool = make();
-            let mut front = $crate::bufcore::BufferPool::acquire(&mut pool, 48).expect("room");
-            let back = front.split_off(10);
-            let view = front.freeze();
-            assert_eq!(pool.outstanding().len(), 1);
-            drop(view);
-            assert_eq!(pool.outstanding().len(), 1);
-            drop(back);
-            assert_eq!(pool.outstanding().len(), 0);
+        fn listed(pool: &$pool) -> Option<usize> {
+            Some(pool.outstanding().len())
+        }
+
+        #[cfg(not(feature = "track"))]
+        fn listed(_pool: &$pool) -> Option<usize> {
+            None
         }
     };
 }

@@ -3,9 +3,7 @@
 //! It sleeps for moments in between, and needs no call of the system's for locks: such calls may be
 //! refused.
 
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -14,57 +12,52 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_micros(50);
 
 type Errand = Box<dyn FnOnce() + Send>;
-
-/// What is to be done next, and whether that is all.
-#[derive(Default)]
-struct Told {
-    next: Mutex<Option<Errand>>,
-    is_over: AtomicBool,
-}
+type Slot<T> = Arc<Mutex<Option<T>>>;
 
 /// A thread that does what it is told. Without an [`end`](Self::end) it ends some time after this.
 pub struct Errands {
-    told: Arc<Told>,
-    thread: Option<JoinHandle<()>>,
+    /// What is to be done next. The thread ends when nobody else has this.
+    next: Slot<Errand>,
+    thread: JoinHandle<()>,
 }
 
 /// Something that is being done; `R` comes of it.
-#[must_use]
-pub struct Begun<R>(Arc<Mutex<Option<thread::Result<R>>>>);
+pub struct Begun<R>(Slot<thread::Result<R>>);
+
+fn take<T>(slot: &Slot<T>) -> Option<T> {
+    slot.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+fn put<T>(slot: &Slot<T>, value: T) {
+    let before = slot.lock().unwrap_or_else(PoisonError::into_inner).replace(value);
+    assert!(before.is_none(), "one at a time");
+}
 
 impl Errands {
     /// Starts the thread.
-    #[must_use]
     #[allow(clippy::new_without_default, reason = "it starts a thread")]
     pub fn new() -> Self {
-        let told = Arc::new(Told::default());
-        let theirs = Arc::clone(&told);
+        let next = Slot::<Errand>::default();
+        let theirs = Arc::clone(&next);
         let thread = thread::spawn(move || {
             loop {
                 // In this order: what was said before the end is still done.
-                // ORDER: SeqCst, for ease; here and below.
-                let is_over = theirs.is_over.load(SeqCst);
-                let next = theirs.next.lock().unwrap_or_else(PoisonError::into_inner).take();
-                match next {
+                let is_over = Arc::strong_count(&theirs) == 1;
+                match take(&theirs) {
                     Some(errand) => errand(),
                     None if is_over => break,
                     None => thread::sleep(LOOK),
                 }
             }
         });
-        Self { told, thread: Some(thread) }
+        Self { next, thread }
     }
 
     /// Gives the thread `errand` to do, after what it does now.
     pub fn start<R: Send + 'static>(&self, errand: impl FnOnce() -> R + Send + 'static) -> Begun<R> {
-        let done = Arc::new(Mutex::new(None));
+        let done = Slot::default();
         let theirs = Arc::clone(&done);
-        let errand: Errand = Box::new(move || {
-            let result = catch_unwind(AssertUnwindSafe(errand));
-            *theirs.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-        });
-        let replaced = self.told.next.lock().unwrap_or_else(PoisonError::into_inner).replace(errand);
-        assert!(replaced.is_none(), "one at a time");
+        put(&self.next, Box::new(move || put(&theirs, catch_unwind(AssertUnwindSafe(errand)))));
         Begun(done)
     }
 
@@ -74,27 +67,9 @@ impl Errands {
     }
 
     /// Ends the thread, and waits for its end.
-    pub fn end(mut self) {
-        self.tell_the_end();
-        let thread = self.thread.take().expect("it ends once");
-        thread.join().expect("panics in errands are caught");
-    }
-
-    fn tell_the_end(&self) {
-        // ORDER: SeqCst, as above.
-        self.told.is_over.store(true, SeqCst);
-    }
-}
-
-impl Drop for Errands {
-    fn drop(&mut self) {
-        self.tell_the_end();
-    }
-}
-
-impl fmt::Debug for Errands {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Errands").finish_non_exhaustive()
+    pub fn end(self) {
+        drop(self.next);
+        self.thread.join().expect("panics in errands are caught");
     }
 }
 
@@ -102,18 +77,11 @@ impl<R> Begun<R> {
     /// Waits for it. A panic in it continues here.
     pub fn wait(self) -> R {
         loop {
-            let result = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-            match result {
+            match take(&self.0) {
                 Some(Ok(result)) => return result,
                 Some(Err(panic)) => resume_unwind(panic),
                 None => thread::sleep(LOOK),
             }
         }
-    }
-}
-
-impl<R> fmt::Debug for Begun<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Begun").finish_non_exhaustive()
     }
 }

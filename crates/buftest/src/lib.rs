@@ -6,8 +6,7 @@
 //!   naive [`model`].
 //! - [`thresholds`] has the sizes at which the implementations change what they do.
 //! - [`bytes`] reads programs from what a fuzzer makes up.
-//! - [`messages`] is a naive queue of messages.
-//! - [`alloc`] has global allocators that fail on demand, keep a ledger, or count.
+//! - [`alloc`] has global allocators that fail on demand, keep a ledger, or call back.
 //! - `models` is for the models, and only there with `--cfg loom` or `--cfg shuttle`.
 //! - [`races`] is what ThreadSanitizer runs.
 //! - [`stress`] runs long programs under load.
@@ -22,6 +21,7 @@
 //! How to use it: `docs/testing.md`. `cargo xtask broken --list` prints the mutant that each trial
 //! catches.
 
+#![allow(missing_debug_implementations, reason = "tests print what they compare, and nothing else")]
 #![allow(
     clippy::alloc_instead_of_core,
     clippy::std_instead_of_alloc,
@@ -39,11 +39,11 @@ pub mod errands;
 pub mod hostile;
 pub mod identities;
 pub mod lockstep;
-pub mod messages;
 pub mod model;
 #[cfg(any(loom, shuttle))]
 pub mod models;
 pub mod ops;
+mod parcel;
 pub mod pattern;
 pub mod process;
 pub mod races;

@@ -2,7 +2,6 @@
 //! compared.
 
 use std::cell::Cell;
-use std::fmt;
 use std::mem;
 use std::panic::{self, AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Once};
@@ -13,12 +12,11 @@ use bufcore::{AcquireError, Buf, BufferPool, Frozen, Lease, SplitLease, Writer};
 
 use crate::Kit;
 use crate::model::{Claim, Expected, Shadow};
-use crate::ops::Op;
+use crate::ops::{Change, Op};
 
 use self::mutate::mutate;
 
 mod frames;
-mod handed;
 mod mutate;
 mod parts;
 #[cfg(test)]
@@ -27,6 +25,15 @@ mod tests;
 enum Handle<L: Lease> {
     Buf(Buf<L>),
     View(Frozen<L>),
+}
+
+impl<L: Lease> Handle<L> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Buf(buf) => buf,
+            Self::View(view) => view,
+        }
+    }
 }
 
 /// A handle and what the oracle says about it.
@@ -44,17 +51,16 @@ impl<L: Lease> Live<L> {
     /// When its bytes are not those that it must have.
     #[track_caller]
     pub fn end(self) {
-        let bytes = match &self.handle {
-            Handle::Buf(buf) => &buf[..],
-            Handle::View(view) => &view[..],
-        };
-        assert!(bytes == self.expected.bytes, "a handle of {} bytes differs", self.expected.bytes.len());
+        self.check();
     }
-}
 
-impl<L: Lease> fmt::Debug for Live<L> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Live").field("len", &self.expected.bytes.len()).finish_non_exhaustive()
+    #[track_caller]
+    fn check(&self) {
+        assert!(
+            self.handle.bytes() == self.expected.bytes,
+            "a handle of {} bytes differs",
+            self.expected.bytes.len()
+        );
     }
 }
 
@@ -81,21 +87,13 @@ pub struct Lockstep<P: BufferPool<Lease: SplitLease>> {
     has_place: bool,
 }
 
-impl<P: BufferPool<Lease: SplitLease>> fmt::Debug for Lockstep<P> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lockstep").field("live", &self.live).finish_non_exhaustive()
-    }
-}
-
 impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
     /// Makes a pool of the kit's.
-    #[must_use]
     pub fn new(kit: &Kit<P>) -> Self {
         Self { trim: kit.trim, ..Self::over((kit.make)(), kit.rejects) }
     }
 
     /// Takes this pool, with nothing out, and does not trim it. `rejects` is as in [`Kit`].
-    #[must_use]
     pub fn over(pool: P, rejects: bool) -> Self {
         Self {
             writer: Writer::new(pool),
@@ -135,7 +133,6 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
     }
 
     /// Returns whether nothing is out, nor was forgotten.
-    #[must_use]
     pub fn is_clear(&self) -> bool {
         self.live.is_empty() && self.shadow.live() == 0 && !self.has_place
     }
@@ -156,6 +153,21 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         while let Some(live) = self.live.pop() {
             live.end();
         }
+    }
+
+    /// Hands one of the handles over, which `at` picks.
+    pub fn take(&mut self, at: usize) -> Option<Live<P::Lease>> {
+        if self.live.is_empty() {
+            return None;
+        }
+        let at = at % self.live.len();
+        Some(self.live.swap_remove(at))
+    }
+
+    /// Counts the bytes that are out, also of handles that were handed over, and of buffers of
+    /// which parts are left.
+    pub fn claimed_bytes(&self) -> usize {
+        self.shadow.bytes()
     }
 
     /// Exchanges a buffer, if it is one that `at` picks, for what `exchange` makes of it, with the
@@ -191,71 +203,52 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
             Op::Grow { at, bytes } => self.grow(at, bytes),
             Op::Detach => self.finish_frame(),
             Op::Trim { all } => (self.trim)(self.writer.get_mut(), (!all).then_some(Duration::ZERO)),
-            Op::Fill { at, .. }
-            | Op::Extend { at, .. }
-            | Op::Push { at, .. }
-            | Op::Advance { at, .. }
-            | Op::WriteSpare { at, .. }
-            | Op::Resize { at, .. }
-            | Op::Truncate { at, .. }
-            | Op::Clear { at }
-            | Op::DiscardFront { at, .. }
-            | Op::Freeze { at }
-            | Op::CloneView { at }
-            | Op::Slice { at, .. }
-            | Op::SplitTo { at, .. }
-            | Op::SplitOff { at, .. }
-            | Op::Compact { at }
-            | Op::ShrinkTo { at, .. }
-            | Op::Thaw { at }
-            | Op::Drop { at }
-            | Op::DropElsewhere { at }
-            | Op::Forget { at } => {
-                if !self.live.is_empty() {
-                    let at = at % self.live.len();
-                    let live = self.live.swap_remove(at);
-                    self.handle(live, op);
+            Op::Handle { at, change } => {
+                if let Some(live) = self.take(at) {
+                    self.change(live, change);
                 }
             }
         }
     }
 
     /// Does a step on one handle.
-    fn handle(&mut self, live: Live<P::Lease>, op: Op) {
-        let Live { mut expected, handle } = live;
-        match op {
-            Op::Drop { .. } => return drop_in_order(expected, handle),
-            Op::DropElsewhere { .. } => {
-                let gone = thread::scope(|scope| scope.spawn(move || drop_in_order(expected, handle)).join());
+    fn change(&mut self, live: Live<P::Lease>, change: Change) {
+        match change {
+            Change::Drop => return,
+            Change::DropElsewhere => {
+                let gone = thread::scope(|scope| scope.spawn(move || drop(live)).join());
                 return gone.unwrap_or_else(|panic| resume_unwind(panic));
             }
-            Op::Forget { .. } => {
-                mem::forget(expected.memory);
-                return mem::forget(handle);
-            }
+            Change::Forget => return mem::forget(live),
             _ => {}
         }
+        let Live { mut expected, handle } = live;
         let handle = match handle {
-            Handle::Buf(buf) => match op {
-                Op::Freeze { .. } => Handle::View(buf.freeze()),
-                Op::SplitTo { index, .. } => self.split_buf(buf, &mut expected, index, false),
-                Op::SplitOff { index, .. } => self.split_buf(buf, &mut expected, index, true),
+            Handle::Buf(buf) => match change {
+                Change::Freeze => Handle::View(buf.freeze()),
+                Change::SplitTo { index } => self.split_buf(buf, &mut expected, index, false),
+                Change::SplitOff { index } => self.split_buf(buf, &mut expected, index, true),
                 _ => {
                     let mut buf = buf;
-                    mutate(&mut buf, &mut expected, op);
+                    mutate(&mut buf, &mut expected, change);
                     Handle::Buf(buf)
                 }
             },
-            Handle::View(view) => self.view(view, &mut expected, op),
+            Handle::View(view) => self.view(view, &mut expected, change),
         };
         self.live.push(Live { expected, handle });
     }
 
-    fn view(&mut self, mut view: Frozen<P::Lease>, expected: &mut Expected, op: Op) -> Handle<P::Lease> {
+    fn view(
+        &mut self,
+        mut view: Frozen<P::Lease>,
+        expected: &mut Expected,
+        change: Change,
+    ) -> Handle<P::Lease> {
         let len = view.len();
-        let (part, of_part) = match op {
-            Op::CloneView { .. } => (view.clone(), expected.view(0, len)),
-            Op::Slice { from, to, .. } => {
+        let (part, of_part) = match change {
+            Change::CloneView => (view.clone(), expected.view(0, len)),
+            Change::Slice { from, to } => {
                 let (from, to) = (from % (len + 1), to % (len + 1));
                 let (from, to) = (from.min(to), from.max(to));
                 for outside in [len + 1, usize::MAX] {
@@ -263,15 +256,15 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
                 }
                 (view.slice(from..to), expected.view(from, to))
             }
-            Op::SplitTo { index, .. } => {
+            Change::SplitTo { index } => {
                 let index = index % (len + 1);
                 (view.split_to(index), expected.split_view_to(index))
             }
-            Op::SplitOff { index, .. } => {
+            Change::SplitOff { index } => {
                 let index = index % (len + 1);
                 (view.split_off(index), expected.split_view_off(index))
             }
-            Op::Truncate { len: target, .. } => {
+            Change::Truncate { len: target } => {
                 expected.bytes.truncate(target);
                 if target == 0 {
                     expected.let_go();
@@ -279,12 +272,12 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
                 view.truncate(target);
                 return Handle::View(view);
             }
-            Op::Clear { .. } => {
+            Change::Clear => {
                 expected.let_go();
                 view.clear();
                 return Handle::View(view);
             }
-            Op::DiscardFront { bytes, .. } => {
+            Change::DiscardFront { bytes } => {
                 let bytes = bytes % (len + 1);
                 expected.consume(bytes);
                 if expected.bytes.is_empty() {
@@ -293,7 +286,7 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
                 view.consume(bytes);
                 return Handle::View(view);
             }
-            Op::Thaw { .. } => {
+            Change::Thaw => {
                 let unique = expected.is_unique();
                 // Views of no memory are not counted: each may or may not thaw, as its pool has
                 // buffers of nothing or not.
@@ -420,15 +413,10 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
     /// When it is not.
     pub fn compare(&mut self) {
         for live in &self.live {
-            let (bytes, capacity) = match &live.handle {
-                Handle::Buf(buf) => (&buf[..], Some(buf.capacity())),
-                Handle::View(view) => (&view[..], None),
-            };
-            assert!(bytes == live.expected.bytes, "a handle of {} bytes differs", live.expected.bytes.len());
-            assert!(
-                capacity.is_none_or(|capacity| capacity == live.expected.capacity),
-                "capacity {capacity:?}"
-            );
+            live.check();
+            if let Handle::Buf(buf) = &live.handle {
+                assert_eq!(buf.capacity(), live.expected.capacity, "capacity");
+            }
         }
         let filled = self.writer.filled();
         assert!(filled == self.frame, "the open frame of {} bytes differs", self.frame.len());
@@ -439,17 +427,10 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         if pool_first {
             let Self { writer, live, .. } = self;
             drop(writer);
-            for Live { expected, handle } in live {
-                let bytes = match &handle {
-                    Handle::Buf(buf) => &buf[..],
-                    Handle::View(view) => &view[..],
-                };
-                assert!(bytes == expected.bytes, "a handle differs after its pool was dropped");
-                drop_in_order(expected, handle);
-            }
+            live.into_iter().for_each(Live::end);
         } else {
-            while let Some(Live { expected, handle }) = self.live.pop() {
-                drop_in_order(expected, handle);
+            while let Some(live) = self.live.pop() {
+                drop(live);
                 self.compare();
             }
         }
@@ -473,10 +454,4 @@ pub fn panics(call: impl FnOnce()) -> bool {
     let panicked = catch_unwind(AssertUnwindSafe(call)).is_err();
     ON_PURPOSE.set(false);
     panicked
-}
-
-/// Drops the claim, and then the handle: the claim ends before the memory does.
-fn drop_in_order<L: Lease>(expected: Expected, handle: Handle<L>) {
-    drop(expected);
-    drop(handle);
 }

@@ -18,7 +18,6 @@ pub struct Shadow {
 
 impl Shadow {
     /// Makes a map with nothing taken.
-    #[must_use]
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
@@ -32,7 +31,6 @@ impl Shadow {
     }
 
     /// Returns whether they are off: this is a program for a sanitizer, then.
-    #[must_use]
     pub fn is_off() -> bool {
         // ORDER: Relaxed, as in `switch_off`.
         OFF.load(Relaxed)
@@ -64,14 +62,12 @@ impl Shadow {
     }
 
     /// Counts the bytes of all live ranges.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
         ranges.iter().map(|(start, end)| end - start).sum()
     }
 
     /// Counts the live ranges.
-    #[must_use]
     pub fn live(&self) -> usize {
         self.ranges.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
@@ -87,13 +83,11 @@ pub struct Claim {
 
 impl Claim {
     /// Makes a claim of no bytes.
-    #[must_use]
     pub fn nothing() -> Self {
         Self { shadow: None, start: 0 }
     }
 
     /// Returns whether it is of no bytes.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.shadow.is_none()
     }
@@ -132,7 +126,6 @@ impl Expected {
     }
 
     /// Makes the view `from .. to` of this view; without bytes it has no share in the memory.
-    #[must_use]
     pub fn view(&self, from: usize, to: usize) -> Self {
         let mut view = self.slice(from, to);
         if from == to {
@@ -142,7 +135,6 @@ impl Expected {
     }
 
     /// Splits a view as its `split_to` does, and returns the front.
-    #[must_use]
     pub fn split_view_to(&mut self, index: usize) -> Self {
         let front = self.view(0, index);
         self.consume(index);
@@ -153,7 +145,6 @@ impl Expected {
     }
 
     /// Splits a view as its `split_off` does, and returns the back.
-    #[must_use]
     pub fn split_view_off(&mut self, index: usize) -> Self {
         let back = self.view(index, self.bytes.len());
         self.bytes.truncate(index);
@@ -164,7 +155,6 @@ impl Expected {
     }
 
     /// Makes the part `from .. to` of what is filled, with the memory behind it.
-    #[must_use]
     pub fn slice(&self, from: usize, to: usize) -> Self {
         Self {
             bytes: self.bytes[from..to].to_vec(),
@@ -174,7 +164,6 @@ impl Expected {
     }
 
     /// Returns whether no other view shares the memory.
-    #[must_use]
     pub fn is_unique(&self) -> bool {
         Arc::strong_count(&self.memory) == 1
     }

@@ -105,7 +105,6 @@ pub fn explore(iterations: usize, model: impl Fn() + Clone + Send + Sync + 'stat
 
 /// Chooses a number below `limit`, as the schedule does: the same when it is replayed.
 #[cfg(shuttle)]
-#[must_use]
 pub fn choice(limit: usize) -> usize {
     use shuttle::rand::Rng;
     shuttle::rand::thread_rng().gen_range(0..limit)
@@ -149,7 +148,6 @@ impl Default for Shadow {
 
 impl Shadow {
     /// Makes one for several threads.
-    #[must_use]
     pub fn shared() -> Arc<Self> {
         Arc::new(Self::default())
     }
@@ -275,7 +273,6 @@ pub struct Signal {
 
 impl Signal {
     /// Makes a signal that was not given.
-    #[must_use]
     pub fn new() -> StdArc<Self> {
         StdArc::new(Self { is_given: Mutex::new(false), changed: Condvar::new() })
     }

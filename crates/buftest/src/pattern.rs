@@ -37,7 +37,6 @@ pub fn fill(bytes: &mut [u8], seed: u64, position: usize) {
 
 /// Finds the position of the first byte that is not what [`fill`] writes.
 #[inline(never)]
-#[must_use]
 pub fn mismatch(bytes: &[u8], seed: u64, position: usize) -> Option<usize> {
     let wrong = |bytes: &[u8], from: usize| {
         (from..).zip(bytes).find_map(|(at, &value)| (value != byte(seed, at)).then_some(at))
@@ -65,14 +64,6 @@ pub fn check(bytes: &[u8], seed: u64, position: usize) {
     if let Some(at) = mismatch(bytes, seed, position) {
         panic!("byte {at} of {position}..{} (seed {seed:#x}) was changed", position + bytes.len());
     }
-}
-
-/// Returns whether `needle` is anywhere in `bytes`. It has eight bytes, so that they are compared
-/// at once.
-#[inline(never)]
-#[must_use]
-pub fn contains(bytes: &[u8], needle: &[u8; 8]) -> bool {
-    bytes.windows(8).any(|window| window == needle)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ pub use self::linux::vast;
 #[cfg(target_os = "linux")]
 pub use self::linux::{
     address_space_bytes, give_up_privileges, limit, limited, mappings, open_files, resident_bytes,
-    resident_bytes_as_it_is, smaps, status_bytes, thread_faults, thread_sleeps,
+    resident_bytes_as_it_is, smaps, status_bytes, thread_sleeps,
 };
 
 /// Set in the child, to the name of the test that it is for.
@@ -112,7 +112,6 @@ fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
 }
 
 /// Returns whether this is the child that [`alone`] started.
-#[must_use]
 pub fn is_alone() -> bool {
     env::var_os(ALONE).is_some()
 }
@@ -171,14 +170,12 @@ impl ThreadTimer {
     const LAG: Duration = Duration::from_millis(if cfg!(windows) { 16 } else { 0 });
 
     /// Starts to measure.
-    #[must_use]
     pub fn start() -> Self {
         Self { began: Instant::now(), worked: thread_time() }
     }
 
     /// Returns how long the calling thread, which is the one that started it, has run for since.
     /// Short times are those that passed where the thread's own are counted in ticks.
-    #[must_use]
     pub fn elapsed(&self) -> Duration {
         // Neither can be less than what the thread has run for.
         (thread_time() - self.worked + Self::LAG).min(self.began.elapsed())
@@ -223,7 +220,6 @@ fn thread_time() -> Duration {
 }
 
 /// Returns the bytes of a page.
-#[must_use]
 pub fn page_bytes() -> usize {
     #[cfg(unix)]
     {

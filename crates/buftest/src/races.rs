@@ -23,10 +23,9 @@ fn is_wanted(name: &str) -> bool {
 pub fn run<P: BufferPool<Lease: SplitLease> + Send + 'static>(what: &str, kit: &Kit<P>) -> usize {
     // Its lock would order what the pool has to.
     Shadow::switch_off();
-    let trials: [(&str, Trial<P>); 6] = [
+    let trials: [(&str, Trial<P>); 5] = [
         ("handover", traffic::handover),
-        ("whole_buffers", traffic::whole_buffers),
-        ("every_way", traffic::every_way),
+        ("traffic", traffic::buffers),
         ("late_releases", lifetime::late_releases),
         ("outlives", lifetime::outlives),
         ("threads_end", lifetime::threads_end),

@@ -12,7 +12,6 @@ use crate::process::is_alone;
 /// process. Only tests that run [`alone`](crate::process::alone) call it. Returns `false` where
 /// there are no such filters.
 #[cfg(target_os = "linux")]
-#[must_use]
 pub fn refuse(number: libc::c_long, error: i32) -> bool {
     assert!(is_alone(), "the other tests of this process would be refused it too");
     const SET_MODE_FILTER: libc::c_long = 1;
@@ -37,7 +36,6 @@ pub fn refuse(number: libc::c_long, error: i32) -> bool {
 /// Refuses `membarrier` from here on, as [`refuse`] does; `false`, with a note, where no filters
 /// are to be had.
 #[cfg(target_os = "linux")]
-#[must_use]
 pub fn refuse_fences() -> bool {
     let is_refused = refuse(libc::SYS_membarrier, libc::EPERM);
     if !is_refused {
@@ -46,11 +44,11 @@ pub fn refuse_fences() -> bool {
     is_refused
 }
 
-/// Runs `body` while each thread of this process gets a signal every millisecond, which interrupts
-/// the call that it is in. Returns how many there were for each. Only tests that run
+/// Runs `body` again and again while each thread of this process gets a signal every millisecond,
+/// which interrupts the call that it is in, until `least` were sent to each. Only tests that run
 /// [`alone`](crate::process::alone) call it.
 #[cfg(target_os = "linux")]
-pub fn signalled(body: impl FnOnce()) -> usize {
+pub fn signalled(least: usize, mut body: impl FnMut()) {
     static HANDLED: AtomicUsize = AtomicUsize::new(0);
 
     extern "C" fn handle(_: libc::c_int) {
@@ -68,10 +66,9 @@ pub fn signalled(body: impl FnOnce()) -> usize {
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
     // SAFETY: no pointers are passed.
     let process = unsafe { libc::getpid() };
-    let is_over = AtomicBool::new(false);
+    let (is_over, rounds) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         let sender = scope.spawn(|| {
-            let mut rounds = 0;
             // ORDER: Relaxed: it carries nothing.
             while !is_over.load(Relaxed) {
                 let threads = fs::read_dir("/proc/self/task").expect("procfs is mounted");
@@ -83,21 +80,25 @@ pub fn signalled(body: impl FnOnce()) -> usize {
                     // SAFETY: no pointers are passed, and the signal is handled.
                     unsafe { libc::syscall(libc::SYS_tgkill, process, number, libc::SIGALRM) };
                 }
-                rounds += 1;
+                // ORDER: Relaxed: a count, as below.
+                rounds.fetch_add(1, Relaxed);
                 std::thread::sleep(Duration::from_millis(1));
             }
-            rounds
         });
-        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+        let until_then = || {
+            while rounds.load(Relaxed) < least {
+                body();
+            }
+        };
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(until_then));
         // ORDER: Relaxed, as above.
         is_over.store(true, Relaxed);
-        let rounds: usize = sender.join().expect("signals can be sent");
+        sender.join().expect("signals can be sent");
         if let Err(panic) = ended {
             std::panic::resume_unwind(panic);
         }
         // ORDER: Relaxed: a count.
-        assert!(HANDLED.load(Relaxed) >= rounds, "signals come");
-        rounds
+        assert!(HANDLED.load(Relaxed) >= rounds.load(Relaxed), "signals come");
     })
 }
 

@@ -31,14 +31,12 @@ pub fn write_from(at: usize, bytes: &mut [u8]) {
 }
 
 /// Returns whether `bytes` are a part of the secret, from wherever in it.
-#[must_use]
 pub fn is_in(bytes: &[u8]) -> bool {
     bytes.windows(2).all(|pair| pair[1] == next(pair[0]))
 }
 
 /// Returns how many bytes of the secret the memory of this process has, as far as `SHORTEST` or
 /// more of them are in a row.
-#[must_use]
 pub fn bytes_in_memory() -> usize {
     let maps = fs::read_to_string("/proc/self/maps").expect("procfs is mounted");
     let memory = File::open("/proc/self/mem").expect("a process reads its own memory");

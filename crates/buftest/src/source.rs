@@ -3,8 +3,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a source of memory allocates")]
 
-use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
-use std::fmt;
+use std::alloc::{Layout, alloc, dealloc};
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -32,37 +31,46 @@ pub enum Loan {
     Refused,
 }
 
-/// What is out: addresses, and layouts.
+/// Addresses, and layouts.
 type Ledger = Vec<(usize, Layout)>;
 
 /// A source that asks a script what to do at each call. The script may panic, and use anything.
 pub struct Lender {
     script: Box<dyn Fn(Ask) -> Loan + Send + Sync>,
+    /// What is out.
     out: Mutex<Ledger>,
+    /// What was ever lent.
+    lent: Mutex<Ledger>,
 }
 
 impl Lender {
     /// Makes a source that does what `script` says. What it says to [`Ask::TakeBack`] is ignored.
-    #[must_use]
     pub fn new(script: impl Fn(Ask) -> Loan + Send + Sync + 'static) -> Self {
-        Self { script: Box::new(script), out: Mutex::default() }
+        Self { script: Box::new(script), out: Mutex::default(), lent: Mutex::default() }
     }
 
     /// Returns how many pieces of memory are out.
-    #[must_use]
     pub fn out(&self) -> usize {
-        self.ledger().len()
+        locked(&self.out).len()
     }
 
-    fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.out.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns whether these bytes are in memory that it has lent, perhaps before it took that
+    /// back.
+    pub fn has_lent(&self, start: *const u8, len: usize) -> bool {
+        locked(&self.lent).iter().any(|(from, layout)| {
+            (*from..from + layout.size()).contains(&start.addr())
+                && start.addr() + len <= from + layout.size()
+        })
+    }
+
+    /// Returns the layouts of all that it has lent.
+    pub fn layouts(&self) -> Vec<Layout> {
+        locked(&self.lent).iter().map(|(_, layout)| *layout).collect()
     }
 }
 
-impl fmt::Debug for Lender {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lender").field("out", &self.out()).finish_non_exhaustive()
-    }
+fn locked(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
+    ledger.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 // SAFETY: what the allocator returns is valid until it is freed, for nobody else, and stays where
@@ -80,13 +88,15 @@ unsafe impl MemoryProvider for Lender {
             .ok_or(RegionError::OutOfMemory { requested: layout.size() })?;
         // SAFETY: just allocated, as many bytes.
         unsafe { start.write_bytes(byte, layout.size()) };
-        self.ledger().push((start.addr().get(), layout));
+        for ledger in [&self.out, &self.lent] {
+            locked(ledger).push((start.addr().get(), layout));
+        }
         Ok(Provided { start, is_zeroed: byte == 0 })
     }
 
     unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
         let at = {
-            let mut out = self.ledger();
+            let mut out = locked(&self.out);
             let at = out.iter().position(|&entry| entry == (start.addr().get(), layout));
             at.map(|at| out.swap_remove(at))
         };
@@ -124,47 +134,5 @@ mod tests {
         assert_eq!(lender.out(), 1);
         assert!(catch_unwind(AssertUnwindSafe(|| drop(region))).is_err());
         assert_eq!((lender.out(), Arc::strong_count(&lender)), (0, 1));
-    }
-}
-
-/// A source that notes what it is asked for.
-#[derive(Debug, Default)]
-pub struct Noting {
-    asked: Mutex<Ledger>,
-}
-
-impl Noting {
-    fn asked(&self) -> MutexGuard<'_, Ledger> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns whether these bytes are in memory that it has supplied, perhaps before it took that
-    /// back.
-    pub fn has(&self, start: *const u8, len: usize) -> bool {
-        self.asked().iter().any(|(from, layout)| {
-            (*from..from + layout.size()).contains(&start.addr())
-                && start.addr() + len <= from + layout.size()
-        })
-    }
-
-    /// Returns the layouts that it was asked for.
-    pub fn layouts(&self) -> Vec<Layout> {
-        self.asked().iter().map(|(_, layout)| *layout).collect()
-    }
-}
-
-// SAFETY: what the allocator returns is valid until it is freed, for nobody else, and stays.
-unsafe impl MemoryProvider for Noting {
-    fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
-        // SAFETY: a region has at least one byte.
-        let start = NonNull::new(unsafe { alloc_zeroed(layout) })
-            .ok_or(RegionError::OutOfMemory { requested: layout.size() })?;
-        self.asked().push((start.addr().get(), layout));
-        Ok(Provided { start, is_zeroed: true })
-    }
-
-    unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
-        // SAFETY: from `allocate`, with this layout, and given back once.
-        unsafe { dealloc(start.as_ptr(), layout) };
     }
 }

@@ -14,7 +14,6 @@
 //! - `BUFTEST_SANITIZED` leaves out what a sanitizer would not understand: the map of addresses,
 //!   whose lock orders threads, and the look at resident memory.
 
-pub mod handed;
 pub mod keeper;
 pub mod pools;
 
@@ -59,7 +58,6 @@ pub struct Round {
 
 impl Round {
     /// Returns whether its threads are to come to an end.
-    #[must_use]
     pub fn is_over(&self) -> bool {
         Instant::now() >= self.end
     }
@@ -71,13 +69,11 @@ impl Round {
     }
 
     /// Makes the choices of one thread of it.
-    #[must_use]
     pub fn rng(&self, thread: u64) -> fastrand::Rng {
         fastrand::Rng::with_seed(self.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ thread)
     }
 
     /// Threads that live at once: more than there are processors.
-    #[must_use]
     pub fn threads(&self) -> usize {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         (2 * processors).clamp(6, 24)
@@ -103,7 +99,6 @@ fn seconds(name: &str) -> Option<Duration> {
 }
 
 /// Returns how long one wait may take before its wake-up counts as lost.
-#[must_use]
 pub fn patience() -> Duration {
     static PATIENCE: OnceLock<Duration> = OnceLock::new();
     *PATIENCE.get_or_init(|| seconds("BUFTEST_STUCK_SECONDS").unwrap_or(Duration::from_secs(60)))

@@ -22,7 +22,6 @@ impl Wake for Counting {
 
 impl Counting {
     /// Returns how often it was woken.
-    #[must_use]
     pub fn count(&self) -> usize {
         // ORDER: SeqCst, for ease.
         self.0.load(SeqCst)
@@ -30,7 +29,6 @@ impl Counting {
 }
 
 /// Makes a waker, and what it counts.
-#[must_use]
 pub fn counting() -> (Arc<Counting>, Waker) {
     let counting = Arc::new(Counting::default());
     (Arc::clone(&counting), Waker::from(counting))
@@ -145,7 +143,6 @@ impl Drop for Hostile {
 }
 
 /// Makes a waker whose drop panics, when its last clone goes, after it was counted.
-#[must_use]
 pub fn drop_panics(dropped: &Arc<Counting>) -> Waker {
     let count = Waker::from(Arc::clone(dropped));
     let panics = move || {
@@ -156,7 +153,6 @@ pub fn drop_panics(dropped: &Arc<Counting>) -> Waker {
 }
 
 /// Makes a waker that does `wake` when it is first woken, and `drop` when its last clone goes.
-#[must_use]
 pub fn hostile(wake: impl FnOnce() + Send + 'static, drop: impl FnOnce() + Send + 'static) -> Waker {
     let wake: Act = Box::new(wake);
     let drop: Act = Box::new(drop);

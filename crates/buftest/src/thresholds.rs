@@ -43,7 +43,6 @@ fn value(expression: &str) -> Option<usize> {
 
 /// Returns a number at `threshold`, one below or one above, as `number` says. Sometimes it is that
 /// of a class behind the threshold, or what is left of it beside a header.
-#[must_use]
 pub fn near(threshold: usize, number: usize) -> usize {
     let (number, side) = (number / 3, number % 3);
     let (number, quarters) = (number / 16, number % 16);
@@ -53,7 +52,6 @@ pub fn near(threshold: usize, number: usize) -> usize {
 }
 
 /// Returns a number [`near`] one of the thresholds.
-#[must_use]
 pub fn any(number: usize) -> usize {
     let all = all();
     near(all[number % all.len()], number / all.len())

@@ -1,8 +1,7 @@
-//! Wakers that do what users' code may do: count, panic, come back in.
+//! Wakers that do what users' code may do at each event: panic, come back in.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{RawWaker, RawWakerVTable, Wake, Waker};
+use std::task::{RawWaker, RawWakerVTable, Waker};
 
 /// What happens to a waker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +19,6 @@ type Hook = dyn Fn(Event) + Send + Sync;
 
 /// Makes a waker that calls `hook` at each event, also for its clones: before a clone is made, a
 /// wake is counted as done, or memory goes.
-#[must_use]
 pub fn hooked(hook: impl Fn(Event) + Send + Sync + 'static) -> Waker {
     let hook: Arc<Box<Hook>> = Arc::new(Box::new(hook));
     // SAFETY: the functions of the table keep the count of an `Arc` that came from `into_raw`, and
@@ -54,32 +52,4 @@ unsafe fn drop_it(data: *const ()) {
     // SAFETY: the waker's reference, which is given up.
     let hook = unsafe { Arc::from_raw(data.cast::<Box<Hook>>()) };
     hook(Event::Drop);
-}
-
-/// Counts how often it was woken.
-#[derive(Debug, Default)]
-pub struct Wakes(AtomicUsize);
-
-impl Wakes {
-    /// Makes the count, and a waker for it.
-    #[must_use]
-    pub fn new() -> (Arc<Self>, Waker) {
-        let wakes = Arc::new(Self::default());
-        let waker = Waker::from(Arc::clone(&wakes));
-        (wakes, waker)
-    }
-
-    /// Returns how often it was woken.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        // ORDER: Relaxed: a count.
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-impl Wake for Wakes {
-    fn wake(self: Arc<Self>) {
-        // ORDER: Relaxed: a count.
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
 }

@@ -43,7 +43,6 @@ fn main() {
             }
             Shared::Each(name) => built(name),
         },
-        split: |_, _| None,
         own: |pool, _, _| pool.trim(),
         at_rest: |pool| {
             pool.trim();

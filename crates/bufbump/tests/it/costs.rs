@@ -7,7 +7,7 @@ fn t26_late_releases() {
     // Shards of some buffers, so that many go with their last one.
     let make = |_buffers| bufbump::BumpPool::builder().shard_size(1024).build().expect("settings are right");
     buftest::process::alone(module_path!(), "t26_late_releases", Duration::from_secs(600), || {
-        buftest::trials::costs::t26_late_releases_of_large_pools(make);
+        buftest::trials::costs::t26_late_releases(make);
     });
 }
 

@@ -74,8 +74,8 @@ fn trim_reaches_others() {
 }
 
 #[test]
-fn the_last_handle_goes_anywhere() {
-    clones::the_last_handle_goes_anywhere(small);
+fn threads_and_pools_end() {
+    clones::threads_and_pools_end(small);
     bufkit::orphan::sweep();
     assert_eq!(bufkit::orphan::pending(), 0);
 }

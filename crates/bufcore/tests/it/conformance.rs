@@ -35,6 +35,6 @@ mod wiping {
 
     #[test]
     fn t11_wiped() {
-        buftest::trials::secrets::wiped(|| HeapPool::new().with_wipe(true));
+        buftest::ops::run_wiping(|| HeapPool::new().with_wipe(true));
     }
 }

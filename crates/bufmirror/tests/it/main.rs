@@ -8,11 +8,14 @@
 
 mod borders;
 mod channel;
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+mod header;
 #[cfg(target_os = "linux")]
 mod hostile;
 mod io;
 mod messages;
 mod model;
+mod program;
 mod refusals;
 mod ring;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]

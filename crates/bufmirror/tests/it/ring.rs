@@ -1,8 +1,10 @@
 //! What a ring of one thread and both ends of a channel have in common, so that one test is for
 //! both.
 
+use std::time::Duration;
+
 use bufmirror::bufcore::ReserveError;
-use bufmirror::{Consumer, GetError, MirrorRing, Producer, channel};
+use bufmirror::{Consumer, GetError, MirrorRing, Producer, WaitError, channel};
 
 /// A queue of bytes. The ends of a channel are in one thread's hands here, and never wait.
 pub(crate) trait Ring {
@@ -18,6 +20,11 @@ pub(crate) trait Ring {
     fn get(&mut self, into: &mut [u8]) -> Result<(), GetError>;
     fn put_some(&mut self, bytes: &[u8]) -> usize;
     fn get_some(&mut self, into: &mut [u8]) -> usize;
+
+    /// Waits for no time: for `room` bytes of room, and for `filled` bytes to read.
+    fn wait(&mut self, _room: usize, _filled: usize) -> Option<[Result<(), WaitError>; 2]> {
+        None
+    }
 
     fn is_empty(&mut self) -> bool {
         self.len() == 0
@@ -137,5 +144,9 @@ impl Ring for Ends {
 
     fn get_some(&mut self, into: &mut [u8]) -> usize {
         self.1.get_some(into)
+    }
+
+    fn wait(&mut self, room: usize, filled: usize) -> Option<[Result<(), WaitError>; 2]> {
+        Some([self.0.wait_timeout(room, Duration::ZERO), self.1.wait_timeout(filled, Duration::ZERO)])
     }
 }

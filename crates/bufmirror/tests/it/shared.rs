@@ -219,38 +219,12 @@ fn nonsense_in_the_header() {
     // A child of another test has, for a moment, all that this process has open.
     alone(module_path!(), "nonsense_in_the_header", LONG, || {
         let mut random = fastrand::Rng::with_seed(3);
-        let ring = SharedRing::create(8192).unwrap();
-        let file = File::from(ring.as_fd().try_clone_to_owned().unwrap());
-        let mut corrupt = 0;
-        for _ in 0..scaled(10_000) {
-            let (Ok(mut producer), Ok(mut consumer)) = (ring.producer(), ring.consumer()) else {
-                panic!("the locks are the system's");
-            };
-            for _ in 0..4 {
-                // All of what both share lies in the first KiB, in words; the positions at these
-                // two.
-                let at = if random.bool() { [128, 384][random.usize(..2)] } else { 8 * random.u64(16..128) };
-                let value = match random.usize(..4) {
-                    0 => random.u64(..),
-                    1 => random.u64(..10_000),
-                    2 => u64::MAX - random.u64(..10_000),
-                    _ => random.u64(..8),
-                };
-                file.write_all_at(&value.to_ne_bytes(), at).unwrap();
-                let (mut bytes, len) = ([1; 8192], random.usize(..8192));
-                // First, since whoever moves writes his own position again.
-                assert!(producer.spare_capacity() <= 8192 && consumer.len() <= 8192);
-                assert!(producer.put_some(&bytes[..len]) <= len);
-                assert!(consumer.get_some(&mut bytes[..len]) <= len);
-                assert!(producer.spare_capacity() <= 8192 && consumer.len() <= 8192);
-                for ended in
-                    [producer.wait_timeout(8192, Duration::ZERO), consumer.wait_timeout(8192, Duration::ZERO)]
-                {
-                    corrupt += usize::from(ended == Err(WaitError::Corrupt));
-                }
-            }
-        }
-        assert!(corrupt > 0, "some of it was noticed");
+        let mut program = [0; 300];
+        let corrupt = (0..scaled(100_000)).map(|_| {
+            random.fill(&mut program);
+            crate::header::run(&program)
+        });
+        assert!(corrupt.sum::<usize>() > 0, "some of it was noticed");
     });
 }
 

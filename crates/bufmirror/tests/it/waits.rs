@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use bufmirror::MessageQueue;
 use bufmirror::messages::{Receiver, RecvError, SendError, Sender};
 use buftest::process::alone;
+use buftest::tasks::counting;
 use buftest::trials::moved::{self, Waiting};
-use buftest::wakers::{Event, Wakes, hooked};
+use buftest::wakers::{Event, hooked};
 
 /// Longer than anything takes, shorter than for ever.
 const LONG: Duration = Duration::from_secs(20);
@@ -81,7 +82,7 @@ fn t24_tasks_beside_tasks_that_are_not_polled() {
     mem::forget(forgotten);
     let mut idle = pin!(receiver.recv_async());
     assert!(poll(idle.as_mut(), Waker::noop()).is_pending());
-    let (wakes, waker) = Wakes::new();
+    let (wakes, waker) = counting();
     let mut third = pin!(receiver.recv_async());
     assert!(poll(third.as_mut(), &waker).is_pending());
     for _ in 0..3 {
@@ -171,7 +172,7 @@ fn t24_a_task_is_not_overtaken_for_ever() {
     let (sender, receiver) = queue(64 << 10);
     let large = vec![7; sender.max_message() * 3 / 4];
     while sender.try_send(&[1; 100]).is_ok() {}
-    let (wakes, waker) = Wakes::new();
+    let (wakes, waker) = counting();
     let mut waiting = pin!(sender.send_async(&large));
     assert!(poll(waiting.as_mut(), &waker).is_pending());
     let (began, mut small, mut seen) = (Instant::now(), 0, 0);
@@ -228,7 +229,7 @@ fn t24_a_reservation_that_is_not_used() {
 #[test]
 fn t24_waits_that_are_given_up() {
     let (sender, receiver) = queue(4096);
-    let (wakes, waker) = Wakes::new();
+    let (wakes, waker) = counting();
     for round in 0..100 {
         let mut futures: Vec<_> = (0..10).map(|_| Box::pin(receiver.recv_async())).collect();
         for future in &mut futures {
@@ -322,7 +323,7 @@ fn t22_wakers_that_panic() {
                     }
                 })
             };
-            let (wakes, calm) = Wakes::new();
+            let (wakes, calm) = counting();
             let mut hostile = Box::pin(receiver.recv_async());
             let mut second = Box::pin(receiver.recv_async());
             let run = |body: &mut dyn FnMut()| panic::catch_unwind(AssertUnwindSafe(body)).is_ok();
@@ -420,7 +421,7 @@ fn all_is_free(sender: &Sender, receiver: &Receiver) {
 #[test]
 fn t22_a_task_whose_end_wakes_one_that_panics() {
     let (sender, receiver) = queue(4096);
-    let (wakes, calm) = Wakes::new();
+    let (wakes, calm) = counting();
     let (armed, hostile) = panics_at(Event::Wake);
     let mut tasks = [0; 3].map(|_| Box::pin(receiver.recv_async()));
     for (task, waker) in tasks.iter_mut().zip([&calm, &calm, &hostile]) {
@@ -494,7 +495,7 @@ fn t22_what_was_abandoned_wakes_one_that_panics() {
 #[test]
 fn t22_one_that_leaves_panics() {
     let (sender, receiver) = queue(4096);
-    let (wakes, calm) = Wakes::new();
+    let (wakes, calm) = counting();
     let (armed, hostile) = panics_at(Event::Drop);
     while sender.try_send(&[1; 500]).is_ok() {}
     let (large, small) = ([2; 2000], [3; 1000]);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bufmirror::MessageQueue;
 use bufmirror::messages::{Receiver, RecvError, SendError, Sender};
-use buftest::wakers::Wakes;
+use buftest::tasks::{Counting, counting};
 
 /// Until a thread sleeps that has begun to wait.
 const A_WHILE: Duration = Duration::from_millis(100);
@@ -23,13 +23,13 @@ fn queue() -> (Sender, Receiver) {
 struct Task<F> {
     future: Pin<Box<F>>,
     waker: Waker,
-    wakes: std::sync::Arc<Wakes>,
+    wakes: std::sync::Arc<Counting>,
 }
 
 impl<F: Future> Task<F> {
     /// Polls a future, which has to wait.
     fn waiting(future: F) -> Self {
-        let (wakes, waker) = Wakes::new();
+        let (wakes, waker) = counting();
         let mut task = Self { future: Box::pin(future), waker, wakes };
         assert!(task.poll().is_pending());
         task

@@ -26,7 +26,7 @@ fn count(profile: &Profile, bytes: u64) -> usize {
 }
 
 /// The one recording of a program that ended well; `None` where there is no compiler.
-fn whole(name: &str, source: &str) -> Option<Profile> {
+pub(crate) fn whole(name: &str, source: &str) -> Option<Profile> {
     let folder = Folder::new(name);
     let program = build(&folder, "program", source, &[])?;
     let mut command = recorded(program.to_str().unwrap(), &folder.0.join("out.heap"), "exact,min=1000");

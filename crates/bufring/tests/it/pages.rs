@@ -7,7 +7,7 @@ use std::time::Duration;
 use bufcore::{MapOptions, Region};
 use bufring::{Builder, LocalAcquire, LocalRing, RingPool, Writer};
 use buftest::process::{alone, resident_bytes, steady_allocator};
-use buftest::trials::pages::{self, Trimmed};
+use buftest::trials::pages;
 
 const MIB: usize = 1 << 20;
 const LIMIT: Duration = Duration::from_secs(120);
@@ -18,38 +18,16 @@ fn large(alignment: usize) -> RingPool {
     builder.build().expect("settings are right")
 }
 
-fn trimmed(builder: Builder) -> Trimmed<RingPool> {
-    Trimmed::new(builder.build().expect("settings are right"))
-}
-
-buftest::conformance! {
-    name: heap,
-    pool: Trimmed<RingPool> = || trimmed(RingPool::builder().capacity(1 << 20).buffers(1000)),
-    is_fallback: |_| false,
-    rejects: true,
-    share: 5,
-    aligned: |bytes| -> Result<Trimmed<RingPool>, bufcore::ConfigError> {
-        RingPool::builder().capacity(1 << 20).buffers(16).alignment(bytes).build().map(Trimmed::new)
-    },
-    promised: |n, bytes| trimmed(RingPool::builder().capacity(n * bytes).buffers(n)),
-}
-
 buftest::conformance! {
     name: aligned_to_pages,
-    pool: Trimmed<RingPool> = || trimmed(RingPool::builder().capacity(4 << 20).buffers(64).alignment(4096)),
+    pool: RingPool = || {
+        let builder = RingPool::builder().capacity(4 << 20).buffers(64).alignment(4096);
+        builder.build().expect("settings are right")
+    },
     is_fallback: |_| false,
     rejects: true,
     share: 5,
-}
-
-#[cfg(feature = "wipe")]
-buftest::conformance! {
-    name: wiping,
-    pool: Trimmed<RingPool> = || trimmed(RingPool::builder().capacity(1 << 20).buffers(100).wipe(true)),
-    is_fallback: |_| false,
-    rejects: true,
-    share: 5,
-    wiping: || trimmed(RingPool::builder().capacity(1 << 20).buffers(100).wipe(true)),
+    trim: buftest::trials::trim,
 }
 
 #[test]

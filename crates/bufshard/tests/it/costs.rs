@@ -10,7 +10,7 @@ fn t26_late_releases() {
         builder.build().expect("settings are right")
     };
     buftest::process::alone(module_path!(), "t26_late_releases", Duration::from_secs(600), || {
-        buftest::trials::costs::t26_late_releases_of_large_pools(make);
+        buftest::trials::costs::t26_late_releases(make);
     });
 }
 

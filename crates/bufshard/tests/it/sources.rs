@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use bufshard::bufcore::MemoryProvider;
 use bufshard::{AcquireError, ShardPool};
-use buftest::source::{Lender, Loan, Noting};
+use buftest::source::{Lender, Loan};
 use buftest::trials::sources::Sourced;
 
 const PAGE: usize = 4096;
@@ -32,7 +32,7 @@ buftest::sourced!(KINDS);
 #[test]
 fn from_a_size_on() {
     for (alignment, from) in [(16, 1), (16, 60_000), (PAGE, 1), (PAGE, 1 << 20), (2 * PAGE, 1)] {
-        let source = Arc::new(Noting::default());
+        let source = Arc::new(Lender::new(|_| Loan::Zeroed));
         let builder = ShardPool::builder().alignment(alignment).largest_pooled(100_000);
         let pool =
             builder.build_from(Arc::clone(&source) as Arc<dyn MemoryProvider>, from).expect("settings");
@@ -40,7 +40,7 @@ fn from_a_size_on() {
         let least = from.next_multiple_of(PAGE).min(if alignment == PAGE { 64 << 10 } else { usize::MAX });
         for bytes in [1, 1000, 5000, 50_000, 64 << 10, 300_000] {
             let buf = pool.acquire(bytes).expect("it lends");
-            let is_lent = source.has(buf.as_ptr(), bytes);
+            let is_lent = source.has_lent(buf.as_ptr(), bytes);
             // Pages have no larger alignment.
             assert_eq!(is_lent, bytes >= least && alignment <= PAGE, "{bytes} bytes, from {from} on");
         }

@@ -6,7 +6,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bufshard::ShardPool;
-use buftest::process::alone;
+use bufshard::bufcore::AcquireError;
+use buftest::errands::Errands;
+use buftest::process::{ThreadTimer, alone, thread_sleeps};
 use buftest::sandbox;
 use buftest::tasks::{block_on, counting, poll};
 
@@ -125,5 +127,76 @@ fn t25_no_fence_amid_traffic() {
         }
         pool.trim();
         assert_eq!(pool.stats().reserved_bytes, 0);
+    });
+}
+
+/// Requests time out when they should, and are served when a buffer comes back, as a thread and as a
+/// task. They sleep until then, unless the system refuses that: then they do not `sleep`.
+fn waits(there: &Errands, sleeps: bool) {
+    const HELD: usize = 900_000;
+    const WANTED: usize = 800_000;
+    const SHORT: Duration = Duration::from_millis(25);
+    let pool = pool();
+    let held = || pool.acquire(HELD).expect("room");
+    let out = held();
+    let (began, timer, before) = (Instant::now(), ThreadTimer::start(), thread_sleeps());
+    let refused = pool.acquire_timeout(WANTED, SHORT).map(drop);
+    let (took, worked) = (began.elapsed(), timer.elapsed());
+    let has_slept = thread_sleeps() > before;
+    assert!(matches!(refused, Err(AcquireError::Exhausted { .. })), "{refused:?}");
+    assert!((SHORT..LIMIT / 4).contains(&took), "{took:?} of {SHORT:?}");
+    // A busy machine may give a thread that never sleeps a third of the time, or still less.
+    assert!(!sleeps || worked < SHORT / 6, "it worked for {worked:?} of {took:?}");
+    assert!(!sleeps || has_slept, "it never slept in {took:?}");
+    let release = |out| {
+        there.start(move || {
+            thread::sleep(SHORT / 5);
+            drop(out);
+        })
+    };
+    let released = release(out);
+    drop(pool.acquire_timeout(WANTED, LIMIT / 2).expect("it comes back"));
+    released.wait();
+    let released = release(held());
+    drop(block_on(pool.acquire_async(WANTED), LIMIT / 2).expect("in time").expect("it comes back"));
+    released.wait();
+    assert!(pool.acquire(WANTED).is_ok());
+}
+
+#[test]
+fn t25_refused_calls() {
+    let calls = [
+        ("membarrier", libc::SYS_membarrier),
+        ("sched_yield", libc::SYS_sched_yield),
+        ("futex", libc::SYS_futex),
+    ];
+    let started = || {
+        let there = Errands::new();
+        there.run(|| ());
+        there
+    };
+    alone(module_path!(), "t25_refused_calls", 2 * LIMIT, || {
+        // It has used what the system has then.
+        waits(&started(), true);
+        sandbox::each_refused(
+            &calls,
+            LIMIT / 2,
+            || (),
+            |name, (), begin| {
+                let there = started();
+                begin();
+                waits(&there, name != "futex");
+            },
+        );
+    });
+}
+
+/// Each thread gets a signal every millisecond: no wait ends early for that, or late.
+#[test]
+fn t25_signals() {
+    alone(module_path!(), "t25_signals", LIMIT, || {
+        let there = Errands::new();
+        sandbox::signalled(50, || waits(&there, true));
+        there.end();
     });
 }

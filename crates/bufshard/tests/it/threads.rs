@@ -56,6 +56,6 @@ fn at_a_threads_very_end() {
 }
 
 #[test]
-fn the_last_handle_goes_anywhere() {
-    clones::the_last_handle_goes_anywhere(small);
+fn threads_and_pools_end() {
+    clones::threads_and_pools_end(small);
 }

@@ -25,11 +25,6 @@ fn pool() -> ShardPool {
     ShardPool::builder().max_bytes(BUDGET).build().expect("settings are right")
 }
 
-buftest::waits! {
-    name: shard,
-    pool: ShardPool = pool,
-}
-
 #[test]
 fn t38_requests_that_need_not_wait_let_others_run() {
     let pool = pool();
@@ -257,13 +252,56 @@ fn wakes_do_not_grow_with_those_who_wait() {
     assert!(polls <= 32 * TASKS, "{polls} polls for {TASKS}");
 }
 
+/// One that is given up keeps nothing: neither memory nor a waker.
+#[test]
+fn t24_given_up() {
+    let pool = pool();
+    let held = pool.acquire(90_000).expect("room");
+    let Task { future, wakes, waker, .. } = Task::waiting(&pool, 80_000);
+    drop((future, waker));
+    assert_eq!(Arc::strong_count(&wakes), 1, "its waker is kept");
+    let before = wakes.count();
+    drop(held);
+    assert_eq!(wakes.count(), before, "nobody waits");
+    assert!(pool.acquire(80_000).is_ok());
+}
+
+/// A request is woken at whatever moment of its beginning the release on another thread comes.
+#[test]
+fn t24_releases_at_any_moment() {
+    let pool = pool();
+    let (give, taken) = std::sync::mpsc::channel::<(Vec<Buf<ShardLease>>, usize)>();
+    let releaser = thread::spawn(move || {
+        for (bufs, spins) in taken {
+            for buf in bufs {
+                (0..spins).for_each(|_| std::hint::spin_loop());
+                drop(buf);
+            }
+        }
+    });
+    for round in 0..buftest::trials::scaled(100_000) {
+        let served = |bytes| block_on(pool.acquire_async(bytes), LONG).expect("a wake-up was lost");
+        let bufs = (0..3).map(|_| served(30_000).expect("room")).collect();
+        give.send((bufs, round % 64 * 8)).expect("it takes them");
+        let buf = if round % 4 == 0 { pool.acquire_timeout(80_000, LONG) } else { served(80_000) };
+        drop(buf.expect("it waits until there is room"));
+    }
+    drop(give);
+    releaser.join().expect("a release does not panic");
+}
+
 /// All time-outs that there are.
 #[test]
 fn timeouts() {
     let pool = pool();
     let held = pool.acquire(90_000).expect("room");
     for timeout in [Duration::ZERO, Duration::from_nanos(1), Duration::from_millis(1)] {
+        let started = Instant::now();
         assert!(matches!(pool.acquire_timeout(80_000, timeout), Err(AcquireError::Exhausted { .. })));
+        assert!((timeout..LONG).contains(&started.elapsed()));
+    }
+    for bytes in [1_000_000, usize::MAX] {
+        assert!(matches!(pool.acquire_timeout(bytes, LONG), Err(AcquireError::TooLarge { .. })));
     }
     thread::scope(|scope| {
         let waiter = scope.spawn(|| pool.acquire_timeout(80_000, Duration::MAX).map(drop));
@@ -327,7 +365,7 @@ fn programs() {
 
 /// A request goes from one executor to another.
 #[test]
-fn moved() {
+fn t24_moved() {
     buftest::trials::moved::t24_moved(|| {
         let pool = pool();
         let held = pool.acquire(90_000).expect("room");

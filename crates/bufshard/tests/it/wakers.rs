@@ -40,7 +40,8 @@ fn t22_a_waker_panics_when_it_is_woken() {
         let panicking = hostile(|| panic!("a waker panics, as it was told to"), || {});
         assert!(poll(first.as_mut(), &panicking).is_pending());
         assert!(poll(second.as_mut(), &counted).is_pending());
-        let _ = thread::spawn(move || drop(held)).join();
+        let release = thread::spawn(move || drop(held)).join();
+        assert!(release.is_ok(), "the waker's panic came out of a release");
         drop(first);
         assert!(wakes.count() > 0, "the next sleeps for ever");
         let served = block_on(second, LONG).expect("served").expect("room");
@@ -78,10 +79,10 @@ fn t22_a_waker_panics_when_it_is_dropped() {
 }
 
 /// Forgotten requests with such wakers: neither the end of their pool panics, nor the release that
-/// comes after it, and all wakers are dropped.
+/// comes after it, and all wakers are dropped, also when the pool ends while its thread unwinds.
 #[test]
 fn t22_wakers_panic_when_their_pool_ends() {
-    for is_out in [false, true] {
+    for (is_out, unwinds) in [(false, false), (true, false), (false, true), (true, true)] {
         let pool = pool();
         let mut held = Some(pool.acquire(HELD).expect("room"));
         let dropped = Arc::new(Counting::default());
@@ -94,7 +95,13 @@ fn t22_wakers_panic_when_their_pool_ends() {
             drop(held.take());
         }
         // On a thread of its own, whose cache goes with it.
-        thread::spawn(move || drop(pool)).join().expect("the end of a pool does not panic");
+        let end = thread::spawn(move || {
+            let _pool = pool;
+            if unwinds {
+                std::panic::resume_unwind(Box::new(()));
+            }
+        });
+        assert_eq!(end.join().is_err(), unwinds, "the waker's panic came out of the end");
         thread::spawn(move || drop(held)).join().expect("a late release does not panic");
         assert_eq!(dropped.count(), 3);
     }

@@ -99,7 +99,7 @@ buftest::conformance! {
 #[cfg(feature = "wipe")]
 #[test]
 fn t11_wiped_fallback() {
-    buftest::trials::secrets::wiped(|| {
+    buftest::ops::run_wiping(|| {
         SlotPool::builder().capacity(6000).slots(4).wipe(true).build().expect("settings are right")
     });
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bufcore::{MapOptions, NoFallback, Region};
 use bufslot::{Builder, SlotPool};
 use buftest::process::alone;
-use buftest::trials::pages::{self, Trimmed};
+use buftest::trials::pages;
 
 const MIB: usize = 1 << 20;
 const LIMIT: Duration = Duration::from_secs(120);
@@ -15,47 +15,6 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// A pool of 64 MiB.
 fn large() -> SlotPool<NoFallback> {
     SlotPool::builder().capacity(64 * MIB).slots(2000).build_with(NoFallback).expect("settings are right")
-}
-
-fn trimmed(capacity: usize, slots: usize, alignment: usize) -> Trimmed<SlotPool<NoFallback>> {
-    let builder = SlotPool::builder().capacity(capacity).slots(slots).alignment(alignment);
-    Trimmed::new(builder.build_with(NoFallback).expect("settings are right"))
-}
-
-buftest::conformance! {
-    name: rejecting,
-    pool: Trimmed<SlotPool<NoFallback>> = || trimmed(1 << 20, 1000, 1),
-    is_fallback: |buf| buf.lease().is_fallback(),
-    rejects: true,
-    share: 5,
-    promised: |n, bytes| trimmed(n * bytes, n, 1),
-}
-
-buftest::conformance! {
-    name: heap,
-    pool: Trimmed<SlotPool> = || Trimmed::new(SlotPool::new(1 << 20, 64).expect("settings are right")),
-    is_fallback: |buf| buf.lease().is_fallback(),
-    rejects: false,
-    share: 5,
-    aligned: |bytes| -> Result<Trimmed<SlotPool>, bufcore::ConfigError> {
-        SlotPool::builder().capacity(1 << 20).slots(16).alignment(bytes).build().map(Trimmed::new)
-    },
-}
-
-#[cfg(feature = "wipe")]
-buftest::conformance! {
-    name: wiping,
-    pool: Trimmed<SlotPool<NoFallback>> = || {
-        let builder = SlotPool::builder().capacity(1 << 20).slots(100).wipe(true);
-        Trimmed::new(builder.build_with(NoFallback).expect("settings are right"))
-    },
-    is_fallback: |buf| buf.lease().is_fallback(),
-    rejects: true,
-    share: 5,
-    wiping: || {
-        let builder = SlotPool::builder().capacity(1 << 20).slots(100).wipe(true);
-        Trimmed::new(builder.build_with(NoFallback).expect("settings are right"))
-    },
 }
 
 #[test]

@@ -34,7 +34,6 @@ pub struct Ledger {
 
 impl Ledger {
     /// Makes a ledger with nothing out.
-    #[must_use]
     pub const fn new() -> Self {
         Self {
             calls: AtomicUsize::new(0),

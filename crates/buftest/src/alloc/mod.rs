@@ -1,11 +1,9 @@
 //! Global allocators for tests, each for a test binary of its own.
 
-mod counting;
 mod failing;
 mod ledger;
 mod reentrant;
 
-pub use counting::Counting;
 pub use failing::Failing;
 pub use ledger::Ledger;
 pub use reentrant::Reentrant;

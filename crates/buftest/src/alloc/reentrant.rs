@@ -54,7 +54,6 @@ impl Default for Reentrant {
 
 impl Reentrant {
     /// Makes an allocator with nothing armed.
-    #[must_use]
     pub const fn new() -> Self {
         let none = (ptr::null_mut(), Layout::new::<u8>());
         Self {

@@ -4,12 +4,15 @@ use std::mem;
 
 use bufcore::{BufferPool, SplitLease};
 
-use super::Lockstep;
+use super::{Lockstep, panics};
 use crate::append::Append;
 use crate::pattern;
 
 impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
     pub(super) fn writable(&mut self, bytes: usize, seed: u64) {
+        for absurd in [isize::MAX as usize, usize::MAX] {
+            assert!(self.writer.writable(absurd).is_err(), "a frame grew by {absurd}");
+        }
         match self.writer.append(bytes) {
             Ok(room) => {
                 assert_eq!(room.len(), bytes);
@@ -39,7 +42,9 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
     }
 
     pub(super) fn frame_consume(&mut self, bytes: usize) {
-        let bytes = bytes % (self.frame.len() + 1);
+        let len = self.frame.len();
+        assert!(panics(|| self.writer.discard_front(len + 1)), "discarded past the end");
+        let bytes = bytes % (len + 1);
         self.writer.discard_front(bytes);
         self.frame.drain(..bytes);
         self.forgotten += bytes;

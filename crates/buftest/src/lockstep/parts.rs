@@ -4,21 +4,10 @@ use std::sync::Arc;
 
 use bufcore::{Buf, BufferPool, SplitLease};
 
-use super::{Handle, Live, Lockstep};
+use super::{Handle, Live, Lockstep, panics};
 use crate::model::{Claim, Expected};
 
 impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
-    /// Splits a buffer, if it is one that `at` picks: in front of `index`, modulo what there is, as
-    /// `split_off` does, or as `split_to`.
-    pub fn split(&mut self, at: usize, index: usize, off: bool) {
-        let Some(Live { mut expected, handle }) = self.take(at) else { return };
-        let handle = match handle {
-            Handle::Buf(buf) => self.split_buf(buf, &mut expected, index, off),
-            view => view,
-        };
-        self.live.push(Live { expected, handle });
-    }
-
     /// Splits a buffer in front of `index`, modulo what there is; returns the front.
     pub(super) fn split_buf(
         &mut self,
@@ -28,6 +17,10 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         off: bool,
     ) -> Handle<P::Lease> {
         let limit = if off { buf.capacity() } else { buf.len() };
+        for outside in [limit + 1, usize::MAX] {
+            let split = || drop(if off { buf.split_off(outside) } else { buf.split_to(outside) });
+            assert!(panics(split), "split at {outside} of {limit}");
+        }
         let index = index % (limit + 1);
         let len = expected.bytes.len();
         let mut of_back = expected.slice(index.min(len), len);

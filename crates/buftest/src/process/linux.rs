@@ -6,7 +6,6 @@ use super::is_alone;
 
 /// Returns the resident memory of this process in bytes, after the allocator gave back what it only
 /// keeps for later.
-#[must_use]
 pub fn resident_bytes() -> usize {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: no preconditions.
@@ -24,42 +23,28 @@ pub fn resident_bytes_as_it_is() -> usize {
     field_bytes(&counted, "Rss")
 }
 
-/// Counts the page faults of the calling thread that needed no file.
-#[must_use]
-pub fn thread_faults() -> usize {
-    usize::try_from(thread_usage().ru_minflt).expect("a count")
-}
-
 /// Counts how often the calling thread gave its processor up by itself, as it does to sleep.
 /// Moments in which others have the processor do not count.
-#[must_use]
 pub fn thread_sleeps() -> usize {
-    usize::try_from(thread_usage().ru_nvcsw).expect("a count")
-}
-
-fn thread_usage() -> libc::rusage {
     // SAFETY: a structure of plain numbers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer is to a live `rusage`.
     let done = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-    usage
+    usize::try_from(usage.ru_nvcsw).expect("a count")
 }
 
 /// Counts the open descriptors.
-#[must_use]
 pub fn open_files() -> usize {
     fs::read_dir("/proc/self/fd").expect("procfs is mounted").count()
 }
 
 /// Counts the mappings.
-#[must_use]
 pub fn mappings() -> usize {
     fs::read_to_string("/proc/self/maps").expect("procfs is mounted").lines().count()
 }
 
 /// Reads a line of `/proc/self/status` that is given in KiB, such as `VmLck`, in bytes.
-#[must_use]
 pub fn status_bytes(field: &str) -> usize {
     field_bytes(&fs::read_to_string("/proc/self/status").expect("procfs is mounted"), field)
 }
@@ -73,7 +58,6 @@ fn field_bytes(text: &str, field: &str) -> usize {
 }
 
 /// Returns the lines of `/proc/self/smaps` about the mapping that holds `address`.
-#[must_use]
 pub fn smaps(address: usize) -> String {
     let smaps = fs::read_to_string("/proc/self/smaps").expect("procfs is mounted");
     let mut lines = smaps.lines().skip_while(|line| {
@@ -88,35 +72,32 @@ pub fn smaps(address: usize) -> String {
     std::iter::once(head).chain(rest).collect::<Vec<_>>().join("\n")
 }
 
-/// Lowers a resource limit of this process for good. Only tests that run [`alone`](super::alone)
-/// call it.
-pub fn limit(resource: libc::__rlimit_resource_t, value: u64) {
+fn limits(resource: libc::__rlimit_resource_t) -> libc::rlimit {
     assert!(is_alone(), "a limit would hit the other tests of this process");
-    // As wide as the machine's addresses, which all limits are within.
-    let value = value as libc::rlim_t;
-    let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
+    let mut limits = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the pointer is to a live `rlimit`.
-    let done = unsafe { libc::setrlimit(resource, &raw const limit) };
+    let done = unsafe { libc::getrlimit(resource, &raw mut limits) };
+    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    limits
+}
+
+fn set_limits(resource: libc::__rlimit_resource_t, limits: libc::rlimit) {
+    // SAFETY: the pointer is to a live `rlimit`.
+    let done = unsafe { libc::setrlimit(resource, &raw const limits) };
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Runs `body` with a lower limit of a resource. Only tests that run [`alone`](super::alone) call
-/// it.
+/// Lowers a resource limit of this process for good. Only tests that run [`alone`](super::alone) call it.
+pub fn limit(resource: libc::__rlimit_resource_t, value: u64) {
+    set_limits(resource, libc::rlimit { rlim_cur: value as libc::rlim_t, ..limits(resource) });
+}
+
+/// Runs `body` with a lower limit of a resource. Only tests that run [`alone`](super::alone) call it.
 pub fn limited<R>(resource: libc::__rlimit_resource_t, value: u64, body: impl FnOnce() -> R) -> R {
-    assert!(is_alone(), "a limit would hit the other tests of this process");
-    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: the pointer is to a live `rlimit`.
-    let done = unsafe { libc::getrlimit(resource, &raw mut before) };
-    assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-    let set = |limit: libc::rlimit| {
-        // SAFETY: the pointer is to a live `rlimit`.
-        let done = unsafe { libc::setrlimit(resource, &raw const limit) };
-        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-    };
-    // The other limit stays, so that this one can be raised again.
-    set(libc::rlimit { rlim_cur: value as libc::rlim_t, ..before });
+    let before = limits(resource);
+    limit(resource, value);
     let result = body();
-    set(before);
+    set_limits(resource, before);
     result
 }
 
@@ -139,15 +120,13 @@ pub fn give_up_privileges() {
 }
 
 /// Returns the address space that this process uses now, in bytes.
-#[must_use]
 pub fn address_space_bytes() -> usize {
     status_bytes("VmSize")
 }
 
-/// Returns zeroed memory for good, which may be more than the machine has: nothing is behind it
-/// before it is used.
+/// Returns zeroed memory for good, which may be more than the machine has: nothing is behind it before
+/// it is used.
 #[cfg(target_pointer_width = "64")]
-#[must_use]
 pub fn vast(bytes: usize) -> &'static mut [u8] {
     let (protection, flags) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);

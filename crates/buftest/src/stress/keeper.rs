@@ -21,33 +21,24 @@ pub struct Kept<P> {
     /// The pool.
     pub pool: P,
     /// Ends with the round.
-    keeper: KeeperThread,
+    _keeper: KeeperThread,
 }
 
 impl<P: Watch> Kept<P> {
     /// Makes a keeper that watches the pool.
-    #[must_use]
     pub fn new(pool: P) -> Self {
         let keeper = keeper().watch(&pool).spawn().expect("a thread starts");
-        Self { pool, keeper }
-    }
-}
-
-impl<P> std::fmt::Debug for Kept<P> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kept").field("keeper", &self.keeper).finish_non_exhaustive()
+        Self { pool, _keeper: keeper }
     }
 }
 
 impl<P: BufferPool<Lease: SplitLease> + Clone + Trim> Subject<P, Kept<P>> {
     /// Makes the subject of a pool whose handles threads share, and that a keeper watches, in
     /// phases.
-    #[must_use]
     pub fn kept(shared: fn(&mut Rng) -> Kept<P>) -> Self {
         Self {
             shared,
             pool: |kept| kept.pool.clone(),
-            split: |buf, at| Some(buf.split_off(at)),
             own: |pool, rng, _| phase(pool, rng),
             at_rest: |pool| freed(pool),
         }

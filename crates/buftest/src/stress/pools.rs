@@ -9,15 +9,14 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use bufcore::{Buf, BufferPool, Frozen, Lease, SplitLease, Writer};
+use bufcore::{BufferPool, SplitLease};
 use bufkeeper::Trim;
 use bufkit::orphan;
 use fastrand::Rng;
 
 use super::Round;
-use crate::append::Append;
-use crate::model::{Claim, Shadow};
-use crate::pattern;
+use crate::model::Shadow;
+use crate::parcel::Parcel;
 
 /// The largest ordinary request.
 const MAX_BYTES: usize = 64 << 10;
@@ -39,17 +38,12 @@ pub enum Moment {
     End,
 }
 
-/// Splits a buffer, if the strategy can.
-pub type Split<L> = fn(&mut Buf<L>, usize) -> Option<Buf<L>>;
-
 /// What a stress program has to know of a pool.
 pub struct Subject<P: BufferPool<Lease: SplitLease>, S> {
     /// What the threads of a round share.
     pub shared: fn(&mut Rng) -> S,
     /// A thread's pool: a handle of the one that is shared, or one of its own.
     pub pool: fn(&S) -> P,
-    /// Splits a buffer, if the strategy can.
-    pub split: Split<P::Lease>,
     /// What only this pool does, such as trims. It drops all that it acquires.
     pub own: fn(&mut P, &mut Rng, Moment),
     /// Fails unless all of a pool is free again, of which nothing is out.
@@ -58,9 +52,8 @@ pub struct Subject<P: BufferPool<Lease: SplitLease>, S> {
 
 impl<P: BufferPool<Lease: SplitLease> + Clone> Subject<P, P> {
     /// Makes the subject of a pool whose handles threads share.
-    #[must_use]
     pub fn shared(shared: fn(&mut Rng) -> P, own: fn(&mut P, &mut Rng, Moment), at_rest: fn(&mut P)) -> Self {
-        Self { shared, pool: P::clone, split: |buf, at| Some(buf.split_off(at)), own, at_rest }
+        Self { shared, pool: P::clone, own, at_rest }
     }
 }
 
@@ -70,146 +63,6 @@ pub fn all_goes<P: BufferPool<Lease: SplitLease> + Trim>(pool: &mut P) {
     let stats = BufferPool::stats(pool);
     assert_eq!((stats.in_use, stats.in_use_bytes), (0, 0), "counted as out");
     assert_eq!(stats.reserved_bytes, 0, "memory that no trim finds");
-}
-
-impl<P: BufferPool<Lease: SplitLease>, S> std::fmt::Debug for Subject<P, S> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Subject").finish_non_exhaustive()
-    }
-}
-
-enum Handle<L: Lease> {
-    Buf(Buf<L>),
-    View(Frozen<L>),
-}
-
-/// A buffer or view, and what it must hold. It is looked at when it goes.
-struct Parcel<L: Lease> {
-    /// In front of the handle: it has to end before the memory does.
-    claim: Option<Arc<Claim>>,
-    /// `None` once it was taken out.
-    handle: Option<Handle<L>>,
-    seed: u64,
-    position: usize,
-    len: usize,
-}
-
-impl<L: Lease> Parcel<L> {
-    /// Fills a fresh buffer.
-    fn filled(mut buf: Buf<L>, bytes: usize, seed: u64, shadow: Option<&Arc<Shadow>>) -> Self {
-        assert!(buf.is_empty() && buf.capacity() >= bytes, "{} of {bytes} bytes", buf.capacity());
-        let claim = claim(&buf, shadow);
-        pattern::fill(&mut buf.spare_mut()[..bytes], seed, 0);
-        buf.commit(bytes);
-        Self { claim, handle: Some(Handle::Buf(buf)), seed, position: 0, len: bytes }
-    }
-
-    fn part(&self, handle: Handle<L>, from: usize, len: usize) -> Self {
-        let (claim, position) = (self.claim.clone(), self.position + from);
-        Self { claim, handle: Some(handle), seed: self.seed, position, len }
-    }
-
-    /// Makes a parcel of another view. Without bytes it holds nothing.
-    fn view(&self, view: Frozen<L>, from: usize, len: usize) -> Self {
-        let mut part = self.part(Handle::View(view), from, len);
-        if len == 0 {
-            part.claim = None;
-        }
-        part
-    }
-
-    fn check(&self) {
-        let bytes: &[u8] = match &self.handle {
-            Some(Handle::Buf(buf)) => buf,
-            Some(Handle::View(view)) => view,
-            None => return,
-        };
-        assert_eq!(bytes.len(), self.len, "bytes of a handle");
-        pattern::check(bytes, self.seed, self.position);
-    }
-
-    /// Does something to the handle, and returns what comes of it besides.
-    fn change(&mut self, split: Split<L>, rng: &mut Rng) -> Option<Self> {
-        self.check();
-        let at = rng.usize(..=self.len);
-        let mut besides = None;
-        let handle = match self.handle.take()? {
-            Handle::Buf(mut buf) => match rng.u8(..6) {
-                0 | 1 => Handle::View(buf.freeze()),
-                2 => {
-                    // Of a buffer in parts, too: each has its bytes to itself, and its room behind
-                    // them.
-                    self.seed = rng.u64(..);
-                    pattern::fill(&mut buf, self.seed, self.position);
-                    pattern::fill(buf.spare_mut(), !self.seed, 0);
-                    Handle::Buf(buf)
-                }
-                3 => {
-                    buf.consume(at);
-                    (self.position, self.len) = (self.position + at, self.len - at);
-                    Handle::Buf(buf)
-                }
-                _ => {
-                    let capacity = buf.capacity();
-                    if let Some(back) = split(&mut buf, at) {
-                        let mut back = self.part(Handle::Buf(back), at, self.len - at);
-                        self.len = at;
-                        // A part of no bytes holds nothing.
-                        if at == 0 {
-                            self.claim = None;
-                        } else if at == capacity {
-                            back.claim = None;
-                        }
-                        besides = Some(back);
-                    }
-                    Handle::Buf(buf)
-                }
-            },
-            Handle::View(mut view) => match rng.u8(..5) {
-                0 => {
-                    besides = Some(self.view(view.clone(), 0, self.len));
-                    Handle::View(view)
-                }
-                1 => {
-                    let to = rng.usize(at..=self.len);
-                    besides = Some(self.view(view.slice(at..to), at, to - at));
-                    Handle::View(view)
-                }
-                2 => {
-                    besides = Some(self.view(view.split_off(at), at, self.len - at));
-                    self.len = at;
-                    if at == 0 {
-                        self.claim = None;
-                    }
-                    Handle::View(view)
-                }
-                _ => match view.try_into_mut() {
-                    Ok(mut buf) => {
-                        // Its own again.
-                        self.seed = rng.u64(..);
-                        pattern::fill(&mut buf, self.seed, self.position);
-                        Handle::Buf(buf)
-                    }
-                    Err(view) => Handle::View(view),
-                },
-            },
-        };
-        self.handle = Some(handle);
-        besides
-    }
-}
-
-impl<L: Lease> Drop for Parcel<L> {
-    fn drop(&mut self) {
-        self.check();
-    }
-}
-
-/// Notes the addresses of a fresh buffer, in rounds that have a map.
-fn claim<L: Lease>(buf: &Buf<L>, shadow: Option<&Arc<Shadow>>) -> Option<Arc<Claim>> {
-    let claim = shadow?.claim(buf.as_ptr(), buf.capacity());
-    // Not shared when it is switched off: its count would order what the views have to.
-    (!claim.is_empty()).then(|| Arc::new(claim))
 }
 
 /// Where threads leave handles for others, by an exchange: it orders the two that meet there, and
@@ -347,11 +200,15 @@ impl<P: BufferPool<Lease: SplitLease>, S> Crowd<'_, P, S> {
             }
             self.round.step();
             match rng.u8(..64) {
-                0..20 => held.extend(self.acquire(&mut pool, limit, &mut rng)),
-                20..24 => held.push(self.frame(&mut pool, limit, &mut rng)),
+                0..20 => held.extend(
+                    Parcel::acquired(&mut pool, size(limit, &mut rng), self.shadow.as_ref(), &mut rng).ok(),
+                ),
+                20..24 => held.extend(
+                    Parcel::framed(&mut pool, size(limit, &mut rng), self.shadow.as_ref(), &mut rng).ok(),
+                ),
                 24..44 if !held.is_empty() => {
                     let at = rng.usize(..held.len());
-                    let besides = held[at].change(self.subject.split, &mut rng);
+                    let besides = held[at].change(&mut rng);
                     held.extend(besides);
                 }
                 44..52 => {
@@ -394,46 +251,6 @@ impl<P: BufferPool<Lease: SplitLease>, S> Crowd<'_, P, S> {
                 None
             }
         }
-    }
-
-    fn acquire(&self, pool: &mut P, limit: usize, rng: &mut Rng) -> Option<Parcel<P::Lease>> {
-        let bytes = size(limit, rng);
-        let seed = rng.u64(..);
-        if rng.u8(..8) > 0 {
-            let buf = pool.acquire(bytes).ok()?;
-            return Some(Parcel::filled(buf, bytes, seed, self.shadow.as_ref()));
-        }
-        let mut buf = pool.acquire_zeroed(bytes).ok()?;
-        assert!(buf.len() == bytes && buf.iter().all(|&byte| byte == 0), "zeroed bytes that are not");
-        buf.clear();
-        Some(Parcel::filled(buf, bytes, seed, self.shadow.as_ref()))
-    }
-
-    /// Writes a frame in some steps; between them, it acquires buffers that are in the frame's way.
-    fn frame(&self, pool: &mut P, limit: usize, rng: &mut Rng) -> Parcel<P::Lease> {
-        let seed = rng.u64(..);
-        let mut writer = Writer::new(pool);
-        let mut filled = 0;
-        let mut in_the_way = Vec::new();
-        for _ in 0..rng.usize(1..=4) {
-            let more = size(limit, rng) / 4;
-            match writer.append(more) {
-                Ok(room) => pattern::fill(room, seed, filled),
-                Err(_) => {
-                    pattern::check(writer.filled(), seed, 0);
-                    break;
-                }
-            }
-            filled += more;
-            if rng.bool() {
-                in_the_way.extend(self.acquire(writer.get_mut(), limit, rng));
-            }
-        }
-        let buf = writer.finish();
-        let claim = claim(&buf, self.shadow.as_ref());
-        let parcel = Parcel { claim, handle: Some(Handle::Buf(buf)), seed, position: 0, len: filled };
-        parcel.check();
-        parcel
     }
 }
 

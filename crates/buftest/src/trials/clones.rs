@@ -2,7 +2,7 @@
 
 use core::any::Any;
 use core::cell::RefCell;
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use bufcore::{Buf, BufferPool, Lease, SplitLease};
@@ -80,32 +80,6 @@ where
     }
 }
 
-/// Checks that the last handle may go on any thread, with buffers of all of them out (T6).
-pub fn the_last_handle_goes_anywhere<P: BufferPool + Clone + Send + 'static>(make: fn() -> P) {
-    for round in 0..200 {
-        let pool = make();
-        let barrier = Arc::new(Barrier::new(3));
-        let threads: Vec<_> = (0..3_u8)
-            .map(|index| {
-                let (mut pool, barrier) = (pool.clone(), Arc::clone(&barrier));
-                thread::spawn(move || {
-                    let mut bufs: Vec<_> = (0..10).map(|_| filled(&mut pool, 1000, index)).collect();
-                    let kept = bufs.split_off(round % 10);
-                    barrier.wait();
-                    drop(pool);
-                    drop(bufs);
-                    kept
-                })
-            })
-            .collect();
-        drop(pool);
-        for (index, thread) in (0..).zip(threads) {
-            let kept = thread.join().expect("the thread ends well");
-            assert!(kept.iter().all(|buf| is_all(buf, index)));
-        }
-    }
-}
-
 /// Checks that buffers of four threads on one pool never overlap and keep their bytes (T2, T14).
 pub fn one_pool_for_all<P: BufferPool + Clone + Send + 'static>(make: fn() -> P) {
     let pool = make();
@@ -159,19 +133,17 @@ pub fn parts_elsewhere<P: BufferPool<Lease: SplitLease + 'static>>(make: fn() ->
     }
 }
 
-/// Ends threads while their buffers are out, and pools whose last handle ends on any of them (T6).
+/// Ends threads while their buffers are out, and pools whose last handle ends on any of them, before
+/// or after the buffers of all of them (T6).
 pub fn threads_and_pools_end<P: BufferPool + Clone + Send + 'static>(make: fn() -> P) {
     for round in 0..scaled(20_000) {
         let pool = make();
-        let threads = [0, 1].map(|index| {
+        let threads = [0, 1, 2].map(|index| {
             let mut pool = pool.clone();
             thread::spawn(move || {
-                let mut bufs: Vec<_> = (0..8).map(|_| pool.acquire(500).expect("a small request")).collect();
-                for buf in &mut bufs {
-                    buf.resize(500, index).expect("asked for");
-                }
+                let mut bufs: Vec<_> = (0..8).map(|_| filled(&mut pool, 500, index)).collect();
                 // What is kept is dropped after the pool is gone, perhaps.
-                let kept = bufs.split_off(4);
+                let kept = bufs.split_off(round % 8);
                 drop(pool);
                 drop(kept);
                 bufs

@@ -1,9 +1,9 @@
-//! T14 and T15: where buffers are, and what the mutators of a buffer do.
+//! T14: where buffers are, and what those without bytes hold.
 
 use std::fmt::Debug;
 use std::mem;
 
-use bufcore::{Buf, BufferPool, Frozen, Lease, SplitLease, Writer};
+use bufcore::{BufferPool, Frozen, SplitLease, Writer};
 
 use crate::Kit;
 use crate::append::Append;
@@ -111,31 +111,6 @@ pub fn empty_frames<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     }
 }
 
-/// Checks that many live buffers of every small size are disjoint, and each keeps its bytes (T14).
-pub fn disjoint<P: BufferPool>(kit: &Kit<P>) {
-    let mut pool = (kit.make)();
-    let shadow = Shadow::new();
-    let mut bufs = Vec::new();
-    for size in 0..400_usize {
-        let Ok(mut buf) = pool.acquire(size) else {
-            assert!(kit.rejects);
-            continue;
-        };
-        let claim = shadow.claim(buf.as_ptr(), buf.capacity());
-        // All of the capacity, not only what was asked for, belongs to the buffer.
-        buf.spare_mut().fill(size as u8);
-        let room = buf.capacity();
-        buf.commit(room);
-        bufs.push((claim, buf, size as u8));
-        if size % 3 == 0 {
-            bufs.swap_remove(size / 3 % bufs.len());
-        }
-    }
-    for (_claim, buf, value) in &bufs {
-        assert!(buf.iter().all(|byte| byte == value), "a neighbour wrote into a buffer of {}", buf.len());
-    }
-}
-
 /// Checks that buffers start at a multiple of what was asked for, wherever they come from (T14).
 pub fn alignment<P: BufferPool, E: Debug>(aligned: impl Fn(usize) -> Result<P, E>) {
     for alignment in [1, 2, 16, 64, 256, 4096] {
@@ -157,108 +132,4 @@ pub fn alignment<P: BufferPool, E: Debug>(aligned: impl Fn(usize) -> Result<P, E
     for wrong in [0, 3, 48, usize::MAX] {
         assert!(aligned(wrong).is_err(), "an alignment of {wrong}");
     }
-}
-
-/// Compares every mutator with `Vec`, at every index, for lengths 0 to 64 (T15).
-pub fn mutators<P: BufferPool>(kit: &Kit<P>) {
-    const ROOM: usize = 80;
-    let mut pool = (kit.make)();
-    for len in 0..=64_usize {
-        let content: Vec<u8> = (0..len).map(|i| (i * 7 + len) as u8).collect();
-        // One buffer and one vector with the same content; `consume` before it, so that the start
-        // is not the memory's.
-        let mut fresh = |cut: usize| {
-            let mut buf = pool.acquire(ROOM + cut).expect("a small request");
-            buf.resize(cut, 0xAA).expect("there is room");
-            buf.consume(cut);
-            buf.extend_from_slice(&content).expect("there is room");
-            buf
-        };
-        for at in 0..=len {
-            let apply = |buf: &mut Buf<P::Lease>, vec: &mut Vec<u8>, op: usize| match op {
-                0 => {
-                    buf.truncate(at);
-                    vec.truncate(at);
-                }
-                1 => {
-                    buf.consume(at);
-                    vec.drain(..at);
-                }
-                2 => {
-                    let more = vec![at as u8; at.min(ROOM - len)];
-                    buf.extend_from_slice(&more).expect("there is room");
-                    vec.extend_from_slice(&more);
-                }
-                3 => {
-                    buf.resize(at, 5).expect("there is room");
-                    vec.resize(at, 5);
-                }
-                4 => {
-                    buf.resize(ROOM.min(len + at), 6).expect("there is room");
-                    vec.resize(ROOM.min(len + at), 6);
-                }
-                5 => {
-                    buf[..at].reverse();
-                    vec[..at].reverse();
-                }
-                6 => {
-                    buf.push(at as u8).expect("there is room");
-                    vec.push(at as u8);
-                }
-                _ => {
-                    buf.clear();
-                    vec.clear();
-                }
-            };
-            for (first, second) in (0..8).flat_map(|a| [(a, 4), (a, 6)]) {
-                let mut buf = fresh(at % 5);
-                let mut vec = content.clone();
-                apply(&mut buf, &mut vec, first);
-                same(&buf, &vec);
-                if vec.len() < at || buf.spare_capacity() < at + 1 {
-                    continue;
-                }
-                let target = vec.len() + 1;
-                match second {
-                    4 => {
-                        buf.resize(target, 8).expect("there is room");
-                        vec.resize(target, 8);
-                    }
-                    _ => {
-                        buf.push(9).expect("there is room");
-                        vec.push(9);
-                    }
-                }
-                same(&buf, &vec);
-            }
-            // Views: cut at every index, put together again.
-            let mut front = fresh(0).freeze();
-            let back = front.split_off(at);
-            assert_eq!((&front[..], &back[..]), content.split_at(at));
-            assert_eq!(front.is_unique(), front.is_empty() || back.is_empty());
-            drop(back);
-            let thawed = front.try_into_mut().expect("the only view");
-            same(&thawed, &content[..at]);
-            let mut back = fresh(0).freeze();
-            let front = back.split_to(at);
-            assert_eq!((&front[..], &back[..]), content.split_at(at));
-            drop(front);
-            let mut thawed = back.try_into_mut().expect("the only view");
-            same(&thawed, &content[at..]);
-            // A view that has given all of itself away has nothing left to fill.
-            assert_eq!(thawed.push(1).is_ok(), at < len || len == 0);
-            for to in at..=len {
-                let view = fresh(0).freeze();
-                assert_eq!(view.slice(at..to), content[at..to]);
-            }
-        }
-    }
-}
-
-#[track_caller]
-fn same<L: Lease>(buf: &Buf<L>, vec: &[u8]) {
-    assert_eq!(&buf[..], vec);
-    assert_eq!((buf.len(), buf.is_empty()), (vec.len(), vec.is_empty()));
-    assert!(buf.capacity() >= buf.len());
-    assert_eq!(buf.spare_capacity(), buf.capacity() - buf.len());
 }

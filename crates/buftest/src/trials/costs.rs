@@ -13,12 +13,10 @@ use crate::process::ThreadTimer;
 
 /// Bytes of each buffer.
 const BYTES: usize = 32;
-/// Numbers of late releases: what one costs at the first is compared with what it costs at the
-/// others.
-const NUMBERS: &[usize] = if cfg!(debug_assertions) { &[1_000, 16_000] } else { &[4_000, 32_000, 256_000] };
-/// The same for pools that each take a while to make, and numbers of such pools.
-const FEWER: &[usize] = if cfg!(debug_assertions) { &[500, 16_000] } else { NUMBERS };
-const LARGE_POOLS: &[usize] = if cfg!(debug_assertions) { &[500, 8_000] } else { &[4_000, 32_000] };
+/// Numbers of late releases of one pool, and of pools with a buffer each, some of which take a while
+/// to make: what one costs at the first is compared with what it costs at the others.
+const NUMBERS: &[usize] = if cfg!(debug_assertions) { &[500, 16_000] } else { &[4_000, 32_000, 256_000] };
+const POOLS: &[usize] = if cfg!(debug_assertions) { &[500, 8_000] } else { &[4_000, 32_000] };
 /// How many handles of pools that are gone are forgotten before.
 const FORGOTTEN: usize = 1000;
 /// What a release may cost more at a large number than at a small one: a factor for caches that are
@@ -111,38 +109,20 @@ fn run<P: BufferPool>(make: &impl Fn(usize) -> P, from: Pools, order: Order, n: 
 ///
 /// For a process of its own, because what is forgotten stays for ever.
 pub fn t26_late_releases<P: BufferPool>(make: impl Fn(usize) -> P) {
-    late_releases(&make, NUMBERS, NUMBERS, &[0, FORGOTTEN]);
-}
-
-/// Checks the same as [`t26_late_releases`], for pools with bookkeeping for each thread: with fewer
-/// of them.
-pub fn t26_late_releases_of_large_pools<P: BufferPool>(make: impl Fn(usize) -> P) {
-    let forgotten: &[usize] = if cfg!(debug_assertions) { &[FORGOTTEN] } else { &[0, FORGOTTEN] };
-    late_releases(&make, FEWER, LARGE_POOLS, forgotten);
-}
-
-/// Measures late releases. `numbers` are of buffers of one pool, `pool_numbers` of pools with a
-/// buffer each.
-fn late_releases<P: BufferPool>(
-    make: &impl Fn(usize) -> P,
-    numbers: &[usize],
-    pool_numbers: &[usize],
-    forgotten: &[usize],
-) {
-    let numbers_of = |pools| if matches!(pools, Pools::One) { numbers } else { pool_numbers };
+    let numbers_of = |pools| if matches!(pools, Pools::One) { NUMBERS } else { POOLS };
     let setups = || {
         let orders = [Order::OldestFirst, Order::NewestFirst, Order::Random];
         [Pools::One, Pools::OneForEach].into_iter().flat_map(move |pools| orders.map(|order| (pools, order)))
     };
     // The least of several, since an interrupt may fall into any of them.
     let least = |pools, order, n| {
-        let runs = if n == numbers[0] { 5 } else { 2 - usize::from(cfg!(debug_assertions)) };
-        (0..runs).fold(Costs::NONE, |least, _| run(make, pools, order, n).least(least))
+        let runs = if n == NUMBERS[0] { 5 } else { 2 - usize::from(cfg!(debug_assertions)) };
+        (0..runs).fold(Costs::NONE, |least, _| run(&make, pools, order, n).least(least))
     };
-    let few: Vec<_> = setups().map(|(pools, order)| least(pools, order, numbers[0])).collect();
-    for &forgotten in forgotten {
+    let few: Vec<_> = setups().map(|(pools, order)| least(pools, order, NUMBERS[0])).collect();
+    for forgotten in [0, FORGOTTEN] {
         for pools in [Pools::One, Pools::OneForEach].into_iter().filter(|_| forgotten > 0) {
-            let (gone, bufs) = held(make, pools, forgotten);
+            let (gone, bufs) = held(&make, pools, forgotten);
             drop(gone);
             bufs.into_iter().for_each(mem::forget);
         }

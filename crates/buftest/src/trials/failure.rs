@@ -1,17 +1,12 @@
-//! T3, T5, T9 (fallbacks) and T18: what fails, fails with a typed error, and nothing is lost by it.
+//! T5 and T18: what fails, fails with a typed error, and nothing is lost by it.
 
 use std::fmt::Debug;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-use bufcore::{AcquireError, Buf, BufferPool, HeapPool, Lease, SplitLease, Writer};
+use bufcore::{AcquireError, BufferPool};
 
 use crate::Kit;
-use crate::append::Append;
-use crate::hostile::{Hostile, Mood};
-use crate::{pattern, process};
+use crate::process;
 
 /// Half of what a processor addresses: those of 64 bits use 48 of them.
 const HALF_OF_MEMORY: usize = (usize::MAX >> if cfg!(target_pointer_width = "64") { 17 } else { 1 }) + 1;
@@ -52,88 +47,6 @@ fn check_error(error: AcquireError, asked: usize, max_capacity: usize) {
     };
     assert_eq!(requested, asked, "{error}");
     assert!(error.to_string().contains(&asked.to_string()), "{error} does not name {asked}");
-}
-
-/// Extends, resizes, pushes to and writes buffers past their capacity (T3).
-pub fn failed_writes<P: BufferPool>(kit: &Kit<P>) {
-    let mut pool = (kit.make)();
-    for capacity in [0, 1, 7, 64, 1000] {
-        let mut buf = pool.acquire(capacity).expect("a small request");
-        let room = buf.capacity();
-        let filled = room / 2;
-        pattern::fill(&mut buf.spare_mut()[..filled], 1, 0);
-        buf.commit(filled);
-        let free = room - filled;
-        for excess in [1, 2, 100, 70_000] {
-            let error = buf.extend_from_slice(&vec![9; free + excess]).expect_err("there is no room");
-            assert_eq!((error.requested, error.available), (free + excess, free));
-            assert!(buf.resize(room + excess, 9).is_err());
-            check_unchanged(&buf, filled, room);
-        }
-        for huge in ABSURD {
-            assert!(buf.resize(huge, 9).is_err());
-            let advanced = catch_unwind(AssertUnwindSafe(|| buf.commit(huge)));
-            assert!(advanced.is_err(), "commit({huge}) of {free} spare bytes");
-            check_unchanged(&buf, filled, room);
-        }
-        let advanced = catch_unwind(AssertUnwindSafe(|| buf.commit(free + 1)));
-        assert!(advanced.is_err(), "commit({}) of {free} spare bytes", free + 1);
-        let discarded = catch_unwind(AssertUnwindSafe(|| buf.consume(filled + 1)));
-        assert!(discarded.is_err(), "consume({}) of {filled}", filled + 1);
-        check_unchanged(&buf, filled, room);
-        // A write takes what there is room for, and says so.
-        let taken = std::io::Write::write(&mut buf, &vec![7; free + 5]).expect("a short write is no error");
-        assert_eq!((taken, buf.len(), buf.spare_capacity()), (free, room, 0));
-        assert!(buf.push(1).is_err());
-        pattern::check(&buf[..filled], 1, 0);
-        assert!(buf[filled..].iter().all(|&byte| byte == 7));
-    }
-}
-
-#[track_caller]
-fn check_unchanged<L: Lease>(buf: &Buf<L>, filled: usize, room: usize) {
-    assert_eq!((buf.len(), buf.capacity()), (filled, room), "changed by a failed call");
-    pattern::check(buf, 1, 0);
-}
-
-/// Grows frames past all limits, and past what a full pool has (T3).
-pub fn failed_frames<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
-    let mut writer = Writer::new((kit.make)());
-    let max_capacity = writer.get_ref().max_capacity();
-    for round in 0..3 {
-        let mut held = Vec::new();
-        let mut filled = 0;
-        for step in 0..20 {
-            for huge in
-                [usize::MAX, isize::MAX as usize, isize::MAX as usize + 1, max_capacity.saturating_add(1)]
-            {
-                assert!(writer.writable(huge).is_err(), "a frame of {filled} and {huge} bytes");
-                assert_eq!(writer.filled().len(), filled);
-                pattern::check(writer.filled(), 3, 0);
-            }
-            let discarded = catch_unwind(AssertUnwindSafe(|| writer.discard_front(filled + 1)));
-            assert!(discarded.is_err(), "discard_front({}) of {filled}", filled + 1);
-            let more = 100 * (step + 1);
-            match writer.append(more) {
-                Ok(room) => {
-                    pattern::fill(room, 3, filled);
-                    filled += more;
-                }
-                Err(error) => {
-                    assert!(kit.rejects, "{more} bytes refused: {error}");
-                    held.clear();
-                }
-            }
-            pattern::check(writer.filled(), 3, 0);
-            if round > 0 {
-                held.extend(writer.get_mut().acquire(400 * round));
-            }
-        }
-        let buf = writer.finish();
-        assert_eq!(buf.len(), filled);
-        pattern::check(&buf, 3, 0);
-        assert!(filled > 0, "every step was refused");
-    }
 }
 
 /// Checks that every size is served exactly or refused in the pool's own numbers, within a second,
@@ -206,75 +119,4 @@ pub fn failing_constructions<P: BufferPool, E: Debug>(sized: impl Fn(usize) -> R
     let grown = process::address_space_bytes().saturating_sub(space);
     assert!(grown < 1 << 20, "{grown} bytes of address space leaked by 1000 failures");
     drop(sized(1 << 16).expect("what fits the limit is still built"));
-}
-
-/// Checks fallbacks that panic, that refuse, and that use another pool in between (T9).
-pub fn hostile_fallback<P: BufferPool<Lease: SplitLease> + Send + 'static>(over: impl Fn(Hostile) -> P) {
-    let reentered = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&reentered);
-    let (inner, _) = Hostile::new(|| {});
-    let mut other = over(inner);
-    let (hostile, mood) = Hostile::new(move || {
-        let buf = other.acquire(100).expect("the other pool serves");
-        assert!(buf.capacity() >= 100);
-        // ORDER: SeqCst, for ease.
-        count.fetch_add(1, SeqCst);
-    });
-    let mut pool = over(hostile);
-    // More than the region has room for, so that the fallback is asked.
-    let large = 8 << 20;
-    let small: Vec<_> = (0_u64..4)
-        .map(|seed| {
-            let mut buf = pool.acquire(50).expect("a small request");
-            pattern::fill(buf.spare_mut(), seed, 0);
-            let room = buf.capacity();
-            buf.commit(room);
-            buf
-        })
-        .collect();
-    for in_turn in [Mood::Panics, Mood::Refuses, Mood::Reenters, Mood::Kind, Mood::Panics] {
-        mood.set(in_turn);
-        for _ in 0..3 {
-            let served = catch_unwind(AssertUnwindSafe(|| pool.acquire(large).map(drop)));
-            match in_turn {
-                Mood::Panics => assert!(served.is_err()),
-                Mood::Refuses => assert!(matches!(served, Ok(Err(AcquireError::Exhausted { .. })))),
-                Mood::Reenters | Mood::Kind => assert!(matches!(served, Ok(Ok(())))),
-            }
-            // An open frame that the fallback cannot take stays as it was.
-            let mut frame = Writer::new(&mut pool);
-            pattern::fill(frame.append(200).expect("a small frame"), 5, 0);
-            let grown = catch_unwind(AssertUnwindSafe(|| frame.append(large).map(|room| room.len())));
-            let len = match in_turn {
-                Mood::Panics => {
-                    assert!(grown.is_err());
-                    200
-                }
-                Mood::Refuses => {
-                    assert!(matches!(grown, Ok(Err(_))));
-                    200
-                }
-                Mood::Reenters | Mood::Kind => {
-                    assert!(matches!(grown, Ok(Ok(len)) if len == large));
-                    200 + large
-                }
-            };
-            assert_eq!(frame.filled().len(), len);
-            pattern::check(&frame.filled()[..200], 5, 0);
-            let buf = frame.finish();
-            assert_eq!(buf.len(), len);
-            pattern::check(&buf[..200], 5, 0);
-        }
-        for (seed, buf) in (0_u64..).zip(&small) {
-            pattern::check(buf, seed, 0);
-        }
-    }
-    // ORDER: SeqCst, for ease.
-    assert!(reentered.load(SeqCst) >= 3, "the fallback was never asked");
-    drop(pool);
-    for (seed, buf) in (0_u64..).zip(&small) {
-        pattern::check(buf, seed, 0);
-    }
-    // The heap, for comparison: what a pool falls back to serves such a request at all.
-    assert!(HeapPool::new().acquire(large).is_ok());
 }

@@ -17,7 +17,6 @@ pub const AGE: Duration = Duration::from_millis(10);
 const LONG: Duration = Duration::from_secs(30);
 
 /// Makes a keeper without the pressure of the system that the tests run on.
-#[must_use]
 pub fn keeper() -> Keeper {
     Keeper::new().purge_delay(AGE).pressure(PressureSource::none())
 }

@@ -24,10 +24,7 @@ const BYTES: usize = 1500;
 /// Makes a filled buffer.
 #[track_caller]
 fn filled<P: BufferPool<Lease: SplitLease>>(pool: &mut P, seed: u64) -> Buf<P::Lease> {
-    let mut buf = pool.acquire(BYTES).expect("a small request");
-    pattern::fill(&mut buf.spare_mut()[..BYTES], seed, 0);
-    buf.commit(BYTES);
-    buf
+    super::filled(pool, BYTES, seed).expect("a small request")
 }
 
 #[track_caller]

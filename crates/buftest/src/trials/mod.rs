@@ -25,28 +25,25 @@ pub mod refusing;
 pub mod room;
 pub mod secrets;
 pub mod serving;
-pub mod shared_books;
 pub mod sources;
-#[cfg(target_os = "linux")]
-pub mod steady;
 #[cfg(target_os = "linux")]
 pub mod system;
 pub mod thresholds;
 pub mod traffic;
-pub mod waits;
 pub mod zeroed;
 
 use std::env;
 use std::time::Duration;
 
+use bufcore::{AcquireError, Buf, BufferPool};
 use bufkeeper::Trim;
 
 use crate::model::Shadow;
+use crate::pattern;
 
 /// Returns how many buffers a trial of the size `full` uses: two of twenty-five in release, and a
 /// fiftieth in debug builds and in programs for sanitizers ([`races`](crate::races)). Wherever
 /// `BUFTEST_COUNT` is set, that says it (as the size of the largest trial, 1 000 000).
-#[must_use]
 pub fn scaled(full: usize) -> usize {
     const FULL: usize = 1_000_000;
     let largest = match env::var("BUFTEST_COUNT") {
@@ -64,4 +61,17 @@ pub fn trim<P: Trim>(pool: &mut P, age: Option<Duration>) {
         Some(age) => pool.trim_idle(age),
         None => pool.trim(),
     }
+}
+
+/// Acquires a buffer of `bytes` bytes, and fills it with those of `seed`.
+pub(crate) fn filled<P: BufferPool>(
+    pool: &mut P,
+    bytes: usize,
+    seed: u64,
+) -> Result<Buf<P::Lease>, AcquireError> {
+    let mut buf = pool.acquire(bytes)?;
+    assert!(buf.is_empty() && buf.capacity() >= bytes, "{} of {bytes} bytes", buf.capacity());
+    pattern::fill(&mut buf.spare_mut()[..bytes], seed, 0);
+    buf.commit(bytes);
+    Ok(buf)
 }

@@ -23,12 +23,6 @@ pub struct Waiting {
     pub event: Box<dyn FnOnce() + Send>,
 }
 
-impl std::fmt::Debug for Waiting {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Waiting").finish_non_exhaustive()
-    }
-}
-
 /// Checks that a future which was polled by one executor and is polled by another wakes that one,
 /// and keeps nothing of the first. Wherever it is when the event comes, the executor that has it
 /// then is woken. `make` makes one that waits.

@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bufcore::{AcquireError, Buf, BufferPool, PoolStats, SplitLease, Writer};
+use bufcore::{BufferPool, SplitLease, Writer};
 use bufkeeper::{Keeper, PressureSource, Trim};
 
+use super::filled;
 use crate::append::Append;
 use crate::pattern;
 use crate::process::{resident_bytes, steady_allocator};
@@ -20,72 +21,6 @@ const MIB: usize = 1 << 20;
 const SLACK_BYTES: usize = 2 * MIB;
 const PAGE_BYTES: usize = 4096;
 
-/// A pool that is trimmed between requests: for the whole conformance suite.
-#[derive(Debug)]
-pub struct Trimmed<P> {
-    pool: P,
-    requests: usize,
-}
-
-impl<P> Trimmed<P> {
-    /// Trims `pool` from now on.
-    pub fn new(pool: P) -> Self {
-        Self { pool, requests: 0 }
-    }
-}
-
-impl<P: Trim> Trimmed<P> {
-    /// Returns the pool, which some calls trim first.
-    pub fn pool(&mut self) -> &mut P {
-        self.requests += 1;
-        if self.requests.is_multiple_of(3) {
-            self.pool.trim();
-        }
-        &mut self.pool
-    }
-}
-
-impl<P: BufferPool + Trim> BufferPool for Trimmed<P> {
-    type Lease = P::Lease;
-
-    fn acquire(&mut self, capacity: usize) -> Result<Buf<P::Lease>, AcquireError> {
-        self.pool().acquire(capacity)
-    }
-
-    fn acquire_most(&mut self, capacity: usize) -> Result<Buf<P::Lease>, AcquireError> {
-        self.pool().acquire_most(capacity)
-    }
-
-    fn grow(&mut self, buf: &mut Buf<P::Lease>, additional: usize) -> Result<(), AcquireError> {
-        self.pool().grow(buf, additional)
-    }
-
-    fn grow_most(&mut self, buf: &mut Buf<P::Lease>, additional: usize) -> Result<(), AcquireError> {
-        self.pool().grow_most(buf, additional)
-    }
-
-    fn shrink(&mut self, buf: &mut Buf<P::Lease>) {
-        self.pool().shrink(buf);
-    }
-
-    fn max_capacity(&self) -> usize {
-        self.pool.max_capacity()
-    }
-
-    fn stats(&self) -> PoolStats {
-        BufferPool::stats(&self.pool)
-    }
-}
-
-/// Makes a buffer of `bytes` bytes, all written.
-#[track_caller]
-fn filled<P: BufferPool>(pool: &mut P, bytes: usize, seed: u64) -> Buf<P::Lease> {
-    let mut buf = pool.acquire(bytes).expect("there is room");
-    pattern::fill(&mut buf.spare_mut()[..bytes], seed, 0);
-    buf.commit(bytes);
-    buf
-}
-
 /// Checks that after a burst that filled `bytes` bytes, all goes with a trim, and not before; and
 /// all can be used again.
 pub fn after_a_burst<P: BufferPool + Trim>(mut pool: P, bytes: usize) {
@@ -93,7 +28,8 @@ pub fn after_a_burst<P: BufferPool + Trim>(mut pool: P, bytes: usize) {
     let before = resident_bytes();
     let near = |now: usize| now < before + SLACK_BYTES;
     for round in 0..3 {
-        let burst: Vec<_> = (0..bytes / MIB).map(|n| filled(&mut pool, MIB, n as u64)).collect();
+        let burst: Vec<_> =
+            (0..bytes / MIB).map(|n| filled(&mut pool, MIB, n as u64).expect("there is room")).collect();
         assert!(resident_bytes() > before + bytes - SLACK_BYTES, "nothing was left for it");
         drop(burst);
         assert!(resident_bytes() > before + bytes - SLACK_BYTES, "it went unasked");
@@ -102,7 +38,7 @@ pub fn after_a_burst<P: BufferPool + Trim>(mut pool: P, bytes: usize) {
         // A queue goes round in the first of it.
         let mut queue = VecDeque::with_capacity(32);
         for _ in 0..2 * bytes / 1500 {
-            queue.push_back(filled(&mut pool, 1500, 1));
+            queue.push_back(filled(&mut pool, 1500, 1).expect("there is room"));
             if queue.len() == 32 {
                 queue.pop_front();
             }
@@ -116,8 +52,9 @@ pub fn around_survivors<P: BufferPool + Trim>(mut pool: P, bytes: usize) {
     steady_allocator();
     let each = 60_000;
     let before = resident_bytes();
-    let mut burst: Vec<_> =
-        (0..bytes / (each + 4096)).map(|n| Some((n as u64, filled(&mut pool, each, n as u64)))).collect();
+    let mut burst: Vec<_> = (0..bytes / (each + 4096))
+        .map(|n| Some((n as u64, filled(&mut pool, each, n as u64).expect("there is room"))))
+        .collect();
     let kept: Vec<_> = burst.iter_mut().step_by(8).filter_map(Option::take).collect();
     drop(burst);
     pool.trim();
@@ -128,7 +65,8 @@ pub fn around_survivors<P: BufferPool + Trim>(mut pool: P, bytes: usize) {
         assert_eq!(pattern::mismatch(buf, *seed, 0), None, "a buffer differs");
     }
     // Between them there is room for as many as before.
-    let more: Vec<_> = (0..kept.len() * 6).map(|n| filled(&mut pool, each, n as u64)).collect();
+    let more: Vec<_> =
+        (0..kept.len() * 6).map(|n| filled(&mut pool, each, n as u64).expect("there is room")).collect();
     for (seed, buf) in kept {
         assert_eq!(pattern::mismatch(&buf, seed, 0), None, "a buffer differs");
     }
@@ -152,7 +90,9 @@ pub fn kept_in_a_mutex<P: BufferPool + Trim + Send + 'static>(pool: P, bytes: us
     };
     for _ in 0..3 {
         let mut held = pool.lock().expect("nothing panics");
-        drop((0..bytes / MIB).map(|_| filled(&mut *held, MIB, 1)).collect::<Vec<_>>());
+        drop(
+            (0..bytes / MIB).map(|_| filled(&mut *held, MIB, 1).expect("there is room")).collect::<Vec<_>>(),
+        );
         thread::sleep(Duration::from_millis(100));
         assert!(resident_bytes() > before + bytes - SLACK_BYTES, "somebody else has the lock");
         drop(held);

@@ -1,126 +1,13 @@
-//! Buffers that are split, for the pools whose buffers can be: every index, every order of going,
-//! with views and on other threads.
+//! Buffers that are split, as far as generated programs ([`ops`](crate::ops)) and traffic do not show
+//! it.
 
 use bufcore::author::Tracker;
 use bufcore::{Buf, BufferPool, SplitLease};
 
+use super::filled;
 use crate::pattern;
 
 const BYTES: usize = 48;
-
-fn filled<P: BufferPool>(pool: &mut P, len: usize) -> Buf<P::Lease> {
-    let mut buf = pool.acquire(BYTES).expect("a small request");
-    pattern::fill(&mut buf.spare_mut()[..len], 1, 0);
-    buf.commit(len);
-    buf
-}
-
-/// Parts at every index of every length.
-pub fn at_every_index<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
-    let mut pool = make();
-    for len in 0..=BYTES {
-        for at in 0..=BYTES {
-            let mut front = filled(&mut pool, len);
-            let start = front.as_ptr();
-            let mut back = front.split_off(at);
-            assert_eq!((front.capacity(), back.capacity()), (at, BYTES - at));
-            assert_eq!((front.len(), back.len()), (len.min(at), len.saturating_sub(at)));
-            pattern::check(&front, 1, 0);
-            pattern::check(&back, 1, at.min(len));
-            assert!(at == 0 || front.as_ptr() == start);
-            // Each is written in its own part only.
-            let (front_room, back_room) = (front.spare_capacity(), back.spare_capacity());
-            front.spare_mut().fill(0xFF);
-            back.spare_mut().fill(0xEE);
-            front.commit(front_room);
-            back.commit(back_room);
-            assert!(front[len.min(at)..].iter().all(|&byte| byte == 0xFF));
-            assert!(back[len.saturating_sub(at)..].iter().all(|&byte| byte == 0xEE));
-            pattern::check(&front[..len.min(at)], 1, 0);
-            assert!(front.push(1).is_err() && back.push(1).is_err(), "no room past the parts");
-            if at <= len {
-                let mut back = filled(&mut pool, len);
-                let front = back.split_to(at);
-                assert_eq!((front.len(), front.capacity(), back.len()), (at, at, len - at));
-                assert_eq!(back.capacity(), BYTES - at);
-                pattern::check(&front, 1, 0);
-                pattern::check(&back, 1, at);
-            }
-        }
-    }
-    assert_eq!(pool.stats().in_use, 0);
-}
-
-/// Checks that a call past the end panics, and changes nothing.
-pub fn past_the_end<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
-    let mut pool = make();
-    let mut panics = |f: fn(&mut Buf<P::Lease>)| {
-        let mut buf = filled(&mut pool, 10);
-        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| f(&mut buf))).is_err());
-        pattern::check(&buf, 1, 0);
-        assert_eq!((buf.len(), buf.capacity()), (10, BYTES));
-    };
-    panics(|buf| drop(buf.split_to(11)));
-    panics(|buf| drop(buf.split_to(usize::MAX)));
-    panics(|buf| drop(buf.split_off(BYTES + 1)));
-    panics(|buf| drop(buf.split_off(usize::MAX)));
-}
-
-/// Checks that the memory is used again after the last part, in whichever order they go, and not
-/// before.
-pub fn in_every_order<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
-    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
-    for order in orders {
-        for elsewhere in 0..8 {
-            let mut pool = make();
-            let mut first = filled(&mut pool, BYTES);
-            let start = first.as_ptr();
-            let last = first.split_off(32);
-            let middle = first.split_off(16);
-            let mut parts = [Some(first), Some(middle), Some(last)];
-            for (step, index) in order.into_iter().enumerate() {
-                assert_ne!(pool.acquire(BYTES).expect("room").as_ptr(), start, "a part is out");
-                let part = parts[index].take().expect("each goes once");
-                pattern::check(&part, 1, 16 * index);
-                if elsewhere >> step & 1 == 0 {
-                    drop(part);
-                } else {
-                    std::thread::spawn(move || drop(part)).join().expect("dropping does not panic");
-                }
-            }
-            assert_eq!(pool.stats().in_use, 0);
-        }
-    }
-}
-
-/// Checks that a view of a part thaws when it is the only handle of the whole memory, and is then
-/// what the part was.
-pub fn views_of_parts<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
-    let mut pool = make();
-    let mut front = filled(&mut pool, 40);
-    let back = front.split_off(24);
-    let view = front.freeze();
-    let clone = view.clone();
-    let view = view.try_into_mut().expect_err("a clone is there");
-    drop(clone);
-    let view = view.try_into_mut().expect_err("the other part is there");
-    drop(back);
-    let mut front = view.try_into_mut().expect("the only handle");
-    assert_eq!((front.len(), front.capacity()), (24, 24));
-    pattern::check(&front, 1, 0);
-    // Split again, frozen, the parts of the view among themselves.
-    let back = front.split_off(10);
-    let mut view = back.freeze();
-    let tail = view.split_off(7);
-    drop(front);
-    assert_eq!((view.len(), tail.len()), (7, 7));
-    pattern::check(&tail, 1, 17);
-    drop(view);
-    let thawed = tail.try_into_mut().expect("the only handle");
-    assert_eq!((thawed.len(), thawed.capacity()), (7, 7));
-    drop(thawed);
-    assert_eq!(pool.stats().in_use, 0);
-}
 
 /// Checks that memory of its own, and of a pool that is gone, splits as any other. `pool` has none
 /// for 48 bytes; `in_use` is what its statistics say of one memory that is out.
@@ -129,7 +16,7 @@ pub fn large_and_late<P: BufferPool<Lease: SplitLease>>(
     is_fallback: fn(&Buf<P::Lease>) -> bool,
     in_use: usize,
 ) {
-    let mut large = filled(&mut pool, BYTES);
+    let mut large = filled(&mut pool, BYTES, 1).expect("a small request");
     assert!(is_fallback(&large));
     let front = large.split_to(20);
     assert!(is_fallback(&front));
@@ -148,7 +35,7 @@ pub fn noted_again<P: BufferPool<Lease: SplitLease>>(make: fn() -> P, listed: fn
     let elsewhere = Tracker::default();
     let mut pool = make();
     for which in 0..8 {
-        let mut front = filled(&mut pool, BYTES);
+        let mut front = filled(&mut pool, BYTES, 1).expect("a small request");
         let back = front.split_off(16);
         let note = |bit: usize, part| if which >> bit & 1 == 1 { elsewhere.attach(part) } else { part };
         let (front, back) = (note(0, front), note(1, back));
@@ -162,6 +49,12 @@ pub fn noted_again<P: BufferPool<Lease: SplitLease>>(make: fn() -> P, listed: fn
         drop(last);
         assert_eq!((pool.stats().in_use, listed(&pool).unwrap_or(0)), (0, 0));
     }
+    let mut front = filled(&mut pool, BYTES, 1).expect("a small request");
+    let back = front.split_off(10);
+    drop(front.freeze());
+    assert_eq!(listed(&pool).unwrap_or(1), 1, "a part of it is out");
+    drop(back);
+    assert_eq!(listed(&pool).unwrap_or(0), 0, "nothing is out");
 }
 
 /// Drops a thousand parts of one buffer by four threads.
@@ -198,121 +91,4 @@ pub fn wiped<P: BufferPool<Lease: SplitLease>>(mut pool: P) {
         let mut again = pool.acquire(BYTES).expect("room");
         assert!(again.spare_mut().iter().all(|&byte| byte == 0));
     }
-}
-
-/// Checks that neighbouring parts are joined again, at every index of every length. Parts that are
-/// no neighbours stay apart, and nothing is lost by trying.
-pub fn joined<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
-    let mut pool = make();
-    for len in 0..=BYTES {
-        for at in 0..=BYTES {
-            let mut front = filled(&mut pool, len);
-            let start = front.as_ptr();
-            let back = front.split_off(at);
-            front.unsplit(back).expect("neighbours without a gap");
-            assert_eq!((front.as_ptr(), front.len(), front.capacity()), (start, len, BYTES));
-            pattern::check(&front, 1, 0);
-            // All of it can be written again, and it splits again.
-            let room = front.spare_capacity();
-            front.spare_mut().fill(0xAB);
-            front.commit(room);
-            let mut again = front.split_to(at);
-            again.unsplit(front).expect("neighbours without a gap");
-            assert_eq!((again.len(), again.capacity()), (BYTES, BYTES));
-        }
-    }
-    // With a gap between the filled bytes, in the wrong order, and not next to each other.
-    let mut first = filled(&mut pool, 10);
-    let mut third = first.split_off(32);
-    let mut second = first.split_off(16);
-    third.push(3).expect("room");
-    let mut third = first.unsplit(third).expect_err("the second is between");
-    second = third.unsplit(second).expect_err("backwards");
-    second.push(2).expect("room");
-    let second = first.unsplit(second).expect_err("the first is not full");
-    first.resize(16, 9).expect("its capacity");
-    first.unsplit(second).expect("full now");
-    let third = first.unsplit(third).expect_err("the second is not full");
-    assert_eq!((first.len(), first.capacity(), third.len(), third.capacity()), (17, 32, 1, 16));
-    pattern::check(&first[..10], 1, 0);
-    drop((first, third));
-    assert_eq!(pool.stats().in_use, 0);
-    // Memories that are neighbours are not one, however much they are full.
-    let mut bufs: Vec<_> = (0..6).map(|_| filled(&mut pool, BYTES)).collect();
-    for one in 0..bufs.len() {
-        for other in 0..bufs.len() {
-            if one != other {
-                let mut a = std::mem::replace(&mut bufs[one], pool.acquire(0).expect("none"));
-                let b = std::mem::replace(&mut bufs[other], pool.acquire(0).expect("none"));
-                let b = a.unsplit(b).expect_err("of another memory");
-                (bufs[one], bufs[other]) = (a, b);
-            }
-        }
-    }
-    // One of no bytes is joined to any, and becomes any.
-    let mut nothing = pool.acquire(0).expect("none");
-    nothing.unsplit(bufs.remove(0)).expect("nothing is in front");
-    nothing.unsplit(pool.acquire(0).expect("none")).expect("nothing is behind");
-    assert_eq!(nothing.len(), BYTES);
-    drop((nothing, bufs));
-    // Views, also of several parts.
-    let mut front = filled(&mut pool, BYTES);
-    let back = front.split_off(20);
-    let (mut front, mut back) = (front.freeze(), back.freeze());
-    let tail = back.split_off(10);
-    let back = tail.clone().unsplit(back).expect_err("backwards");
-    front.unsplit(back).expect("neighbours");
-    let tail = front.slice(..5).unsplit(tail).expect_err("no neighbour");
-    front.unsplit(tail).expect("neighbours");
-    pattern::check(&front, 1, 0);
-    let whole = front.try_into_mut().expect("the only handle");
-    assert_eq!((whole.len(), whole.capacity()), (BYTES, BYTES));
-    drop(whole);
-    assert_eq!(pool.stats().in_use, 0);
-}
-
-/// Checks that what was consumed, and what other parts had in front, comes back when the buffer is
-/// the only handle, and not before.
-pub fn compacted<P: BufferPool<Lease: SplitLease>>(make: fn() -> P) {
-    let mut pool = make();
-    for elsewhere in [false, true] {
-        let mut buf = filled(&mut pool, 40);
-        let start = buf.as_ptr();
-        let first = buf.split_to(10);
-        let mut view = buf.split_to(20).freeze();
-        buf.consume(3);
-        let part = buf.as_ptr();
-        for _ in 0..2 {
-            buf.compact();
-            assert_eq!((buf.as_ptr(), buf.len(), buf.capacity()), (part, 7, 15), "there are other handles");
-        }
-        if elsewhere {
-            std::thread::spawn(move || drop(first)).join().expect("dropping does not panic");
-        } else {
-            drop(first);
-        }
-        view.consume(1);
-        buf.compact();
-        assert_eq!(buf.as_ptr(), part, "there is a view");
-        pattern::check(&view, 1, 11);
-        drop(view);
-        buf.compact();
-        assert_eq!((buf.as_ptr(), buf.len(), buf.capacity()), (start, 7, BYTES));
-        pattern::check(&buf, 1, 33);
-        buf.spare_mut().fill(1);
-        // And it splits again.
-        let back = buf.split_off(5);
-        assert_eq!(back.capacity(), BYTES - 5);
-        // What is left of a split at the end holds no memory, so that nothing comes back to it.
-        drop(back);
-        buf.compact();
-        let room = buf.spare_capacity();
-        buf.commit(room);
-        drop(buf.split_to(buf.len()));
-        buf.compact();
-        assert_eq!((buf.capacity(), pool.stats().in_use), (0, 0), "a part of no bytes");
-        pool.grow(&mut buf, BYTES).expect("there is room");
-        assert_eq!(buf.spare_capacity(), BYTES);
-    }
-    assert_eq!(pool.stats().in_use, 0);
 }

@@ -46,20 +46,9 @@ enum Deed {
 
 const DEEDS: [Deed; 5] = [Deed::Acquire, Deed::Release, Deed::DropPool, Deed::MakePool, Deed::DropAll];
 
-impl<P: BufferPool> World<P> {
-    fn new() -> Self {
-        // With room, so that the deeds allocate nothing but what pools do.
-        Self { pools: Vec::with_capacity(64), bufs: Vec::with_capacity(256), stamp: 0 }
-    }
-}
-
 /// Takes a filled buffer from `pool`.
 fn take<P: BufferPool>(pool: &mut P, bytes: usize, stamp: u64) -> Option<(Buf<P::Lease>, u64)> {
-    let mut buf = pool.acquire(bytes).ok()?;
-    assert!(buf.capacity() >= bytes && buf.is_empty(), "an acquired buffer is empty and large enough");
-    buf.resize(bytes, 0).expect("asked for");
-    pattern::fill(&mut buf, stamp, 0);
-    Some((buf, stamp))
+    Some((super::filled(pool, bytes, stamp).ok()?, stamp))
 }
 
 /// Looks at a buffer, and drops it.
@@ -116,17 +105,8 @@ impl<P: BufferPool + Send> Reentry<P> {
     }
 
     /// Runs a program with a pool whose handle goes while buffers are out, and another handle, or
-    /// another pool, that the allocator may drop.
-    fn program(&self, world: &RefCell<World<P>>) {
-        self.run(world, false);
-    }
-
-    /// Runs the same program with the newest buffer released first.
-    fn backwards(&self, world: &RefCell<World<P>>) {
-        self.run(world, true);
-    }
-
-    fn run(&self, world: &RefCell<World<P>>, newest_first: bool) {
+    /// another pool, that the allocator may drop. The newest buffer is released first, or last.
+    fn program(&self, world: &RefCell<World<P>>, newest_first: bool) {
         let mut pool = (self.make)();
         let mut held = Vec::with_capacity(64);
         for round in 0..3 {
@@ -166,7 +146,9 @@ impl<P: BufferPool + Send> Reentry<P> {
         }
         // A third of them ends on another thread, which has to see to it before the rest is used.
         let ended: Vec<_> = pools.drain(..POOLS / 3).collect();
-        end_elsewhere(ended);
+        thread::scope(|scope| {
+            scope.spawn(move || drop(ended));
+        });
         // The allocator's are looked at just before these.
         world.borrow_mut().pools.extend(pools.drain(..POOLS / 3));
         for _ in 0..POOLS / 3 {
@@ -182,8 +164,8 @@ impl<P: BufferPool + Send> Reentry<P> {
     ///
     /// When a buffer is not as it was, or none is to be had.
     pub fn everywhere(&self) {
-        self.each("program", Self::program);
-        self.each("backwards", Self::backwards);
+        self.each("program", |world| self.program(world, false));
+        self.each("backwards", |world| self.program(world, true));
         assert_eq!(orphan::pending(), 0, "memory that outlived its pool is kept");
     }
 
@@ -191,31 +173,23 @@ impl<P: BufferPool + Send> Reentry<P> {
     /// which some have ended elsewhere. The caller is a binary in which nothing else runs at the
     /// same time: numbers of pools decide which is beside which.
     pub fn beside_each_other(&self) {
-        self.each("neighbours", Self::neighbours);
+        self.each("neighbours", |world| self.neighbours(world));
     }
 
-    fn each(&self, what: &str, program: fn(&Self, &RefCell<World<P>>)) {
+    fn each(&self, what: &str, program: impl Fn(&RefCell<World<P>>)) {
         for deed in DEEDS {
-            let mut at = 0;
-            loop {
-                let world = RefCell::new(World::new());
-                let calls = Reentrant::within(at, || self.deed(&world, deed), || program(self, &world));
+            let calls = |before| {
+                // With room, so that the deeds allocate nothing but what pools do.
+                let (pools, bufs) = (Vec::with_capacity(64), Vec::with_capacity(256));
+                let world = RefCell::new(World { pools, bufs, stamp: 0 });
+                let calls = Reentrant::within(before, || self.deed(&world, deed), || program(&world));
                 drop(world);
                 orphan::sweep();
-                if at >= calls {
-                    break;
-                }
-                at += 1;
-            }
-            println!("reentry: {what}, {deed:?} in each of {at} calls");
+                calls
+            };
+            let calls = (0..).find(|&before| before >= calls(before)).expect("the program ends");
+            println!("reentry: {what}, {deed:?} in each of {calls} calls");
         }
         self.allocator.check();
     }
-}
-
-/// Drops pools on another thread.
-fn end_elsewhere<P: Send>(pools: Vec<P>) {
-    thread::scope(|scope| {
-        scope.spawn(move || drop(pools));
-    });
 }

@@ -5,6 +5,7 @@
 
 use bufcore::{AcquireError, Buf, BufferPool, Lease, SplitLease};
 
+use super::filled;
 use crate::alloc::Failing;
 use crate::pattern;
 
@@ -17,12 +18,8 @@ pub fn fill_all<P: BufferPool, const N: usize>(
 ) -> [Option<Buf<P::Lease>>; N] {
     let mut held = [const { None }; N];
     for ((seed, place), bytes) in (0_u64..).zip(&mut held).zip(sizes) {
-        match pool.acquire(bytes) {
-            Ok(mut buf) => {
-                pattern::fill(&mut buf.spare_mut()[..bytes], seed, 0);
-                buf.commit(bytes);
-                *place = Some(buf);
-            }
+        match filled(pool, bytes, seed) {
+            Ok(buf) => *place = Some(buf),
             Err(error) => {
                 assert_eq!(error, AcquireError::OutOfMemory { requested: bytes });
                 *failures += 1;

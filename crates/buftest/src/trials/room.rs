@@ -1,65 +1,12 @@
-//! T31 to T33: how much a buffer can hold, how it comes to hold more, and frames that are cut
-//! short. And how much of a large region is used for few buffers.
+//! T32: how a buffer comes to hold more. And how much of a large region is used for few buffers.
 
 use std::collections::VecDeque;
 
-use bufcore::{AcquireError, Buf, BufferPool, SplitLease, Writer};
+use bufcore::{AcquireError, BufferPool, SplitLease, Writer};
 
-use super::scaled;
+use super::{filled, scaled};
 use crate::Kit;
-use crate::append::Append;
 use crate::pattern;
-
-fn filled<P: BufferPool>(pool: &mut P, bytes: usize) -> Buf<P::Lease> {
-    let mut buf = pool.acquire(bytes).expect("a small request");
-    pattern::fill(&mut buf.spare_mut()[..bytes], 1, 0);
-    buf.commit(bytes);
-    buf
-}
-
-/// Checks that the capacity of a buffer is what was asked for, whatever the pool rounds up to and
-/// whatever an earlier buffer in its place had (T31). So what fills a buffer as far as it goes, as
-/// tokio's `read_buf` does, takes in as much from every pool.
-pub fn t31_exact<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
-    let mut pool = (kit.make)();
-    let most = pool.max_capacity().min(70_000);
-    let sizes = || (0..=130).chain((131..most).step_by(997)).chain([most]);
-    for round in 0..2 {
-        // Up, and down again, where the larger ones were.
-        let up: Vec<usize> = sizes().collect();
-        let order: Vec<usize> = if round == 0 { up } else { up.into_iter().rev().collect() };
-        for bytes in order {
-            let buf = pool.acquire(bytes).expect("nothing else is out");
-            assert_eq!((buf.len(), buf.capacity()), (0, bytes));
-            drop(buf);
-            let zeroed = pool.acquire_zeroed(bytes).expect("nothing else is out");
-            assert_eq!((zeroed.len(), zeroed.capacity()), (bytes, bytes));
-        }
-    }
-    let mut held = Vec::new();
-    for bytes in [1, 17, 65, 100, 1023, 4097] {
-        held.push(pool.acquire(bytes).expect("small requests"));
-        assert!(held.iter().rev().take(1).all(|buf| buf.capacity() == bytes), "beside others, {bytes} bytes");
-    }
-    drop(held);
-    // A finished one's is its length, however it came to be, in place or elsewhere.
-    for steps in [&[1][..], &[10, 20, 3], &[100, 1000, 17, 5000], &[700, 1, 1, 9001], &[40_000, 40_001]] {
-        let other = pool.acquire(64).expect("room");
-        let mut writer = Writer::new(&mut pool);
-        let mut len = 0;
-        for &step in steps {
-            match writer.append(step) {
-                Ok(room) => len += room.len(),
-                Err(error) => assert!(kit.rejects, "{error}"),
-            }
-        }
-        let discarded = len / 3;
-        writer.discard_front(discarded);
-        let buf = writer.finish();
-        assert_eq!((buf.len(), buf.capacity()), (len - discarded, len - discarded));
-        drop(other);
-    }
-}
 
 /// Checks that a buffer grows with its bytes, by what is asked for at least, or is not changed by a
 /// refusal; and what was consumed comes back (T32).
@@ -67,7 +14,7 @@ pub fn t32_grown_and_compacted<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     let mut pool = (kit.make)();
     for bytes in 0..=130 {
         for consumed in (0..=bytes).step_by(7) {
-            let mut buf = filled(&mut pool, bytes);
+            let mut buf = filled(&mut pool, bytes, 1).expect("a small request");
             let start = buf.as_ptr();
             buf.consume(consumed);
             assert_eq!(buf.capacity(), bytes - consumed);
@@ -95,9 +42,17 @@ pub fn t32_grown_and_compacted<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
             assert_eq!(buf.len(), bytes + 1);
         }
     }
-    grown_beside_others(&mut pool);
+    // One that shares its memory moves.
+    let mut front = filled(&mut pool, 100, 1).expect("a small request");
+    let back = front.split_off(60);
+    let start = front.as_ptr();
+    pool.grow(&mut front, 10).expect("a small request");
+    assert!(front.as_ptr() != start, "it grew over the other part");
+    pattern::check(&front, 1, 0);
+    pattern::check(&back, 1, 60);
+    drop((front, back));
     // With one that was consumed to its end, all comes back.
-    let mut buf = filled(&mut pool, 100);
+    let mut buf = filled(&mut pool, 100, 1).expect("a small request");
     buf.consume(100);
     assert_eq!(buf.capacity(), 0);
     buf.compact();
@@ -109,7 +64,7 @@ pub fn t32_grown_and_compacted<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     buf.compact();
     assert_eq!((buf.len(), buf.capacity()), (20, 40));
     drop(buf);
-    let mut buf = filled(&mut pool, 50);
+    let mut buf = filled(&mut pool, 50, 1).expect("a small request");
     let start = buf.as_ptr();
     let mut huge = vec![usize::MAX, isize::MAX as usize + 1];
     huge.extend(pool.max_capacity().checked_add(1));
@@ -131,106 +86,6 @@ pub fn t32_grown_and_compacted<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
     }
     drop(buf);
     assert_eq!(pool.stats().in_use, 0);
-}
-
-/// Checks that buffers which grow and shrink in any order keep their bytes, whatever their
-/// neighbours do, and that one that shares its memory, or is of another pool, moves.
-fn grown_beside_others<P: BufferPool<Lease: SplitLease>>(pool: &mut P) {
-    let mut rng = fastrand::Rng::with_seed(32);
-    let mut held: Vec<Buf<P::Lease>> = Vec::new();
-    for step in 0..4000_u64 {
-        match rng.u8(..8) {
-            0..=2 => held.extend(pool.acquire(rng.usize(1..300)).ok()),
-            3 if !held.is_empty() => drop(held.swap_remove(rng.usize(..held.len()))),
-            4 if !held.is_empty() => {
-                let at = rng.usize(..held.len());
-                let len = held[at].len();
-                held[at].truncate(rng.usize(..=len));
-                pool.shrink(&mut held[at]);
-                assert_eq!(held[at].capacity(), held[at].len(), "step {step}");
-            }
-            _ if !held.is_empty() => {
-                let at = rng.usize(..held.len());
-                let more = rng.usize(..700);
-                let before = held[at].to_vec();
-                if pool.grow(&mut held[at], more).is_ok() {
-                    assert!(held[at].spare_capacity() >= more, "step {step}");
-                }
-                assert!(held[at][..] == before[..], "step {step}");
-            }
-            _ => {}
-        }
-        // Each is full of the number of its place.
-        if let Some(at) = held.len().checked_sub(1).map(|last| rng.usize(..=last)) {
-            let buf = &mut held[at];
-            let stamp = buf.first().copied().unwrap_or(step as u8);
-            let (len, room) = (buf.len(), buf.spare_capacity());
-            buf.commit(room);
-            buf[len..].fill(stamp);
-        }
-        let is_whole = |buf: &Buf<P::Lease>| buf.iter().all(|byte| Some(byte) == buf.first());
-        assert!(held.iter().all(is_whole), "a neighbour wrote, step {step}");
-        if held.len() > 12 {
-            held.drain(..6);
-        }
-    }
-    drop(held);
-    let mut front = filled(pool, 100);
-    let back = front.split_off(60);
-    let start = front.as_ptr();
-    pool.grow(&mut front, 10).expect("a small request");
-    assert!(front.as_ptr() != start, "it grew over the other part");
-    pattern::check(&front, 1, 0);
-    pattern::check(&back, 1, 60);
-}
-
-/// Checks that a frame that is cut short has the bytes that are left, grows from there, and takes
-/// no more than these with it (T33).
-pub fn t33_frames_cut_short<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>) {
-    let mut rng = fastrand::Rng::with_seed(30);
-    let mut writer = Writer::new((kit.make)());
-    for round in 0..400 {
-        let mut model: Vec<u8> = Vec::new();
-        let mut others = Vec::new();
-        for step in 0..rng.usize(1..12) {
-            match rng.u8(..6) {
-                0..3 => {
-                    let more = rng.usize(..if round % 8 == 0 { 20_000 } else { 300 });
-                    let from = model.len();
-                    match writer.append(more) {
-                        Ok(room) => {
-                            model.resize(from + more, 0);
-                            pattern::fill(&mut model[from..], step as u64, 0);
-                            room.copy_from_slice(&model[from..]);
-                        }
-                        Err(error) => assert!(kit.rejects, "{error}"),
-                    }
-                }
-                3 => {
-                    let len = rng.usize(..=model.len() + 2);
-                    writer.truncate(len);
-                    model.truncate(len);
-                }
-                4 => {
-                    let front = rng.usize(..=model.len());
-                    writer.discard_front(front);
-                    model.drain(..front);
-                }
-                // In the frame's way, where it was cut short.
-                _ => others.extend(writer.get_mut().acquire(rng.usize(..200)).ok().map(|mut buf| {
-                    let room = buf.capacity();
-                    buf.spare_mut().fill(0xEE);
-                    buf.commit(room);
-                    buf
-                })),
-            }
-            assert!(writer.filled() == model, "round {round}, step {step}");
-        }
-        let buf = writer.finish();
-        assert!(buf[..] == model[..], "round {round}");
-        assert_eq!(buf.capacity(), model.len());
-        assert!(others.iter().all(|other| other.iter().all(|&byte| byte == 0xEE)), "round {round}");
-    }
 }
 
 /// Checks that a pool over a region of `capacity` bytes, which are many, keeps to about as much of
@@ -256,8 +111,8 @@ pub fn a_large_region_is_used_little<P: BufferPool>(mut pool: P, capacity: usize
     assert!(all <= last && first < all + capacity, "it is of the same region");
 }
 
-/// Checks the same for frames: a frame that comes to the end of what is used goes to the front,
-/// where others were, and does not take more of the region. Frames that need it do take more.
+/// Checks the same for frames: a frame that comes to the end of what is used goes to the front, where
+/// others were, and does not take more of the region. Frames that need it do take more.
 pub fn frames_use_a_large_region_little<P: BufferPool<Lease: SplitLease>>(pool: P, capacity: usize) {
     let mut pool = Writer::new(pool);
     const OUT: usize = 8;

@@ -1,17 +1,18 @@
 //! T21 to T23 of pools that have their memory piece by piece from a source of the program's. The
 //! source refuses, panics at its n-th call, for every n, and uses the pool which calls it.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use bufcore::{AcquireError, Buf, BufferPool, ConfigError, MemoryProvider};
+use bufcore::{AcquireError, BufferPool, ConfigError, MemoryProvider};
 use bufkeeper::Trim;
 use bufkit::orphan;
 
-use crate::source::{Ask, Lender, Loan};
+use crate::hostile::Baggage;
+use crate::source::{Lender, Loan};
 
 /// A strategy, for these trials.
 #[derive(Debug)]
@@ -150,15 +151,23 @@ where
     /// of its calls.
     pub fn reenters(&self) {
         for last_one in [false, true] {
-            let world = Arc::new(World::<P>::default());
-            let (theirs, turn, sizes) = (Arc::clone(&world), AtomicUsize::new(0), self.sizes);
-            let lender = Arc::new(Lender::new(move |ask| {
-                theirs.deed(ask, turn.fetch_add(1, SeqCst), sizes);
+            let baggage = Baggage::default();
+            let theirs = baggage.clone();
+            let lender = Arc::new(Lender::new(move |_| {
+                theirs.let_go();
                 Loan::Old
             }));
             let mut pool = self.over(&lender);
-            world.give(pool.clone());
             for round in 0..4 {
+                for &bytes in self.sizes {
+                    // A buffer that a later call releases, and a trim.
+                    let (mut taking, mut trimming, later) = (pool.clone(), pool.clone(), baggage.clone());
+                    baggage.put(move || {
+                        let buf = taking.acquire(bytes).expect("it lends");
+                        later.put(move || drop(buf));
+                    });
+                    baggage.put(move || trimming.trim());
+                }
                 let held: Vec<_> =
                     self.sizes.iter().map(|&bytes| pool.acquire_zeroed(bytes).expect("it lends")).collect();
                 assert!(held.iter().all(|buf| buf.iter().all(|byte| *byte == 0)));
@@ -170,18 +179,16 @@ where
             }
             let held: Vec<_> =
                 self.sizes.iter().map(|&bytes| pool.acquire(bytes).expect("it lends")).collect();
+            baggage.clear();
             if last_one {
                 // What is released now may find the only handle in the source.
-                drop(pool);
-                world.ends.store(true, SeqCst);
+                baggage.put(move || drop(pool));
                 drop(held);
-                world.clear();
+                baggage.clear();
             } else {
-                world.clear();
                 drop(pool);
                 drop(held);
             }
-            drop(world);
             ended(&lender, "after calls from within");
         }
     }
@@ -203,93 +210,16 @@ fn at_the_end_of_a_thread<T: Send + 'static>(bufs: T) {
     thread::spawn(keep).join().expect("a thread ends");
 }
 
-thread_local! {
-    /// Whether the source is at work on this thread: what it calls may call it.
-    static IS_IN: Cell<bool> = const { Cell::new(false) };
-}
-
-/// What a source plays with. Nothing is locked while it calls a pool.
-struct World<P: BufferPool> {
-    pool: Mutex<Option<P>>,
-    bufs: Mutex<Vec<Buf<P::Lease>>>,
-    /// Whether it is to drop its handle.
-    ends: AtomicBool,
-}
-
-impl<P: BufferPool> Default for World<P> {
-    fn default() -> Self {
-        Self { pool: Mutex::new(None), bufs: Mutex::new(Vec::new()), ends: AtomicBool::new(false) }
-    }
-}
-
-impl<P: BufferPool + Clone + Trim> World<P> {
-    fn give(&self, pool: P) {
-        *self.pool.lock().unwrap_or_else(PoisonError::into_inner) = Some(pool);
-    }
-
-    fn take(&self) -> Option<P> {
-        self.pool.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    fn clear(&self) {
-        drop(self.take());
-        let bufs = std::mem::take(&mut *self.bufs.lock().unwrap_or_else(PoisonError::into_inner));
-        drop(bufs);
-    }
-
-    /// Does what the source does in one call.
-    fn deed(&self, ask: Ask, turn: usize, sizes: &[usize]) {
-        if IS_IN.replace(true) {
-            return;
-        }
-        if self.ends.load(SeqCst) && ask == Ask::TakeBack {
-            self.clear();
-        }
-        let pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(mut pool) = pool {
-            match turn % 4 {
-                0 | 1 => {
-                    let buf = pool.acquire(sizes[turn / 4 % sizes.len()]).expect("it lends");
-                    self.bufs.lock().unwrap_or_else(PoisonError::into_inner).push(buf);
-                }
-                2 => {
-                    let buf = self.bufs.lock().unwrap_or_else(PoisonError::into_inner).pop();
-                    drop(buf);
-                }
-                _ => pool.trim(),
-            }
-        }
-        IS_IN.set(false);
-    }
-}
-
 /// The trials of [`Sourced`] pools, as tests: `$kinds` is an array of them.
 #[macro_export]
 macro_rules! sourced {
     ($kinds:expr) => {
-        #[test]
-        fn lent_and_given_back() {
-            $kinds.iter().for_each($crate::trials::sources::Sourced::lends);
-        }
-
-        #[test]
-        fn t37_supplied_memory_is_zeroed() {
-            $kinds.iter().for_each($crate::trials::zeroed::t37_supplied);
-        }
-
-        #[test]
-        fn t21_sources_that_refuse() {
-            $kinds.iter().for_each($crate::trials::sources::Sourced::refuses);
-        }
-
-        #[test]
-        fn t22_sources_that_panic() {
-            $kinds.iter().for_each($crate::trials::sources::Sourced::panics);
-        }
-
-        #[test]
-        fn t23_sources_that_use_the_pool() {
-            $kinds.iter().for_each($crate::trials::sources::Sourced::reenters);
+        $crate::tests! {
+            lent_and_given_back: $kinds.iter().for_each($crate::trials::sources::Sourced::lends);
+            t21_sources_that_refuse: $kinds.iter().for_each($crate::trials::sources::Sourced::refuses);
+            t22_sources_that_panic: $kinds.iter().for_each($crate::trials::sources::Sourced::panics);
+            t23_sources_that_use_the_pool: $kinds.iter().for_each($crate::trials::sources::Sourced::reenters);
+            t37_supplied_memory_is_zeroed: $kinds.iter().for_each($crate::trials::zeroed::t37_supplied);
         }
     };
 }

@@ -6,17 +6,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use bufcore::{AcquireError, Buf, BufferPool, Lease, SplitLease, Writer};
+use bufcore::{AcquireError, BufferPool, SplitLease};
 use bufkit::orphan;
+use fastrand::Rng;
 
 use super::traffic;
 use crate::Kit;
-use crate::append::Append;
 use crate::errands::Errands;
-use crate::sandbox;
-use crate::{pattern, process};
+use crate::parcel::Parcel;
+use crate::{process, sandbox};
 
 /// Longer than anything takes on a machine that is busy.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -24,10 +24,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 const SIZES: [usize; 7] = [1, 60, 1500, 5000, 20_000, 70_000, 300_000];
 /// Buffers that are held at once.
 const HELD: usize = 6;
-/// How long the traffic beside signals lasts, and the signals that reach a thread in this time at
-/// least.
-const SIGNALLED: Duration = Duration::from_millis(120);
-const LEAST_SIGNALS: usize = 20;
+/// Signals that reach each thread amid the traffic.
+const SIGNALS: usize = 100;
 /// Address space that is left, and buffers that are more than that.
 const LEFT_BYTES: usize = 8 << 20;
 const LARGE_BYTES: usize = 300_000;
@@ -65,8 +63,8 @@ enum Memory {
     MayLack,
 }
 
-/// A filled buffer, and its seed.
-type Filled<P> = (Buf<<P as BufferPool>::Lease>, u64);
+/// A filled buffer, which is looked at when it goes.
+type Filled<P> = Parcel<<P as BufferPool>::Lease>;
 
 /// Returns the largest request for which a pool has room beside those that are held.
 fn limit_of<P: BufferPool<Lease: SplitLease>>(kit: &Kit<P>, pool: &P) -> usize {
@@ -80,32 +78,17 @@ fn filled<P: BufferPool<Lease: SplitLease>>(
     bytes: usize,
     memory: Memory,
 ) -> Option<Filled<P>> {
-    let mut buf = match pool.acquire(bytes) {
-        Ok(buf) => buf,
+    match Parcel::acquired(pool, bytes, None, &mut Rng::with_seed(bytes as u64)) {
+        Ok(buf) => Some(buf),
         Err(AcquireError::OutOfMemory { requested }) if memory == Memory::MayLack => {
             assert_eq!(requested, bytes);
-            return None;
+            None
         }
         Err(error @ AcquireError::Exhausted { requested, .. }) => {
             assert!(kit.rejects && requested == bytes, "{error}");
-            return None;
+            None
         }
         Err(error) => panic!("{bytes} bytes: {error}"),
-    };
-    let seed = bytes as u64 ^ buf.as_ptr().addr() as u64;
-    pattern::fill(&mut buf.spare_mut()[..bytes], seed, 0);
-    buf.commit(bytes);
-    Some((buf, seed))
-}
-
-/// Looks at a buffer, and drops it, in one of several ways.
-fn release<L: Lease>((buf, seed): (Buf<L>, u64), way: usize) {
-    pattern::check(&buf, seed, 0);
-    if way.is_multiple_of(3) {
-        let view = buf.freeze();
-        let clone = view.clone();
-        drop(view);
-        pattern::check(&clone, seed, 0);
     }
 }
 
@@ -119,26 +102,21 @@ fn work<P: BufferPool<Lease: SplitLease>>(
 ) -> usize {
     let (mut held, mut served) = (VecDeque::with_capacity(2 * HELD), 0);
     let limit = limit_of(kit, pool);
-    for round in 0..rounds {
+    for _ in 0..rounds {
         for bytes in SIZES.into_iter().filter(|&bytes| bytes <= limit) {
             match filled(kit, pool, bytes, memory) {
                 Some(buf) => {
                     held.push_back(buf);
                     served += 1;
                 }
-                None => held.drain(..).for_each(|buf| release(buf, round)),
+                None => held.clear(),
             }
-            while held.len() > HELD {
-                release(held.pop_front().expect("some are held"), served);
+            if held.len() > HELD {
+                held.pop_front();
             }
         }
-        let mut writer = Writer::new(&mut *pool);
-        if let Ok(room) = writer.append(700.min(limit)) {
-            pattern::fill(room, 3, 0);
-        }
-        pattern::check(writer.filled(), 3, 0);
+        drop(Parcel::framed(pool, 700.min(limit), None, &mut Rng::with_seed(3)));
     }
-    held.drain(..).for_each(|buf| release(buf, served));
     served
 }
 
@@ -160,7 +138,7 @@ fn whole_life<P: Sent>(
     let handle = handle(&pool);
     let few = 1500.min(limit_of(&kit, &pool));
     there.run(move || {
-        before.into_iter().for_each(|buf| release(buf, 0));
+        drop(before);
         if let Some(mut pool) = handle {
             work(&kit, &mut pool, 2, memory);
             kit.trim_all(&mut pool);
@@ -173,12 +151,12 @@ fn whole_life<P: Sent>(
         work(&kit, &mut pool, 1, memory);
     }
     let theirs: Vec<_> = (0..3).filter_map(|_| filled(&kit, &mut pool, few, memory)).collect();
-    there.run(move || theirs.into_iter().for_each(|buf| release(buf, 1)));
+    there.run(move || drop(theirs));
     kit.trim_all(&mut pool);
     nothing_is_out(&pool);
     let late: Vec<_> = (0..4).filter_map(|_| filled(&kit, &mut pool, few, memory)).collect();
     there.run(move || drop(pool));
-    late.into_iter().for_each(|buf| release(buf, 0));
+    drop(late);
     orphan::sweep();
 }
 
@@ -211,18 +189,14 @@ pub fn t25_refused_calls<P: Sent>(kit: &Kit<P>, handle: Handle<P>) {
 /// Signals each thread every millisecond, amid traffic between threads and whole lives of pools:
 /// nothing is lost, and nothing fails.
 pub fn t25_signals<P: Sent>(kit: &Kit<P>, handle: Handle<P>) {
-    let signals = sandbox::signalled(|| {
-        let started = Instant::now();
-        let there = Errands::new();
-        while started.elapsed() < SIGNALLED {
-            traffic::every_way_for_a_moment(kit);
-            let mut pool = (kit.make)();
-            let before = filled(kit, &mut pool, 1500, Memory::Enough).into_iter().collect();
-            whole_life(*kit, handle, pool, before, &there, Memory::Enough);
-        }
-        there.end();
+    let there = Errands::new();
+    sandbox::signalled(SIGNALS, || {
+        traffic::for_a_moment(kit);
+        let mut pool = (kit.make)();
+        let before = filled(kit, &mut pool, 1500, Memory::Enough).into_iter().collect();
+        whole_life(*kit, handle, pool, before, &there, Memory::Enough);
     });
-    assert!(signals >= LEAST_SIGNALS, "{signals} signals: the trial showed nothing");
+    there.end();
 }
 
 /// Uses up the address space amid the traffic of two threads. Requests end in an error, what is out
@@ -272,15 +246,14 @@ pub fn t25_no_address_space<P: Sent>(kit: &Kit<P>, handle: Handle<P>) {
         let before = rounds.load(SeqCst);
         for round in 0..3 {
             work(&kit, &mut pool, 1, Memory::MayLack);
-            let (buf, seed) = &held[round % held.len().max(1)];
-            pattern::check(buf, *seed, 0);
+            held[round % held.len().max(1)].check();
         }
         while rounds.load(SeqCst) < before + 2 {
             thread::yield_now();
         }
         // Some room, and none again.
         let half = held.len() / 2;
-        held.drain(half..).for_each(|buf| release(buf, 0));
+        held.truncate(half);
         kit.trim_all(&mut pool);
         while held.len() < MOST_LARGE
             && let Some(buf) = filled(&kit, &mut pool, bytes, Memory::MayLack)
@@ -291,7 +264,7 @@ pub fn t25_no_address_space<P: Sent>(kit: &Kit<P>, handle: Handle<P>) {
     });
     over.store(true, SeqCst);
     let mut theirs = busy.wait();
-    held.drain(..).for_each(|buf| release(buf, 1));
+    held.clear();
     for pool in [&mut pool, &mut theirs] {
         kit.trim_all(pool);
         assert!(work(&kit, pool, 2, Memory::Enough) > 0);

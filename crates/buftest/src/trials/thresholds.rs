@@ -6,6 +6,7 @@ use std::time::Duration;
 use bufcore::{AcquireError, BufferPool};
 use fastrand::Rng;
 
+use super::filled;
 use super::refusing::Order;
 use crate::model::Shadow;
 use crate::{Kit, pattern, thresholds};
@@ -25,11 +26,9 @@ pub fn t34_counts<P: BufferPool>(kit: &Kit<P>) {
             let mut held = VecDeque::with_capacity(count);
             let mut claims = Vec::with_capacity(count);
             while held.len() < count {
-                match pool.acquire(bytes) {
-                    Ok(mut buf) => {
+                match filled(&mut pool, bytes, bytes as u64) {
+                    Ok(buf) => {
                         claims.push(shadow.claim(buf.as_ptr(), buf.capacity()));
-                        pattern::fill(buf.spare_mut(), bytes as u64, 0);
-                        buf.commit(bytes);
                         held.push_back(buf);
                     }
                     Err(AcquireError::Exhausted { .. }) if kit.rejects && !held.is_empty() => break,

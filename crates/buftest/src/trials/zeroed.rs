@@ -1,12 +1,12 @@
-//! T37: memory that is said to be zero is zero, whoever had it before: buffers that were released,
-//! memory that was supplied a second time, static memory, and parts of a region that was used.
+//! T37: memory that is said to be zero is zero, whoever had it before: memory that was supplied a
+//! second time, static memory, and parts of a region that was used. Generated programs
+//! ([`ops`](crate::ops)) do the same with buffers that were released.
 
 use std::sync::Arc;
 
 use bufcore::{Buf, BufferPool, Lease, MemoryProvider, Region, SharedRegion};
 use bufkeeper::Trim;
 
-use crate::Kit;
 use crate::source::{Lender, Loan};
 use crate::trials::sources::Sourced;
 
@@ -24,32 +24,6 @@ fn dirty<L: Lease>(mut buf: Buf<L>, what: &str) -> Buf<L> {
     buf.fill(0xA5);
     buf.spare_mut().fill(0xA5);
     buf
-}
-
-/// Checks that zeroed buffers are zero after other buffers had the memory (T37).
-pub fn t37_released<P: BufferPool>(kit: &Kit<P>) {
-    let mut pool = (kit.make)();
-    for round in 0..4 {
-        let mut held = Vec::new();
-        for bytes in SIZES {
-            // A pool may refuse what it has no room for at the moment.
-            if let Ok(buf) = pool.acquire_zeroed(bytes) {
-                held.push(dirty(buf, "released"));
-            }
-        }
-        assert!(kit.rejects || held.len() == SIZES.len(), "round {round}");
-        // Every other buffer is released late, so that its neighbours' memory is used first.
-        let mut late = false;
-        held.retain(|_| {
-            late = !late;
-            late
-        });
-        for bytes in SIZES {
-            if let Ok(buf) = pool.acquire_zeroed(bytes) {
-                held.push(dirty(buf, "released beside live buffers"));
-            }
-        }
-    }
 }
 
 /// Checks that zeroed buffers of a pool over a source are zero: over memory that the source says

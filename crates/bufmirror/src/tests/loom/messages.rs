@@ -12,7 +12,7 @@ use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 
 use buftest::models::Shadow;
-use buftest::wakers::Wakes;
+use buftest::tasks::counting;
 use loom::sync::Arc;
 use loom::thread;
 
@@ -165,7 +165,7 @@ fn loom_each_message_that_a_thread_leaves_wakes_a_task() {
         let (sender, receiver) = queue(3);
         let other = receiver.clone();
         let thread = thread::spawn(move || drop(other.recv().unwrap()));
-        let ((first, waker), (second, other_waker)) = (Wakes::new(), Wakes::new());
+        let ((first, waker), (second, other_waker)) = (counting(), counting());
         let mut tasks = (pin!(receiver.recv_async()), pin!(receiver.recv_async()));
         assert!(tasks.0.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         assert!(tasks.1.as_mut().poll(&mut Context::from_waker(&other_waker)).is_pending());

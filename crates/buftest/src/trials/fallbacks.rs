@@ -103,6 +103,6 @@ fn program<P: BufferPool<Lease: SplitLease> + Send + 'static>(
     lockstep.drop_all();
     assert_eq!(lockstep.pool().stats().in_use, 0, "all was released");
     assert_eq!(room(lockstep.pool(), is_fallback), full, "room was lost");
-    lockstep.finish(seed % 2 == 0);
+    lockstep.finish(seed.is_multiple_of(2));
     is_done
 }

@@ -12,12 +12,12 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use bufcore::author::{Counters, Served, Tracker};
-use bufcore::{AcquireError, Buf, BufferPool, PoolStats, SplitLease};
+use bufcore::{AcquireError, Buf, BufferPool, PoolStats};
 
 #[cfg(feature = "alloc")]
 use crate::Builder;
 use crate::RingLease;
-use crate::ring::{At, Grid, Ring, UNIT};
+use crate::ring::{At, Grid, GuardHandle, Ring, UNIT};
 
 /// A ring allocator: buffers carved from one region in turn. See the [crate documentation](crate).
 ///
@@ -293,8 +293,9 @@ impl RingPool {
     /// Makes a buffer of no bytes, which holds nothing.
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn hand_out_nothing(&mut self) -> Buf<RingLease> {
+        let lease = RingLease { handle: GuardHandle::empty() };
         // SAFETY: no bytes are claimed.
-        let buf = unsafe { Buf::from_raw_parts(NonNull::dangling(), 0, SplitLease::empty()) };
+        let buf = unsafe { Buf::from_raw_parts(NonNull::dangling(), 0, lease) };
         self.tracker.attach(buf)
     }
 

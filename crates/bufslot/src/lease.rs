@@ -217,11 +217,9 @@ unsafe impl<L: Lease> Lease for SlotLease<L> {
         }
     }
 
-    fn another_of_nothing(&self) -> Option<Self> {
-        match &*self.place {
-            Place::Fallback(lease) => Some(Self::fallback(lease.another_of_nothing()?)),
-            _ => Some(Self::nowhere()),
-        }
+    #[inline]
+    fn empty() -> Option<Self> {
+        Some(Self::nowhere())
     }
 }
 
@@ -239,11 +237,6 @@ unsafe impl<L: SplitLease> SplitLease for SlotLease<L> {
             Place::Fallback(lease) => Place::Fallback(lease.into_shared()),
             Place::Nowhere => Place::Nowhere,
         })
-    }
-
-    #[inline]
-    fn empty() -> Self {
-        Self::nowhere()
     }
 }
 

@@ -13,7 +13,7 @@ use crate::pool::config::check_alignment;
 use crate::pool::stats::Released;
 use crate::pool::stats::{Counters, Served};
 use crate::size::MAX_BYTES;
-use crate::{AcquireError, Buf, BufferPool, ConfigError, Frozen, Lease, PoolStats, SplitLease};
+use crate::{AcquireError, Buf, BufferPool, ConfigError, Frozen, Lease, PoolStats};
 #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
 use alloc::sync::Arc;
 
@@ -184,8 +184,9 @@ unsafe impl Lease for HeapLease {
         self.block().map(|header| unsafe { Self::memory(header) })
     }
 
-    fn another_of_nothing(&self) -> Option<Self> {
-        Some(SplitLease::empty())
+    #[inline]
+    fn empty() -> Option<Self> {
+        Some(Self::empty())
     }
 }
 
@@ -406,7 +407,7 @@ impl HeapPool {
         // SAFETY: an alignment is not zero.
         let start = unsafe { NonNull::new_unchecked(start) };
         // SAFETY: no bytes are claimed.
-        unsafe { Buf::from_raw_parts(start, 0, SplitLease::empty()) }
+        unsafe { Buf::from_raw_parts(start, 0, HeapLease::empty()) }
     }
 
     fn take(&mut self, capacity: usize) -> Result<Buf<HeapLease>, AcquireError> {

@@ -9,10 +9,8 @@ pub(crate) mod shared_pool;
 pub(crate) mod stats;
 pub(crate) mod writer;
 
-use core::ptr::NonNull;
-
 use crate::pool::growth::Growth;
-use crate::{AcquireError, Buf, Lease, NoLease, PoolStats, SplitLease};
+use crate::{AcquireError, Buf, Lease, NoLease, PoolStats};
 
 /// Hands out whole buffers: every strategy is such a pool.
 ///
@@ -290,8 +288,7 @@ impl BufferPool for NoFallback {
         if capacity > 0 {
             return Err(AcquireError::TooLarge { requested: capacity, limit: 0 });
         }
-        // SAFETY: no bytes are claimed.
-        Ok(unsafe { Buf::from_raw_parts(NonNull::dangling(), 0, SplitLease::empty()) })
+        Ok(Buf::empty())
     }
 
     fn max_capacity(&self) -> usize {

@@ -5,7 +5,7 @@ pub(crate) mod pieces;
 pub(crate) mod sinks;
 
 use crate::memory::copying::copy_bytes;
-use crate::{Buf, Frozen, Lease, Pieces, ReserveError};
+use crate::{Buf, Lease, Pieces, ReserveError};
 
 /// Takes bytes in place: lends room, then counts the bytes that were written into it.
 ///
@@ -178,32 +178,6 @@ impl<L: Lease> ByteSink for Buf<L> {
     #[inline]
     fn commit(&mut self, n: usize) {
         self.commit(n);
-    }
-}
-
-/// Reading a buffer as a source drops the consumed bytes, front first.
-impl<L: Lease> ByteSource for Buf<L> {
-    #[inline]
-    fn peek(&mut self) -> &[u8] {
-        self
-    }
-
-    #[inline]
-    fn consume(&mut self, n: usize) {
-        self.consume(n);
-    }
-}
-
-/// Reading a view as a source drops the consumed bytes, front first.
-impl<L: Lease> ByteSource for Frozen<L> {
-    #[inline]
-    fn peek(&mut self) -> &[u8] {
-        self
-    }
-
-    #[inline]
-    fn consume(&mut self, n: usize) {
-        self.consume(n);
     }
 }
 

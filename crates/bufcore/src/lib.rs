@@ -111,6 +111,7 @@ pub use interop::compio;
 #[cfg(feature = "track")]
 pub use lease::track::Outstanding;
 pub use lease::{Lease, NoLease, SplitLease};
+pub use memory::build_in_error::BuildInError;
 #[cfg(feature = "mmap")]
 pub use memory::map_options::{HugePages, MapOptions};
 #[cfg(feature = "alloc")]

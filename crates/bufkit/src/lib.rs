@@ -79,6 +79,7 @@ pub mod sync;
 mod tests;
 #[cfg(feature = "std")]
 pub mod thread_cache;
+mod trim;
 
 pub use author::settings_text::SettingsText;
 pub use bufcore;
@@ -97,3 +98,4 @@ pub use sync::coop::Coop;
 pub use sync::growth_signal::GrowthSignal;
 #[cfg(feature = "alloc")]
 pub use sync::waiter::{TaskWaker, Waiter};
+pub use trim::Trim;

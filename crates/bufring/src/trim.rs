@@ -136,8 +136,7 @@ impl RingPool {
     }
 }
 
-#[cfg(feature = "std")]
-impl bufkeeper::Trim for RingPool {
+impl bufkit::Trim for RingPool {
     fn trim(&mut self) {
         Self::trim(self);
     }

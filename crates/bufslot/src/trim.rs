@@ -159,8 +159,7 @@ impl<F: BufferPool> SlotPool<F> {
     }
 }
 
-#[cfg(feature = "std")]
-impl<F: BufferPool> bufkeeper::Trim for SlotPool<F> {
+impl<F: BufferPool> bufkit::Trim for SlotPool<F> {
     fn trim(&mut self) {
         Self::trim(self);
     }

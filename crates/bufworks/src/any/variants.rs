@@ -7,7 +7,7 @@ use bufcore::{BufferPool, ConfigError};
 #[cfg(feature = "std")]
 use bufkeeper::{Trim, Watch};
 
-use super::builder::HeapBuilder;
+use super::heap::HeapBuilder;
 use super::setting::{Setting, SettingError};
 
 /// A `match` with an arm for each row of the table, all of which do the same. The forms are:

@@ -14,8 +14,8 @@
 //! - [`sync`]: atomics and locks that a model checker can take the place of; fences of which one
 //!   side costs nothing; [`Waiter`], what waits; [`GrowthSignal`], which wakes a keeper; [`Coop`],
 //!   a future's part in cooperative scheduling.
-//! - [`pool_methods`], [`shared_pool`]: the methods of the pool traits as a pool's own.
-//!   [`SettingsText`] prints the settings of a builder.
+//! - [`settings`] makes the struct of a builder; [`SettingsText`] prints its settings.
+//!   [`shared_pool`]: the pool traits of a pool that threads share.
 //!
 //! What a lease needs is in [`bufcore::author`].
 //!

@@ -273,4 +273,3 @@ impl Builder {
         ConfigError::TooLarge { setting: "capacity", requested: capacity, limit }
     }
 }
-

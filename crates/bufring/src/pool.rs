@@ -99,7 +99,7 @@ impl RingPool {
     }
 }
 
-bufkit::pool_methods!(impl[] RingPool => RingLease);
+bufcore::pool_methods!(impl[] RingPool => RingLease);
 
 impl RingPool {
     pub(crate) fn over(ring: Ring, grid: Grid) -> Self {

@@ -34,9 +34,8 @@ pub(crate) use self::guard::{At, GUARD, UNIT};
 pub(crate) use self::handle::GuardHandle;
 use self::layout::Layout;
 pub(crate) use self::layout::{
-    Grid, MAX_BYTES, blocks_bytes, most_buffers, most_capacity, overhead_bytes, room,
+    FIRST_BYTES, Grid, MAX_BYTES, blocks_bytes, most_buffers, most_capacity, overhead_bytes, room,
 };
-use crate::trim::FIRST_BYTES;
 
 /// Units of the smallest block: a guard without a byte behind it. Whatever a cut leaves is a block
 /// of its own, which later requests merge with its neighbours. So a buffer keeps no unit that it

@@ -9,10 +9,7 @@
 use core::ops::Range;
 
 use crate::RingPool;
-use crate::ring::{At, UNIT};
-
-/// The bytes that a ring uses first. It has at least as many more when it needs more.
-pub(crate) const FIRST_BYTES: usize = 16 << 10;
+use crate::ring::{At, FIRST_BYTES, UNIT};
 
 /// When the ring needs more it has at least a fraction more, one over this number, of what it uses.
 const GROWTH: usize = 8;

@@ -342,4 +342,3 @@ impl Builder {
         if self.staggers(capacity, slots) { slots.saturating_mul(2 * size::CACHE_LINE_BYTES) } else { 0 }
     }
 }
-

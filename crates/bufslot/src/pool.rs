@@ -144,7 +144,7 @@ impl SlotPool {
     }
 }
 
-bufkit::pool_methods!(impl[F: BufferPool] SlotPool<F> => SlotLease<F::Lease>);
+bufcore::pool_methods!(impl[F: BufferPool] SlotPool<F> => SlotLease<F::Lease>);
 
 impl<F: BufferPool> SlotPool<F> {
     pub(crate) fn over(table: Table, capacity: usize, alignment: usize, stagger: bool, fallback: F) -> Self {

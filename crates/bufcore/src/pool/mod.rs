@@ -5,6 +5,7 @@ pub(crate) mod growth;
 #[cfg(feature = "alloc")]
 #[allow(clippy::disallowed_methods, reason = "this is where raw memory is taken and given back")]
 pub(crate) mod heap;
+mod methods;
 pub(crate) mod shared_pool;
 pub(crate) mod stats;
 pub(crate) mod writer;

@@ -50,7 +50,7 @@ fn wrapped<L: Lease>(buf: Buf<L>, of: impl FnOnce(L) -> Of) -> Buf<AnyLease> {
 }
 
 // First: documentation shows the methods in this order.
-bufkit::pool_methods!(impl[] AnyPool => AnyLease);
+bufcore::pool_methods!(impl[] AnyPool => AnyLease);
 
 impl AnyPool {
     pub(super) fn over(pool: Pool) -> Self {

@@ -191,8 +191,13 @@ impl Region {
     ///
     /// `len` bytes from `ptr` are valid, zero, and nobody else's until `kept` is dropped.
     #[cfg(feature = "alloc")]
-    pub(crate) unsafe fn of_source(ptr: NonNull<u8>, len: usize, kept: FromSource) -> Self {
-        let backing = if kept.returns_pages() { Backing::LooseSource(kept) } else { Backing::Source(kept) };
+    pub(crate) unsafe fn of_source(
+        ptr: NonNull<u8>,
+        len: usize,
+        kept: FromSource,
+        returns_pages: bool,
+    ) -> Self {
+        let backing = if returns_pages { Backing::LooseSource(kept) } else { Backing::Source(kept) };
         Self { ptr, len, is_fresh: true, backing }
     }
 

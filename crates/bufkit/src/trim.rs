@@ -132,3 +132,13 @@ fn at_hand<P, R>(pool: &Mutex<P>, busy: R, look: impl FnOnce(&mut P) -> R) -> R 
         Err(TryLockError::WouldBlock) => busy,
     }
 }
+
+/// It keeps no memory that holds no buffers.
+#[cfg(feature = "alloc")]
+impl Trim for bufcore::HeapPool {
+    fn trim(&mut self) {}
+
+    fn stats(&self) -> Option<PoolStats> {
+        Some(Self::stats(self))
+    }
+}

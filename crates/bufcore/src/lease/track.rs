@@ -58,10 +58,9 @@ mod off {
 #[cfg(feature = "track")]
 mod on {
     use alloc::collections::BTreeMap;
-    use alloc::string::String;
     use alloc::sync::Arc;
     use alloc::vec::Vec;
-    use core::fmt::{self, Write};
+    use core::fmt;
     use core::panic::Location;
     use core::time::Duration;
     use std::time::Instant;
@@ -113,53 +112,6 @@ mod on {
         #[must_use]
         pub fn age(&self) -> Duration {
             self.since.elapsed()
-        }
-
-        /// Returns what is held by place, as folded stacks: a line for each place where buffers
-        /// were acquired, the most first. The number is the sum of bytes times milliseconds until
-        /// now.
-        ///
-        /// Tools for flamegraphs read such lines. A buffer that is never released holds more and
-        /// more, so a leak becomes the first line.
-        ///
-        /// ```
-        /// use bufcore::{HeapPool, Outstanding};
-        ///
-        /// let mut pool = HeapPool::new();
-        /// let leaked = pool.acquire(1_000_000)?;
-        /// std::thread::sleep(std::time::Duration::from_millis(10));
-        /// let young = pool.acquire(1000)?;
-        /// let folded = Outstanding::folded(&pool.outstanding());
-        /// let first = folded.lines().next().expect("two places");
-        /// let (place, held) = first.rsplit_once(' ').expect("a place and a number");
-        /// assert!(place.contains(".rs:") && held.parse::<u64>()? >= 10_000_000);
-        /// # drop((leaked, young));
-        /// # Ok::<(), Box<dyn std::error::Error>>(())
-        /// ```
-        #[must_use]
-        pub fn folded(outstanding: &[Self]) -> String {
-            let now = Instant::now();
-            let held = |entry: &Self| {
-                entry.capacity as u128 * now.saturating_duration_since(entry.since).as_millis()
-            };
-            let mut entries: Vec<_> = outstanding.iter().map(|entry| (entry.location, held(entry))).collect();
-            let place = |location: &Location<'_>| (location.line(), location.column());
-            entries.sort_unstable_by(|(one, _), (other, _)| {
-                one.file().cmp(other.file()).then(place(one).cmp(&place(other)))
-            });
-            // Several calls of one line may have locations of their own.
-            entries.dedup_by(|(one, held), (other, sum)| {
-                let is_same = one == other;
-                *sum += if is_same { *held } else { 0 };
-                is_same
-            });
-            entries.sort_by_key(|&(_, held)| core::cmp::Reverse(held));
-            let mut lines = String::new();
-            for (location, held) in entries {
-                // A string takes all of it.
-                let _ = writeln!(lines, "{location} {held}");
-            }
-            lines
         }
     }
 
@@ -295,25 +247,6 @@ mod on {
             drop(first);
             assert!(tracker.outstanding().iter().map(|entry| entry.capacity).eq(2..4));
             drop(others);
-        }
-
-        #[test]
-        fn what_is_held_by_place() {
-            let mut pool = HeapPool::new();
-            let old: Vec<_> = (0..3).map(|_| pool.acquire(1000).expect("room")).collect();
-            let now = Instant::now();
-            let mut listed = pool.outstanding();
-            listed.iter_mut().for_each(|entry| entry.since = now - Duration::from_secs(10));
-            let other = pool.acquire(500).expect("room");
-            let mut young = pool.outstanding().pop().expect("just acquired");
-            young.since = now - Duration::from_secs(1);
-            listed.insert(1, young);
-            let folded = Outstanding::folded(&listed);
-            let held: Vec<u64> =
-                folded.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse().unwrap()).collect();
-            assert!(matches!(held[..], [30_000_000..31_000_000, 500_000..1_000_000]), "{folded}");
-            assert_eq!(Outstanding::folded(&[]), "");
-            drop((old, other));
         }
     }
 }

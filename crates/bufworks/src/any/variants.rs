@@ -1,11 +1,9 @@
 //! The enums that have a variant for each row of the table of strategies, and what differs from
 //! row to row.
 
-use core::time::Duration;
-
 use bufcore::{BufferPool, ConfigError};
 #[cfg(feature = "std")]
-use bufkeeper::{Trim, Watch};
+use bufkeeper::Watch;
 
 use super::heap::HeapBuilder;
 use super::setting::{Setting, SettingError};
@@ -69,13 +67,6 @@ macro_rules! settings {
     };
 }
 
-/// What a keeper needs of a pool.
-#[cfg(feature = "std")]
-pub(super) trait WatchedPool: Trim + Watch {}
-
-#[cfg(feature = "std")]
-impl<P: Trim + Watch> WatchedPool for P {}
-
 /// All of this file that needs the table's columns.
 macro_rules! variants {
     (
@@ -89,8 +80,6 @@ macro_rules! variants {
                 build: |$built:tt| $build:expr,
                 is_fallback: |$lease:tt| $is_fallback:expr,
                 share: |$shared:tt| $share:expr,
-                trim: |$trimmed:tt| $trim:expr,
-                trim_idle: |$idle:tt, $age:tt| $trim_idle:expr,
                 watched: |$kept:tt| $watched:expr,
                 settings: [$($setting:ident $kind:ident $(if $needs:literal)?),*],
             }
@@ -213,29 +202,9 @@ macro_rules! variants {
                 }
             }
 
-            /// Gives idle memory back.
-            pub(super) fn trim(&mut self) {
-                match self {
-                    $(#[cfg(feature = $feature)] Self::$variant($trimmed) => $trim,)*
-                }
-            }
-
-            /// Gives memory back that was not used for `age`.
-            pub(super) fn trim_idle(&mut self, age: Duration) {
-                match self {
-                    $(
-                        #[cfg(feature = $feature)]
-                        Self::$variant($idle) => {
-                            let $age = age;
-                            $trim_idle
-                        }
-                    )*
-                }
-            }
-
             /// Returns the pool for a keeper, of strategies with idle memory.
             #[cfg(feature = "std")]
-            pub(super) fn watched(&self) -> Option<&dyn WatchedPool> {
+            pub(super) fn watched(&self) -> Option<&dyn Watch> {
                 match self {
                     $(#[cfg(feature = $feature)] Self::$variant($kept) => $watched,)*
                 }

@@ -9,7 +9,7 @@
 use core::ops::Range;
 
 use crate::RingPool;
-use crate::ring::{At, FIRST_BYTES, UNIT};
+use crate::ring::{FIRST_BYTES, GuardPtr, UNIT};
 
 /// When the ring needs more it has at least a fraction more, one over this number, of what it uses.
 const GROWTH: usize = 8;
@@ -82,7 +82,7 @@ impl RingPool {
     }
 
     /// Returns the addresses of the block.
-    fn addresses(&self, at: At) -> Range<usize> {
+    fn addresses(&self, at: GuardPtr) -> Range<usize> {
         self.ring.data(at).addr().get()..self.ring.block_end(at).addr().get()
     }
 
@@ -90,7 +90,7 @@ impl RingPool {
     /// little for that.
     #[cold]
     #[inline(never)]
-    pub(crate) fn extend(&mut self, units: usize) -> Option<At> {
+    pub(crate) fn extend(&mut self, units: usize) -> Option<GuardPtr> {
         let mut at = self.ring.end();
         while self.ring.is_free(self.ring.before(at)) {
             at = self.ring.before(at);
@@ -101,7 +101,7 @@ impl RingPool {
     /// Moves the end up for a block of `units` at `at`, behind which all blocks are free. `at`
     /// itself is free, the end, or the allocator's own. Returns whether there is room; if not,
     /// nothing has changed.
-    pub(crate) fn extend_from(&mut self, at: At, units: usize) -> bool {
+    pub(crate) fn extend_from(&mut self, at: GuardPtr, units: usize) -> bool {
         let has = (self.ring.end().addr().get() - at.addr().get()) / UNIT;
         let (missing, unused) = (units.saturating_sub(has), self.ring.unused());
         if missing > unused {

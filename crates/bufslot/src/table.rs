@@ -251,7 +251,7 @@ impl Table {
             // - the head: `orphan` is the first field of the control block (`repr(C)`), and
             //   `METHODS` are for such blocks.
             // - counted once: of the marked slots' leases each saw its mark, and then counts
-            //   itself, or stores `FREE` over it, which one `settle` finds.
+            //   itself, or stores `FREE` over it, which one `count_missed` finds.
             // - nobody else: the caller does not use the table again.
             unsafe { orphan::defer_free(self.control.cast(), out, self.control().slots as usize) };
         }

@@ -147,7 +147,6 @@ impl<F: BufferPool> SlotPool<F> {
         debug_assert!(end <= slots.start(slots.next(at)), "{end:#x} is in the slot behind");
         self.table.wipe(end, old);
         slots.set_end(at, end);
-        self.table.set_capacity(at, end - first);
         self.counters.resized(old - first, end - first, self.table.released(), fallback_stats);
         let capacity = end - buf.as_ptr().addr();
         // SAFETY: the bytes up to `end` are the slot's, or were in the gap behind it, which has no

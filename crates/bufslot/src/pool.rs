@@ -354,7 +354,7 @@ impl<F: BufferPool> SlotPool<F> {
         slots.set_end(slot, start + bytes);
         // Without a look at it first: a store costs less here than a load and a branch.
         self.fell_back = false;
-        slots.occupy(slot, bytes);
+        slots.occupy(slot);
         Carved { slot, start }
     }
 

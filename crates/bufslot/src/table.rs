@@ -46,8 +46,8 @@ pub(crate) use self::slots::Slots;
 /// - T2: every `at` that a method takes is a multiple of `STEP`, at most `sentinel`; they come out
 ///   of the table only.
 /// - T3: one table per control block; only it touches the slots' `Cell`s, but that the lease of a
-///   live slot may read its `start` and `extra`. Meanwhile only `resize` in `grow` writes these,
-///   for a buffer that it has alone.
+///   live slot may read its `start`, its `end` and its `control`. Meanwhile only `resize` in `grow`
+///   writes `end`, for a buffer that it has alone.
 #[derive(Debug)]
 pub(crate) struct Table {
     control: NonNull<Control>,
@@ -173,14 +173,6 @@ impl Table {
     pub(crate) fn byte(&self, address: usize) -> NonNull<u8> {
         debug_assert!(address >= self.memory.addr().get(), "{address:#x} is in front of the memory");
         in_memory(self.memory, address)
-    }
-
-    /// Notes how many bytes the buffer of a live slot has by now, which the caller has alone.
-    pub(crate) fn set_capacity(&self, at: u32, capacity: usize) {
-        #[cfg(any(feature = "wipe", feature = "stats"))]
-        self.slots.slot(at).extra.capacity.set(capacity);
-        #[cfg(not(any(feature = "wipe", feature = "stats")))]
-        let _ = (at, capacity);
     }
 
     /// Zeroes the bytes `start .. end`, which nobody else has, if the pool wipes and there are any.

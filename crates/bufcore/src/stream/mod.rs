@@ -129,16 +129,12 @@ pub trait ByteSource {
     /// Panics when `n` is over the length of the slice that [`peek`](Self::peek) lends.
     ///
     /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use std::collections::VecDeque;
-    ///
     /// use bufcore::ByteSource;
     ///
-    /// let mut queue: VecDeque<u8> = (0..8).collect();
-    /// let written = queue.peek().len().min(5); // as much as a socket took
-    /// queue.consume(written);
-    /// assert_eq!(queue.peek(), [5, 6, 7]);
-    /// # }
+    /// let mut source = &b"01234567"[..];
+    /// let written = source.peek().len().min(5); // as much as a socket took
+    /// source.consume(written);
+    /// assert_eq!(source.peek(), b"567");
     /// ```
     fn consume(&mut self, n: usize);
 

@@ -7,7 +7,7 @@ use core::fmt;
 #[cfg(feature = "mmap")]
 use bufcore::{HugePages, MapOptions};
 
-use super::variants::{FEATURES, NAMES, SETTINGS_WITH_FEATURES};
+use super::variants::NAMES;
 
 /// The reason why a text is no strategy with settings. The message says what would be right.
 ///
@@ -99,10 +99,6 @@ impl fmt::Display for SettingError {
         match self {
             Self::UnknownStrategy { name } => {
                 write!(f, "unknown strategy `{name}`")?;
-                // Names that are there are not asked for.
-                if let Some((_, feature)) = FEATURES.iter().find(|(known, _)| known == name) {
-                    return turn_on(f, feature);
-                }
                 expected_names(f, NAMES)?;
                 if name.contains(['=', ',']) {
                     f.write_str("; settings follow a colon, as in `shard:thread_cache=8,max_bytes=256MiB`")?;
@@ -111,16 +107,6 @@ impl fmt::Display for SettingError {
             }
             Self::UnknownSetting { strategy, setting, known } => {
                 write!(f, "strategy `{strategy}` has no setting `{setting}`")?;
-                // Every strategy has it, under a feature of its name.
-                if setting == "wipe" {
-                    return turn_on(f, setting);
-                }
-                let needs =
-                    SETTINGS_WITH_FEATURES.iter().find(|(of, name, _)| of == strategy && name == setting);
-                // As above, what is there is not asked for.
-                if let Some((_, _, feature)) = needs {
-                    return turn_on(f, feature);
-                }
                 expected_names(f, known)
             }
             Self::BadValue { setting, value, expected } if value.is_empty() => {
@@ -135,11 +121,6 @@ impl fmt::Display for SettingError {
 }
 
 impl core::error::Error for SettingError {}
-
-/// Says that `feature` brings what was asked for.
-fn turn_on(f: &mut fmt::Formatter<'_>, feature: &str) -> fmt::Result {
-    write!(f, ": turn on the feature `{feature}` of `bufworks`")
-}
 
 /// Says which names there are.
 fn expected_names(f: &mut fmt::Formatter<'_>, names: &[&str]) -> fmt::Result {

@@ -130,14 +130,6 @@ macro_rules! variants {
         /// The names of the strategies that are there.
         pub(super) const NAMES: &[&str] = &[$(#[cfg(feature = $feature)] $name),*];
 
-        /// Names of strategies, be they there or not, each with the feature that brings it.
-        pub(super) const FEATURES: &[(&str, &str)] = &[$(($name, $feature)),*];
-
-        /// Settings that a feature brings beside their strategy's, be they there or not: the
-        /// strategy, the setting, and the feature.
-        pub(super) const SETTINGS_WITH_FEATURES: &[(&str, &str, &str)] =
-            &[$($($(($name, stringify!($setting), $needs),)?)*)*];
-
         impl AnyBuilder {
             /// Returns the strategy `name` with the defaults of its builder, if it is there.
             pub(super) fn with_defaults(name: &str) -> Option<Self> {

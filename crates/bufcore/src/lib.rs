@@ -58,6 +58,9 @@
 //! and an entry with each buffer. When the allocator refuses these few bytes, the process aborts,
 //! as it does for a `Vec`. When it refuses bytes for a buffer, that is an error as always.
 //!
+//! A global allocator must not use a pool, a region or a keeper that it serves: such a call may
+//! wait for a lock that its own thread holds.
+//!
 //! # Example
 //!
 //! ```

@@ -10,6 +10,7 @@
 //!   region that serve one thread.
 //! - [`Handle`] and [`WeakHandle`]: handles of a pool that threads share. A [`Registry`] is a list
 //!   that only grows, and [`DedicatedPages`] are pages that a block has to itself.
+//! - [`Trim`]: a pool with idle memory, as a keeper (`bufkeeper`) and a monitor see it.
 //! - [`thread_cache`]: what a thread has in each pool that it uses.
 //! - [`sync`]: atomics and locks that a model checker can take the place of; fences of which one
 //!   side costs nothing; [`Waiter`], what waits; [`GrowthSignal`], which wakes a keeper; [`Coop`],

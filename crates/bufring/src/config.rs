@@ -12,8 +12,8 @@ use crate::ring::{Grid, MAX_BYTES, Ring, blocks_bytes, most_buffers, most_capaci
 const DEFAULT_CAPACITY: usize = if usize::BITS < 64 { 1 << 20 } else { 8 << 20 };
 
 bufkit::settings! {
-    /// The settings of a [`RingPool`]. They can be given in any order and are checked when the ring is
-    /// built.
+    /// The settings of a [`RingPool`]. They can be given in any order and are checked when the ring
+    /// is built.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -25,13 +25,15 @@ bufkit::settings! {
     /// # Ok::<(), bufcore::ConfigError>(())
     /// ```
     ///
-    /// With the `serde` feature they can be in a configuration file, each under the name of its method:
+    /// With the `serde` feature they can be in a configuration file, each under the name of its
+    /// method:
     ///
     /// ```
     /// # #[cfg(feature = "serde")] {
     /// use bufring::Builder;
     ///
-    /// let builder: Builder = serde_json::from_str(r#"{"capacity": 65536, "buffers": 16}"#).unwrap();
+    /// let text = r#"{"capacity": 65536, "buffers": 16}"#;
+    /// let builder: Builder = serde_json::from_str(text).unwrap();
     /// assert_eq!(builder, Builder::new().capacity(65536).buffers(16));
     /// let text = serde_json::to_string(&builder).unwrap();
     /// assert_eq!(serde_json::from_str::<Builder>(&text).unwrap(), builder);
@@ -40,7 +42,8 @@ bufkit::settings! {
     /// ```
     pub struct Builder {
         new {
-            /// Returns the defaults: 8 MiB, room for the guard of one buffer, no alignment beyond 16.
+            /// Returns the defaults: 8 MiB, room for the guard of one buffer, no alignment beyond
+            /// 16.
             ///
             /// ```
             /// use bufring::Builder;
@@ -51,9 +54,9 @@ bufkit::settings! {
             /// ```
         }
         unset {
-            /// Sets the bytes that the buffers share; unless set, 8 MiB, or 1 MiB where addresses have
-            /// less than 64 bits. Over a given region the default is all that is left beside the
-            /// bookkeeping, up to 64 GiB.
+            /// Sets the bytes that the buffers share; unless set, 8 MiB, or 1 MiB where addresses
+            /// have less than 64 bits. Over a given region the default is all that is left beside
+            /// the bookkeeping, up to 64 GiB.
             ///
             /// ```
             /// # #[cfg(feature = "alloc")] {
@@ -72,10 +75,10 @@ bufkit::settings! {
             /// The ring has room for the guard of each and for rounding its size up, on top of the
             /// capacity. More buffers may be out, if they leave room for their guards.
             ///
-            /// An idle ring has room for this number of buffers of equal size. They are released and
-            /// acquired again in any order, as long as no other buffer is in use.
-            /// Buffers of different sizes may leave holes between them that are too small, until the ring
-            /// is idle again.
+            /// An idle ring has room for this number of buffers of equal size. They are released
+            /// and acquired again in any order, as long as no other buffer is in use. Buffers of
+            /// different sizes may leave holes between them that are too small, until the ring is
+            /// idle again.
             ///
             /// ```
             /// # #[cfg(feature = "alloc")] {
@@ -88,9 +91,10 @@ bufkit::settings! {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             count buffers(buffers) = 1;
-            /// Makes every buffer start at a multiple of `bytes`, a power of two; 16 bytes at least. Blocks
-            /// are then a multiple of that in size, guard included: a buffer of a page that is aligned to
-            /// pages takes two. For buffers of whole pages, a slot pool of `bufslot` wastes no memory.
+            /// Makes every buffer start at a multiple of `bytes`, a power of two; 16 bytes at
+            /// least. Blocks are then a multiple of that in size, guard included: a buffer of a
+            /// page that is aligned to pages takes two. For buffers of whole pages, a slot pool of
+            /// `bufslot` wastes no memory.
             ///
             /// ```
             /// # #[cfg(feature = "alloc")] {
@@ -116,7 +120,7 @@ bufkit::settings! {
             /// let mut key = ring.acquire(32)?;
             /// key.extend_from_slice(&[0xa5; 32])?;
             /// drop(key);
-            /// assert_eq!(ring.acquire(32)?.spare_mut(), [0; 32]); // the same memory, without the key
+            /// assert_eq!(ring.acquire(32)?.spare_mut(), [0; 32]); // no key
             /// # }
             /// # Ok::<(), bufring::Error>(())
             /// ```

@@ -55,8 +55,8 @@ fn least_left(units: usize, left: usize) -> usize {
 ///   from which `size` leads from guard to guard to `end`, all initialised, all in
 ///   `control.region`, until [`Ring::leave`]; `before` leads back the same way. The bytes of all
 ///   blocks, and those behind `end`, are initialised.
-/// - R2: every `GuardPtr` that a method takes is such a guard; they come out of the ring only. A guard
-///   that was merged into a block is none any more, and the allocator holds none of those.
+/// - R2: every `GuardPtr` that a method takes is such a guard; they come out of the ring only. A
+///   guard that was merged into a block is none any more, and the allocator holds none of those.
 /// - R3: one ring per control block; only it touches the guards' `Cell`s, but that the lease of a
 ///   live block may read its `size`. Meanwhile only `grow` writes it, for a buffer that it has
 ///   alone.

@@ -16,22 +16,24 @@ const SLOT_BYTES: usize = 1 << 10;
 const DEFAULT_CAPACITY: usize = if usize::BITS < 64 { 1 << 20 } else { 8 << 20 };
 
 bufkit::settings! {
-    /// The settings of a [`SlotPool`]. They can be given in any order and are checked when the pool is
-    /// built.
+    /// The settings of a [`SlotPool`]. They can be given in any order and are checked when the pool
+    /// is built.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
     /// use bufcore::NoFallback;
     /// use bufslot::SlotPool;
     ///
-    /// let pool = SlotPool::builder().slots(64).capacity(1 << 20).alignment(64).build_with(NoFallback)?;
+    /// let builder = SlotPool::builder().slots(64).capacity(1 << 20).alignment(64);
+    /// let pool = builder.build_with(NoFallback)?;
     /// assert_eq!(pool.slots(), 64);
     /// assert!(pool.capacity() >= 1 << 20);
     /// # }
     /// # Ok::<(), bufcore::ConfigError>(())
     /// ```
     ///
-    /// With the `serde` feature they can be in a configuration file, each under the name of its method:
+    /// With the `serde` feature they can be in a configuration file, each under the name of its
+    /// method:
     ///
     /// ```
     /// # #[cfg(feature = "serde")] {
@@ -57,12 +59,12 @@ bufkit::settings! {
             /// ```
         }
         unset {
-            /// Sets the bytes that the slots share; unless set, 8 MiB, or 1 MiB where addresses have less
-            /// than 64 bits. For n buffers of one size, it is n times that size, rounded up to the
-            /// alignment.
+            /// Sets the bytes that the slots share; unless set, 8 MiB, or 1 MiB where addresses
+            /// have less than 64 bits. For n buffers of one size, it is n times that size, rounded
+            /// up to the alignment.
             ///
-            /// Over a given region the default is all that is left beside the bookkeeping, the gaps of
-            /// [`stagger`](Self::stagger) included.
+            /// Over a given region the default is all that is left beside the bookkeeping, the gaps
+            /// of [`stagger`](Self::stagger) included.
             ///
             /// ```
             /// # #[cfg(feature = "alloc")] {
@@ -76,9 +78,9 @@ bufkit::settings! {
             /// ```
             bytes capacity(bytes);
             /// Sets how many buffers of the region can be out at once. Each slot costs 32 bytes of
-            /// bookkeeping. Unless set, there is one for each KiB of the capacity, or of a given region; at
-            /// least 8, and at most 1024. In a given region there are fewer where the capacity leaves no
-            /// room for them.
+            /// bookkeeping. Unless set, there is one for each KiB of the capacity, or of a given
+            /// region; at least 8, and at most 1024. In a given region there are fewer where the
+            /// capacity leaves no room for them.
             ///
             /// Requests beyond that number go to the fallback, even while the region has room.
             ///
@@ -88,15 +90,16 @@ bufkit::settings! {
             ///
             /// let mut pool = SlotPool::builder().capacity(64 << 10).slots(2).build()?;
             /// let three = [pool.acquire(100)?, pool.acquire(100)?, pool.acquire(100)?];
-            /// assert_eq!(three.each_ref().map(|buf| buf.lease().is_fallback()), [false, false, true]);
+            /// let is_fallback = three.each_ref().map(|buf| buf.lease().is_fallback());
+            /// assert_eq!(is_fallback, [false, false, true]);
             /// # }
             /// # Ok::<(), bufslot::Error>(())
             /// ```
             count slots(slots);
         }
         set {
-            /// Makes every buffer start at a multiple of `bytes`, a power of two; 1 unless set. The heap as
-            /// fallback follows; a fallback that is given keeps its own alignment.
+            /// Makes every buffer start at a multiple of `bytes`, a power of two; 1 unless set. The
+            /// heap as fallback follows; a fallback that is given keeps its own alignment.
             ///
             /// ```
             /// # #[cfg(feature = "alloc")] {
@@ -108,17 +111,17 @@ bufkit::settings! {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             bytes alignment(bytes) = 1;
-            /// Sets whether buffers of 1 KiB and more are spread over the sets of the first-level cache;
-            /// they are unless set. A gap of up to 127 bytes behind each does that.
+            /// Sets whether buffers of 1 KiB and more are spread over the sets of the first-level
+            /// cache; they are unless set. A gap of up to 127 bytes behind each does that.
             ///
-            /// It applies only to pools that have at least 1 KiB for each slot and an alignment of 64 bytes
-            /// at most. The gaps come on top of the capacity that was asked for; a given region without
-            /// room for them has none.
+            /// It applies only to pools that have at least 1 KiB for each slot and an alignment of
+            /// 64 bytes at most. The gaps come on top of the capacity that was asked for; a given
+            /// region without room for them has none.
             ///
             /// ```
             /// use bufslot::Builder;
             ///
-            /// // Without gaps the region is smaller, and buffers of one size follow each other directly.
+            /// // Without gaps the region is smaller, and buffers of one size follow each other.
             /// let spread = Builder::new().capacity(64 << 10).slots(16);
             /// let packed = spread.stagger(false);
             /// assert!(packed.required_bytes()? < spread.required_bytes()?);
@@ -132,8 +135,8 @@ bufkit::settings! {
             switch stagger(stagger) = true;
         }
         wipe {
-            /// Sets whether the bytes of a buffer are zeroed when it is released. The heap as fallback
-            /// follows; a fallback that is given keeps its own setting.
+            /// Sets whether the bytes of a buffer are zeroed when it is released. The heap as
+            /// fallback follows; a fallback that is given keeps its own setting.
             ///
             /// Cost: zeroing the capacity of every buffer.
             ///
@@ -143,7 +146,7 @@ bufkit::settings! {
             ///
             /// let mut pool = SlotPool::builder().capacity(4096).wipe(true).build()?;
             /// pool.acquire(9)?.extend_from_slice(b"passwords")?;
-            /// assert_eq!(pool.acquire(9)?.spare_mut(), [0; 9]); // the same memory, without the secret
+            /// assert_eq!(pool.acquire(9)?.spare_mut(), [0; 9]); // no secret
             /// # }
             /// # Ok::<(), bufslot::Error>(())
             /// ```
@@ -251,7 +254,8 @@ impl Builder {
     /// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 512].into()) }
     /// let region = Region::from_static(memory());
     /// let many = Builder::new().slots(64);
-    /// let BuildInError { error, region, fallback } = many.build_in(region, NoFallback).unwrap_err();
+    /// let refused = many.build_in(region, NoFallback).unwrap_err();
+    /// let BuildInError { error, region, fallback } = refused;
     /// assert!(matches!(error, ConfigError::RegionTooSmall { available: 512, .. }));
     ///
     /// // Nothing is lost: the same region does for fewer slots.

@@ -56,8 +56,8 @@ impl<F: BufferPool> SlotPool<F> {
         self.tracker.attach(buf)
     }
 
-    /// Hands out a buffer of the fallback's. `fallback_stats` is what is out of the fallback, with this
-    /// one.
+    /// Hands out a buffer of the fallback's. `fallback_stats` is what is out of the fallback, with
+    /// this one.
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn hand_out_fallback(
         &mut self,

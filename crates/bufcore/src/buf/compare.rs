@@ -1,5 +1,5 @@
-//! What buffers and views have in common with `[u8]`: they deref to their filled bytes, are borrowed
-//! and iterated over as these, and are equal, ordered and hashed by these alone.
+//! What buffers and views have in common with `[u8]`: they deref to their filled bytes, are
+//! borrowed and iterated over as these, and are equal, ordered and hashed by these alone.
 
 use core::borrow::Borrow;
 use core::cmp::Ordering;

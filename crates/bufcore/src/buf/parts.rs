@@ -60,8 +60,8 @@ impl<L: Lease> Buf<L> {
 impl Tracker {
     /// Notes `buf` as acquired by the caller's caller.
     ///
-    /// One of several parts of a buffer that was split is not noted. Its memory is on the list of the
-    /// pool that it was acquired from, until the last part is dropped.
+    /// One of several parts of a buffer that was split is not noted. Its memory is on the list of
+    /// the pool that it was acquired from, until the last part is dropped.
     ///
     /// A note that the buffer has already is replaced.
     #[inline]

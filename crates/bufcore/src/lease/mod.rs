@@ -16,9 +16,13 @@
 //! before it is used. Every function that safe code can reach is sound for every argument at every
 //! moment; otherwise it is an `unsafe fn` with numbered duties.
 //!
-//! Code of users (fallbacks, sources, wakers, readers, iterators, the global allocator, drops of
-//! values) may panic, or use and end any pool. So it is called with no lock held, no list
-//! borrowed, and with all that it may meet complete; counts change before it or after it returned.
+//! Code of users (fallbacks, sources, wakers, readers, iterators, drops of values) may panic, or
+//! use and end any pool. So it is called with no lock held, no list borrowed, and with all that it
+//! may meet complete; counts change before it or after it returned.
+//!
+//! A global allocator that uses what it serves is not supported. A shared region, a tracker, a
+//! keeper or a monitor may ask it for memory under a lock, and a call that comes back to the same
+//! one waits for that lock for ever. No memory becomes invalid by it.
 
 pub(crate) mod guard;
 pub(crate) mod ref_count;

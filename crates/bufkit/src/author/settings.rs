@@ -1,13 +1,14 @@
 //! The struct of a builder: its settings, their defaults, and how they print.
 
-/// Makes the struct of a builder, with a method for each setting that sets it, `new`, `Default`, and
-/// the `Display` that prints what differs from the defaults ([`SettingsText`](crate::SettingsText)).
+/// Makes the struct of a builder, with a method for each setting that sets it, `new`, `Default`,
+/// and the `Display` that prints what differs from the defaults
+/// ([`SettingsText`](crate::SettingsText)).
 ///
 /// A setting has a kind, as the methods of `SettingsText` are called, a name, the name of the
-/// method's argument, and a default. Those in `unset` have none: the builder keeps `None` until they
-/// are set. Each builder can be told to `wipe`, with the feature of that name. With the feature
-/// `serde` the settings can be in a configuration file. The features are those of the package that
-/// calls the macro.
+/// method's argument, and a default. Those in `unset` have none: the builder keeps `None` until
+/// they are set. Each builder can be told to `wipe`, with the feature of that name. With the
+/// feature `serde` the settings can be in a configuration file. The features are those of the
+/// package that calls the macro.
 ///
 /// ```
 /// bufkit::settings! {

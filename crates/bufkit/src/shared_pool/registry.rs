@@ -145,7 +145,8 @@ impl<T: RegistryEntry> Drop for Registry<T> {
         // ORDER: Relaxed: whoever has the registry alone has seen all that was done with it.
         let mut at = self.first.load(Ordering::Relaxed);
         while !at.is_null() {
-            // SAFETY: made by `try_box`, on this registry only, and nobody borrows the registry any more.
+            // SAFETY: made by `try_box`, on this registry only, and nobody borrows the registry any
+            // more.
             let entry = unsafe { Box::from_raw(at) };
             at = entry.link().next.get().cast_mut();
         }

@@ -19,8 +19,8 @@ pub(crate) struct SlotHandle {
 }
 
 // SAFETY: through the handle are used:
-// - the slot's atomics, its `start`, its `end` and its `control`, which nobody else writes while the
-//   handle lives (T3);
+// - the slot's atomics, its `start`, its `end` and its `control`, which nobody else writes while
+//   the handle lives (T3);
 // - its `prev`, after the pool's end, which wrote it last;
 // - of the control block `released` and `orphan`, which are atomics and what these hand
 //   over from thread to thread, and `wipe`, which is never written.
@@ -48,7 +48,8 @@ impl SlotHandle {
     /// Returns the buffer's memory, if the pool wipes.
     #[cfg(feature = "wipe")]
     pub(crate) fn wipe_range(&self) -> Option<NonNull<[u8]>> {
-        // SAFETY: the slot is valid while the handle lives, and nobody writes its cells meanwhile (T3).
+        // SAFETY: the slot is valid while the handle lives, and nobody writes these cells
+        // meanwhile (T3).
         let slot = unsafe { self.slot.as_ref() };
         let control = slot.control.get();
         // SAFETY: the control block lives as long as any of its slots is live, and nobody writes

@@ -25,8 +25,8 @@ bufkit::settings! {
             /// ```
         }
         set {
-            /// Makes every buffer start at a multiple of `bytes`, a power of two; at least a pointer's
-            /// alignment.
+            /// Makes every buffer start at a multiple of `bytes`, a power of two; at least a
+            /// pointer's alignment.
             ///
             /// ```
             /// use bufworks::any::HeapBuilder;

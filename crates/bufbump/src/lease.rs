@@ -4,7 +4,7 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use bufcore::author::{RefCount, TaggedPtr};
-use bufcore::{Buf, Frozen, Lease, SplitLease};
+use bufcore::{Buf, Frozen, Lease};
 
 use crate::release;
 use crate::shard::Block;
@@ -149,8 +149,9 @@ unsafe impl Lease for BumpLease {
         self.block().map(|block| unsafe { Block::start(block) })
     }
 
-    fn another_of_nothing(&self) -> Option<Self> {
-        Some(SplitLease::empty())
+    #[inline]
+    fn empty() -> Option<Self> {
+        Some(Self::empty())
     }
 }
 

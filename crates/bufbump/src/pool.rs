@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 use core::time::Duration;
 
 use bufcore::author::Served;
-use bufcore::{AcquireError, Buf, ConfigError, SplitLease};
+use bufcore::{AcquireError, Buf, ConfigError};
 use bufkit::{Handle, PoolProvider};
 
 use crate::cache::local;

@@ -58,6 +58,9 @@
 //! and an entry with each buffer. When the allocator refuses these few bytes, the process aborts,
 //! as it does for a `Vec`. When it refuses bytes for a buffer, that is an error as always.
 //!
+//! A global allocator must not use a pool, a region or a keeper that it serves: such a call may
+//! wait for a lock that its own thread holds.
+//!
 //! # Example
 //!
 //! ```
@@ -111,6 +114,7 @@ pub use interop::compio;
 #[cfg(feature = "track")]
 pub use lease::track::Outstanding;
 pub use lease::{Lease, NoLease, SplitLease};
+pub use memory::build_in_error::BuildInError;
 #[cfg(feature = "mmap")]
 pub use memory::map_options::{HugePages, MapOptions};
 #[cfg(feature = "alloc")]

@@ -107,18 +107,15 @@ impl Calls {
     /// Moves the pools that came since the last time to `watched`. The caller is the keeper. They
     /// stay where they are while there is no memory for the list.
     pub(super) fn take_new(&self, watched: &mut Vec<Watched>) {
-        let pools = loop {
-            let count = lock(&self.new).pools.len();
-            if count > watched.capacity() - watched.len() {
-                Watched::forget_ended(watched);
-            }
-            if watched.try_reserve(count).is_err() {
+        if lock(&self.new).pools.len() > watched.capacity() - watched.len() {
+            Watched::forget_ended(watched);
+        }
+        let pools = {
+            let mut new = lock(&self.new);
+            if watched.try_reserve(new.pools.len()).is_err() {
                 return;
             }
-            let mut new = lock(&self.new);
-            if new.pools.len() <= watched.capacity() - watched.len() {
-                break mem::take(&mut new.pools);
-            }
+            mem::take(&mut new.pools)
         };
         for pool in pools {
             if pool.is_among(watched) {
@@ -133,40 +130,30 @@ impl Calls {
     /// Gives the keeper another pool. Pools that have ended leave the list when it is full, so that
     /// it has at most twice as many as live.
     fn watch<P: Watch + ?Sized>(&self, pool: &P) {
+        // Users' code: dropped behind the lock.
         let mut pool = Some(Watched::new(pool.downgrade()));
-        // What this thread has taken off the list, which was full.
-        let mut taken: Vec<Watched> = Vec::new();
-        loop {
-            let mut new = lock(&self.new);
-            if new.has_ended {
-                break;
-            }
-            if taken.len() + new.pools.len() < taken.capacity().max(new.pools.capacity()) {
-                // No allocation: one of the two has room for all of them, and one more.
-                if taken.capacity() > new.pools.capacity() {
-                    mem::swap(&mut new.pools, &mut taken);
-                }
-                new.pools.append(&mut taken);
-                let is_new = pool.as_ref().is_some_and(|pool| !pool.is_among(&new.pools));
-                if is_new {
-                    new.pools.extend(pool.take());
-                }
-                drop(new);
-                return self.call();
-            }
-            let mut pools = mem::take(&mut new.pools);
+        let mut taken = Vec::new();
+        let mut new = lock(&self.new);
+        if new.pools.len() == new.pools.capacity() {
+            mem::swap(&mut new.pools, &mut taken);
             drop(new);
-            taken.append(&mut pools);
             Watched::forget_ended(&mut taken);
             taken.shrink_to(2 * taken.len());
-            taken.reserve_exact(taken.len().max(4));
+            new = lock(&self.new);
         }
-        // Users' code, with nothing locked.
-        Watched::forget_unless(&mut taken, |_| false);
+        if new.has_ended {
+            drop(new);
+            return Watched::forget_unless(&mut taken, |_| false);
+        }
+        taken.append(&mut new.pools);
+        mem::swap(&mut new.pools, &mut taken);
+        if pool.as_ref().is_some_and(|pool| !pool.is_among(&new.pools)) {
+            new.pools.extend(pool.take());
+        }
+        drop(new);
+        self.call();
     }
 
-    /// Notes that the keeper has ended. Nothing that comes later is kept, and what
-    /// came before is let go.
     pub(super) fn end(&self) {
         let task = lock(&self.task).take();
         let pools = {

@@ -19,33 +19,33 @@
 //! use std::sync::{Arc, Mutex};
 //! use std::time::{Duration, Instant};
 //!
+//! use bufcore::PoolStats;
 //! use bufkeeper::{Keeper, Trim};
 //!
 //! /// A program's own free list: vectors, each with the time at which it was released.
 //! #[derive(Default)]
-//! struct Vectors(Mutex<Vec<(Instant, Vec<u8>)>>);
+//! struct Vectors(Vec<(Instant, Vec<u8>)>);
 //!
 //! impl Trim for Vectors {
-//!     fn trim(&self) {
-//!         self.0.lock().unwrap().clear();
+//!     fn trim(&mut self) {
+//!         self.0.clear();
 //!     }
 //!
-//!     fn trim_idle(&self, age: Duration) {
-//!         self.0.lock().unwrap().retain(|(since, _)| since.elapsed() < age);
+//!     fn trim_idle(&mut self, age: Duration) {
+//!         self.0.retain(|(since, _)| since.elapsed() < age);
 //!     }
 //!
-//!     fn reserved_bytes(&self) -> usize {
-//!         self.idle_bytes() // it does not know what is in use
-//!     }
-//!
-//!     fn idle_bytes(&self) -> usize {
-//!         self.0.lock().unwrap().iter().map(|(_, vector)| vector.capacity()).sum()
+//!     fn stats(&self) -> Option<PoolStats> {
+//!         let mut stats = PoolStats::default();
+//!         stats.idle_bytes = self.0.iter().map(|(_, vector)| vector.capacity()).sum();
+//!         stats.reserved_bytes = stats.idle_bytes; // it does not know what is in use
+//!         Some(stats)
 //!     }
 //! }
 //!
-//! let vectors = Arc::new(Vectors::default());
+//! let vectors = Arc::new(Mutex::new(Vectors::default()));
 //! let _keeper = Keeper::new().watch(&vectors).spawn()?;
-//! vectors.0.lock().unwrap().push((Instant::now(), Vec::with_capacity(1500)));
+//! vectors.lock().unwrap().0.push((Instant::now(), Vec::with_capacity(1500)));
 //! # Ok::<(), std::io::Error>(())
 //! ```
 #![no_std]
@@ -64,12 +64,13 @@ mod trim;
 mod watched;
 
 pub use bufcore;
+pub use bufkit::Trim;
 pub use calls::KeeperHandle;
 pub use keeper::Keeper;
 pub use pool::watched;
 pub use pressure::{MemoryUse, Pressure, PressureLevel, PressureSource, Stall};
 pub use thread::KeeperThread;
-pub use trim::{Trim, Watch, WeakPool};
+pub use trim::{Watch, WeakPool};
 
 /// The example of the README, compiled and run.
 #[cfg(doctest)]

@@ -7,9 +7,10 @@ use core::task::Waker;
 use core::time::Duration;
 use std::time::Instant;
 
-use super::trim::{Trim, WeakPool};
+use super::trim::WeakPool;
 use crate::PressureLevel;
 use bufcore::author::catch_user_panic;
+use bufkit::Trim;
 
 /// How many times the usual pause a pool with memory may be left alone.
 ///

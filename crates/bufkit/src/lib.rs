@@ -10,12 +10,13 @@
 //!   region that serve one thread.
 //! - [`Handle`] and [`WeakHandle`]: handles of a pool that threads share. A [`Registry`] is a list
 //!   that only grows, and [`DedicatedPages`] are pages that a block has to itself.
+//! - [`Trim`]: a pool with idle memory, as a keeper (`bufkeeper`) and a monitor see it.
 //! - [`thread_cache`]: what a thread has in each pool that it uses.
 //! - [`sync`]: atomics and locks that a model checker can take the place of; fences of which one
 //!   side costs nothing; [`Waiter`], what waits; [`GrowthSignal`], which wakes a keeper; [`Coop`],
 //!   a future's part in cooperative scheduling.
-//! - [`pool_methods`], [`shared_pool`]: the methods of the pool traits as a pool's own.
-//!   [`SettingsText`] prints the settings of a builder.
+//! - [`settings`] makes the struct of a builder; [`SettingsText`] prints its settings.
+//!   [`shared_pool`]: the pool traits of a pool that threads share.
 //!
 //! What a lease needs is in [`bufcore::author`].
 //!
@@ -79,6 +80,7 @@ pub mod sync;
 mod tests;
 #[cfg(feature = "std")]
 pub mod thread_cache;
+mod trim;
 
 pub use author::settings_text::SettingsText;
 pub use bufcore;
@@ -97,3 +99,4 @@ pub use sync::coop::Coop;
 pub use sync::growth_signal::GrowthSignal;
 #[cfg(feature = "alloc")]
 pub use sync::waiter::{TaskWaker, Waiter};
+pub use trim::Trim;

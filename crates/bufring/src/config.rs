@@ -1,10 +1,7 @@
 //! The settings of a ring, checked once.
 
-use core::fmt;
-
 use bufcore::author::check_alignment;
-use bufcore::{ConfigError, Region, size};
-use bufkit::SettingsText;
+use bufcore::{BuildInError, ConfigError, Region, size};
 
 use crate::RingPool;
 use crate::ring::{Grid, MAX_BYTES, Ring, blocks_bytes, most_buffers, most_capacity, overhead_bytes};
@@ -14,153 +11,124 @@ use crate::ring::{Grid, MAX_BYTES, Ring, blocks_bytes, most_buffers, most_capaci
 #[cfg(feature = "alloc")]
 const DEFAULT_CAPACITY: usize = if usize::BITS < 64 { 1 << 20 } else { 8 << 20 };
 
-/// The settings of a [`RingPool`]. They can be given in any order and are checked when the ring is
-/// built.
-///
-/// ```
-/// # #[cfg(feature = "alloc")] {
-/// use bufring::RingPool;
-///
-/// let ring = RingPool::builder().capacity(64 * 1500).buffers(64).alignment(64).build()?;
-/// assert!(ring.capacity() >= 64 * 1500);
-/// # }
-/// # Ok::<(), bufcore::ConfigError>(())
-/// ```
-///
-/// With the `serde` feature they can be in a configuration file, each under the name of its method:
-///
-/// ```
-/// # #[cfg(feature = "serde")] {
-/// use bufring::Builder;
-///
-/// let builder: Builder = serde_json::from_str(r#"{"capacity": 65536, "buffers": 16}"#).unwrap();
-/// assert_eq!(builder, Builder::new().capacity(65536).buffers(16));
-/// let text = serde_json::to_string(&builder).unwrap();
-/// assert_eq!(serde_json::from_str::<Builder>(&text).unwrap(), builder);
-/// assert!(serde_json::from_str::<Builder>(r#"{"no_such_setting": 1}"#).is_err());
-/// # }
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-pub struct Builder {
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    capacity: Option<usize>,
-    buffers: usize,
-    alignment: usize,
-    // Not a setting without the feature: a file that asks for it is refused.
-    #[cfg_attr(all(feature = "serde", not(feature = "wipe")), serde(skip))]
-    wipe: bool,
-}
-
-impl Default for Builder {
-    fn default() -> Self {
-        Self::new()
+bufkit::settings! {
+    /// The settings of a [`RingPool`]. They can be given in any order and are checked when the ring
+    /// is built.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufring::RingPool;
+    ///
+    /// let ring = RingPool::builder().capacity(64 * 1500).buffers(64).alignment(64).build()?;
+    /// assert!(ring.capacity() >= 64 * 1500);
+    /// # }
+    /// # Ok::<(), bufcore::ConfigError>(())
+    /// ```
+    ///
+    /// With the `serde` feature they can be in a configuration file, each under the name of its
+    /// method:
+    ///
+    /// ```
+    /// # #[cfg(feature = "serde")] {
+    /// use bufring::Builder;
+    ///
+    /// let text = r#"{"capacity": 65536, "buffers": 16}"#;
+    /// let builder: Builder = serde_json::from_str(text).unwrap();
+    /// assert_eq!(builder, Builder::new().capacity(65536).buffers(16));
+    /// let text = serde_json::to_string(&builder).unwrap();
+    /// assert_eq!(serde_json::from_str::<Builder>(&text).unwrap(), builder);
+    /// assert!(serde_json::from_str::<Builder>(r#"{"no_such_setting": 1}"#).is_err());
+    /// # }
+    /// ```
+    pub struct Builder {
+        new {
+            /// Returns the defaults: 8 MiB, room for the guard of one buffer, no alignment beyond
+            /// 16.
+            ///
+            /// ```
+            /// use bufring::Builder;
+            ///
+            /// // A constant can have the settings, for any number of rings.
+            /// const SETTINGS: Builder = Builder::new().capacity(64 << 10).buffers(32);
+            /// assert_eq!(SETTINGS.to_string(), "capacity=64KiB,buffers=32"); // shows what differs
+            /// ```
+        }
+        unset {
+            /// Sets the bytes that the buffers share; unless set, 8 MiB, or 1 MiB where addresses
+            /// have less than 64 bits. Over a given region the default is all that is left beside
+            /// the bookkeeping, up to 64 GiB.
+            ///
+            /// ```
+            /// # #[cfg(feature = "alloc")] {
+            /// use bufring::RingPool;
+            ///
+            /// let ring = RingPool::builder().capacity(64 << 10).build()?;
+            /// assert_eq!(ring.capacity(), 64 << 10);
+            /// # }
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            bytes capacity(bytes);
+        }
+        set {
+            /// Sets the most buffers that are to share the capacity; 1 unless set.
+            ///
+            /// The ring has room for the guard of each and for rounding its size up, on top of the
+            /// capacity. More buffers may be out, if they leave room for their guards.
+            ///
+            /// An idle ring has room for this number of buffers of equal size. They are released
+            /// and acquired again in any order, as long as no other buffer is in use. Buffers of
+            /// different sizes may leave holes between them that are too small, until the ring is
+            /// idle again.
+            ///
+            /// ```
+            /// # #[cfg(feature = "alloc")] {
+            /// use bufring::RingPool;
+            ///
+            /// let mut ring = RingPool::builder().capacity(8 * 100).buffers(8).build()?;
+            /// let eight: Result<Vec<_>, _> = (0..8).map(|_| ring.acquire(100)).collect();
+            /// assert_eq!(eight?.len(), 8);
+            /// # }
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            count buffers(buffers) = 1;
+            /// Makes every buffer start at a multiple of `bytes`, a power of two; 16 bytes at
+            /// least. Blocks are then a multiple of that in size, guard included: a buffer of a
+            /// page that is aligned to pages takes two. For buffers of whole pages, a slot pool of
+            /// `bufslot` wastes no memory.
+            ///
+            /// ```
+            /// # #[cfg(feature = "alloc")] {
+            /// use bufring::RingPool;
+            ///
+            /// let mut ring = RingPool::builder().alignment(64).build()?;
+            /// assert_eq!(ring.acquire(100)?.as_ptr().addr() % 64, 0);
+            /// # }
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            bytes alignment(bytes) = 1;
+        }
+        wipe {
+            /// Sets whether the bytes of a buffer are zeroed when it is released.
+            ///
+            /// Cost: zeroing the capacity of every buffer.
+            ///
+            /// ```
+            /// # #[cfg(feature = "alloc")] {
+            /// use bufring::RingPool;
+            ///
+            /// let mut ring = RingPool::builder().capacity(1024).wipe(true).build()?;
+            /// let mut key = ring.acquire(32)?;
+            /// key.extend_from_slice(&[0xa5; 32])?;
+            /// drop(key);
+            /// assert_eq!(ring.acquire(32)?.spare_mut(), [0; 32]); // no key
+            /// # }
+            /// # Ok::<(), bufring::Error>(())
+            /// ```
+        }
     }
 }
 
 impl Builder {
-    /// Returns the defaults: 8 MiB, room for the guard of one buffer, no alignment beyond 16.
-    ///
-    /// ```
-    /// use bufring::Builder;
-    ///
-    /// // A constant can have the settings, for any number of rings.
-    /// const SETTINGS: Builder = Builder::new().capacity(64 << 10).buffers(32);
-    /// assert_eq!(SETTINGS.to_string(), "capacity=64KiB,buffers=32"); // shows what differs
-    /// ```
-    #[must_use]
-    pub const fn new() -> Self {
-        Self { capacity: None, buffers: 1, alignment: 1, wipe: false }
-    }
-
-    /// Sets the bytes that the buffers share; unless set, 8 MiB, or 1 MiB where addresses have
-    /// less than 64 bits. Over a given region the default is all that is left beside the
-    /// bookkeeping, up to 64 GiB.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufring::RingPool;
-    ///
-    /// let ring = RingPool::builder().capacity(64 << 10).build()?;
-    /// assert_eq!(ring.capacity(), 64 << 10);
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub const fn capacity(mut self, bytes: usize) -> Self {
-        self.capacity = Some(bytes);
-        self
-    }
-
-    /// Sets the most buffers that are to share the capacity; 1 unless set.
-    ///
-    /// The ring has room for the guard of each and for rounding its size up, on top of the
-    /// capacity. More buffers may be out, if they leave room for their guards.
-    ///
-    /// An idle ring has room for this number of buffers of equal size. They are released and
-    /// acquired again in any order, as long as no other buffer is in use.
-    /// Buffers of different sizes may leave holes between them that are too small, until the ring
-    /// is idle again.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufring::RingPool;
-    ///
-    /// let mut ring = RingPool::builder().capacity(8 * 100).buffers(8).build()?;
-    /// let eight: Result<Vec<_>, _> = (0..8).map(|_| ring.acquire(100)).collect();
-    /// assert_eq!(eight?.len(), 8);
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub const fn buffers(mut self, buffers: usize) -> Self {
-        self.buffers = buffers;
-        self
-    }
-
-    /// Makes every buffer start at a multiple of `bytes`, a power of two; 16 bytes at least. Blocks
-    /// are then a multiple of that in size, guard included: a buffer of a page that is aligned to
-    /// pages takes two. For buffers of whole pages, a slot pool of `bufslot` wastes no memory.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufring::RingPool;
-    ///
-    /// let mut ring = RingPool::builder().alignment(64).build()?;
-    /// assert_eq!(ring.acquire(100)?.as_ptr().addr() % 64, 0);
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub const fn alignment(mut self, bytes: usize) -> Self {
-        self.alignment = bytes;
-        self
-    }
-
-    /// Sets whether the bytes of a buffer are zeroed when it is released.
-    ///
-    /// Cost: zeroing the capacity of every buffer.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufring::RingPool;
-    ///
-    /// let mut ring = RingPool::builder().capacity(1024).wipe(true).build()?;
-    /// let mut key = ring.acquire(32)?;
-    /// key.extend_from_slice(&[0xa5; 32])?;
-    /// drop(key);
-    /// assert_eq!(ring.acquire(32)?.spare_mut(), [0; 32]); // the same memory, without the key
-    /// # }
-    /// # Ok::<(), bufring::Error>(())
-    /// ```
-    #[cfg(feature = "wipe")]
-    #[must_use]
-    pub const fn wipe(mut self, wipe: bool) -> Self {
-        self.wipe = wipe;
-        self
-    }
-
     /// Returns the bytes that a region needs for these settings, wherever it starts.
     ///
     /// ```
@@ -221,6 +189,21 @@ impl Builder {
     /// # Ok::<(), bufring::Error>(())
     /// ```
     ///
+    /// What was given is not lost:
+    ///
+    /// ```
+    /// use bufring::{BuildInError, Builder, ConfigError, Region};
+    ///
+    /// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 1024].into()) }
+    /// let region = Region::from_static(memory());
+    /// let large = Builder::new().capacity(1 << 20);
+    /// let BuildInError { error, region, .. } = large.build_in(region).unwrap_err();
+    /// assert!(matches!(error, ConfigError::RegionTooSmall { available: 1024, .. }));
+    ///
+    /// // The region is not lost: it serves for a smaller ring.
+    /// assert!(large.capacity(512).build_in(region).is_ok());
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; the region comes back in the
@@ -232,11 +215,11 @@ impl Builder {
         });
         let (grid, blocks) = match checked {
             Ok(checked) => checked,
-            Err(error) => return Err(BuildInError { error, region }),
+            Err(error) => return Err(BuildInError { error, region, fallback: () }),
         };
         match Ring::build(region, grid, blocks, self.wipe) {
             Ok(ring) => Ok(RingPool::over(ring, grid)),
-            Err((error, region)) => Err(BuildInError { error, region }),
+            Err((error, region)) => Err(BuildInError { error, region, fallback: () }),
         }
     }
 
@@ -292,69 +275,5 @@ impl Builder {
         }
         let limit = most_capacity(self.buffers, grid);
         ConfigError::TooLarge { setting: "capacity", requested: capacity, limit }
-    }
-}
-
-/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them:
-/// `capacity=64KiB,buffers=16`.
-impl fmt::Display for Builder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let default = Self::new();
-        let mut text = SettingsText::new(f);
-        text.bytes("capacity", self.capacity, default.capacity)?;
-        text.count("buffers", self.buffers, default.buffers)?;
-        text.bytes("alignment", self.alignment, default.alignment)?;
-        text.switch("wipe", self.wipe, default.wipe)
-    }
-}
-
-/// Why a ring could not be built, and the region that was given for it.
-///
-/// ```
-/// use bufring::{BuildInError, Builder, ConfigError, Region};
-///
-/// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 1024].into()) }
-/// let region = Region::from_static(memory());
-/// let large = Builder::new().capacity(1 << 20);
-/// let BuildInError { error, region } = large.build_in(region).unwrap_err();
-/// assert!(matches!(error, ConfigError::RegionTooSmall { available: 1024, .. }));
-///
-/// // The region is not lost: it serves for a smaller ring.
-/// assert!(large.capacity(512).build_in(region).is_ok());
-/// ```
-pub struct BuildInError {
-    /// The reason.
-    pub error: ConfigError,
-    /// The region, unchanged.
-    pub region: Region,
-}
-
-impl fmt::Debug for BuildInError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BuildInError").field("error", &self.error).field("region", &self.region).finish()
-    }
-}
-
-impl fmt::Display for BuildInError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
-    }
-}
-
-impl core::error::Error for BuildInError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        core::error::Error::source(&self.error)
-    }
-}
-
-impl From<BuildInError> for ConfigError {
-    fn from(refused: BuildInError) -> Self {
-        refused.error
-    }
-}
-
-impl From<BuildInError> for bufcore::Error {
-    fn from(refused: BuildInError) -> Self {
-        refused.error.into()
     }
 }

@@ -6,7 +6,7 @@
 use bufcore::author::Growth;
 use bufcore::{AcquireError, Buf, PoolStats};
 
-use crate::ring::{At, UNIT};
+use crate::ring::{GuardPtr, UNIT};
 use crate::{RingLease, RingPool};
 
 impl RingPool {
@@ -42,13 +42,13 @@ impl RingPool {
 
     /// Returns the block of this ring of which `buf` has all.
     #[inline]
-    fn block_alone(&self, buf: &Buf<RingLease>) -> Option<At> {
+    fn block_alone(&self, buf: &Buf<RingLease>) -> Option<GuardPtr> {
         // No live block of another ring is in this one's region.
         buf.lease().handle.alone().filter(|&at| self.ring.front() < at && at < self.ring.end())
     }
 
     /// Returns the guard behind the block and the free ones behind that.
-    fn free_to(&self, at: At) -> At {
+    fn free_to(&self, at: GuardPtr) -> GuardPtr {
         let mut end = self.ring.next(at);
         while self.ring.is_free(end) {
             end = self.ring.next(end);
@@ -57,12 +57,12 @@ impl RingPool {
     }
 
     /// Returns the bytes that the block has with the free ones behind it, up to the guard `end`.
-    fn reach(&self, at: At, end: At) -> usize {
+    fn reach(&self, at: GuardPtr, end: GuardPtr) -> usize {
         end.addr().get() - self.ring.data(at).addr().get()
     }
 
     /// Returns the bytes that the block could have where it is.
-    fn most_in_place(&self, at: At) -> usize {
+    fn most_in_place(&self, at: GuardPtr) -> usize {
         let end = self.free_to(at);
         let unused = if end == self.ring.end() { self.ring.unused() } else { 0 };
         self.reach(at, end) + unused * UNIT
@@ -70,7 +70,7 @@ impl RingPool {
 
     /// Returns the bytes of a buffer's block in front of the buffer's first one.
     #[inline]
-    fn front_of(&self, at: At, buf: &Buf<RingLease>) -> usize {
+    fn front_of(&self, at: GuardPtr, buf: &Buf<RingLease>) -> usize {
         buf.as_ptr().addr() - self.ring.data(at).addr().get()
     }
 
@@ -124,7 +124,7 @@ impl RingPool {
 
     /// Cuts the block of a buffer that the caller has alone down to `bytes` bytes.
     #[inline]
-    fn cut(&mut self, at: At, bytes: usize) {
+    fn cut(&mut self, at: GuardPtr, bytes: usize) {
         if let Some(rest) = self.ring.split(at, self.grid.units(bytes))
             && at == self.newest
         {
@@ -134,7 +134,7 @@ impl RingPool {
 
     /// Counts the bytes of a live block, which had `old` bytes before.
     #[inline]
-    fn count_resized(&mut self, at: At, old: usize) {
+    fn count_resized(&mut self, at: GuardPtr, old: usize) {
         self.counters.resized(old, self.ring.room(at), self.ring.released(), &PoolStats::default());
     }
 }

@@ -99,18 +99,13 @@ unsafe impl Lease for RingLease {
         self.handle.wipe_range()
     }
 
-    #[cfg(not(feature = "wipe"))]
-    #[inline]
-    fn wipe_range(&self) -> Option<NonNull<[u8]>> {
-        None
-    }
-
     fn start(&self) -> Option<NonNull<u8>> {
         self.handle.start()
     }
 
-    fn another_of_nothing(&self) -> Option<Self> {
-        Some(SplitLease::empty())
+    #[inline]
+    fn empty() -> Option<Self> {
+        Some(Self { handle: GuardHandle::empty() })
     }
 }
 
@@ -120,10 +115,5 @@ unsafe impl SplitLease for RingLease {
     #[inline]
     fn into_shared(self) -> Self {
         Self { handle: self.handle.into_shared() }
-    }
-
-    #[inline]
-    fn empty() -> Self {
-        Self { handle: GuardHandle::empty() }
     }
 }

@@ -12,12 +12,12 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use bufcore::author::{Counters, Served, Tracker};
-use bufcore::{AcquireError, Buf, BufferPool, PoolStats, SplitLease};
+use bufcore::{AcquireError, Buf, BufferPool, PoolStats};
 
 #[cfg(feature = "alloc")]
 use crate::Builder;
 use crate::RingLease;
-use crate::ring::{At, Grid, Ring, UNIT};
+use crate::ring::{Grid, GuardHandle, GuardPtr, Ring, UNIT};
 
 /// A ring allocator: buffers carved from one region in turn. See the [crate documentation](crate).
 ///
@@ -42,15 +42,15 @@ pub struct RingPool {
     /// The largest request that can ever succeed, in bytes.
     pub(crate) capacity: usize,
     /// The newest block (P1).
-    pub(crate) newest: At,
+    pub(crate) newest: GuardPtr,
     /// The one behind it, where the next request looks while the newest block is live. Kept,
     /// because it is known sooner than it can be read from the ring.
-    pub(crate) head: At,
+    pub(crate) head: GuardPtr,
     /// Where the requests go back to when the newest block is free.
-    pub(crate) base: At,
+    pub(crate) base: GuardPtr,
     pub(crate) ring: Ring,
     /// Where requests continue after those at `base`, or the guard at the front.
-    pub(crate) resume: At,
+    pub(crate) resume: GuardPtr,
     pub(crate) counters: Counters,
     pub(crate) tracker: Tracker,
 }
@@ -99,7 +99,7 @@ impl RingPool {
     }
 }
 
-bufkit::pool_methods!(impl[] RingPool => RingLease);
+bufcore::pool_methods!(impl[] RingPool => RingLease);
 
 impl RingPool {
     pub(crate) fn over(ring: Ring, grid: Grid) -> Self {
@@ -120,7 +120,7 @@ impl RingPool {
 
     /// Takes a block for `bytes` bytes; none when there is none, and for no bytes.
     #[inline(always)]
-    pub(crate) fn take(&mut self, bytes: usize) -> Option<At> {
+    pub(crate) fn take(&mut self, bytes: usize) -> Option<GuardPtr> {
         // One comparison for `1 <= bytes <= capacity`.
         if bytes.wrapping_sub(1) >= self.capacity {
             return None;
@@ -140,7 +140,7 @@ impl RingPool {
             self.go_back(before)
         } else {
             if !self.ring.is_free(self.head) {
-                return self.take_elsewhere(wanted / UNIT);
+                return self.take_slow(wanted / UNIT);
             }
             self.head
         };
@@ -157,7 +157,7 @@ impl RingPool {
     /// Takes all of a block that has room for `bytes` bytes; none when there is none, and for no
     /// bytes.
     #[inline(always)]
-    fn take_whole(&mut self, bytes: usize) -> Option<At> {
+    fn take_whole(&mut self, bytes: usize) -> Option<GuardPtr> {
         if bytes.wrapping_sub(1) >= self.capacity {
             return None;
         }
@@ -173,7 +173,7 @@ impl RingPool {
 
     /// Returns a free block to go back to from the newest one: `base`, or the one in front.
     #[inline(always)]
-    pub(crate) fn free_before(&self, newest: At) -> Option<At> {
+    pub(crate) fn free_before(&self, newest: GuardPtr) -> Option<GuardPtr> {
         if self.base != newest && self.ring.is_free(self.base) {
             return Some(self.base);
         }
@@ -183,7 +183,7 @@ impl RingPool {
     /// Returns the free block that is tried first: one that was released already and is still hot,
     /// or the one behind the newest.
     #[inline(always)]
-    fn at_hand(&mut self) -> Option<At> {
+    fn at_hand(&mut self) -> Option<GuardPtr> {
         let at = if !self.ring.is_free(self.newest) {
             self.head
         } else if let Some(before) = self.free_before(self.newest) {
@@ -201,7 +201,7 @@ impl RingPool {
     /// A step back undoes a step forward of an earlier request, so this is constant time per
     /// request on the whole.
     #[inline(never)]
-    fn go_back(&mut self, mut at: At) -> At {
+    fn go_back(&mut self, mut at: GuardPtr) -> GuardPtr {
         if at == self.base {
             self.resume = self.newest;
         }
@@ -213,32 +213,32 @@ impl RingPool {
     }
 
     /// Makes `at` the newest block.
-    pub(crate) fn move_to(&mut self, at: At) {
+    pub(crate) fn move_to(&mut self, at: GuardPtr) {
         self.newest = at;
         self.head = self.ring.next(at);
     }
 
     /// Takes `units` at `at`, which is free and of another size.
     #[inline(never)]
-    fn take_resized(&mut self, at: At, units: usize) -> Option<At> {
+    fn take_resized(&mut self, at: GuardPtr, units: usize) -> Option<GuardPtr> {
         if self.widen(at, units) < units {
             self.move_to(at);
-            return self.take_elsewhere(units);
+            return self.take_slow(units);
         }
-        Some(self.settle(at, units))
+        Some(self.commit(at, units))
     }
 
     /// Takes `units` wherever they can be had.
     #[cold]
     #[inline(never)]
-    fn take_elsewhere(&mut self, units: usize) -> Option<At> {
+    fn take_slow(&mut self, units: usize) -> Option<GuardPtr> {
         let at = self.find(units)?;
-        Some(self.settle(at, units))
+        Some(self.commit(at, units))
     }
 
     /// Takes the first `units` of a free block.
     #[inline(always)]
-    fn settle(&mut self, at: At, units: usize) -> At {
+    fn commit(&mut self, at: GuardPtr, units: usize) -> GuardPtr {
         let rest = self.ring.split(at, units);
         self.ring.occupy(at);
         self.newest = at;
@@ -252,7 +252,7 @@ impl RingPool {
     /// All of them, not only as many as it takes: so the next requests have one to split, and
     /// nothing to merge.
     #[inline]
-    pub(crate) fn widen(&mut self, at: At, units: usize) -> usize {
+    pub(crate) fn widen(&mut self, at: GuardPtr, units: usize) -> usize {
         let size = self.ring.size(at);
         if size >= units {
             return size;
@@ -265,7 +265,7 @@ impl RingPool {
     /// Keeps `newest`, `base` and `resume` guards of the ring (P1), when those between `at` and
     /// `end` are none any more.
     #[inline]
-    pub(crate) fn forget_merged(&mut self, at: At, end: At) {
+    pub(crate) fn forget_merged(&mut self, at: GuardPtr, end: GuardPtr) {
         for place in [&mut self.newest, &mut self.base, &mut self.resume] {
             if at < *place && *place < end {
                 *place = at;
@@ -277,7 +277,7 @@ impl RingPool {
     /// occupied.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
-    pub(crate) fn hand_out(&mut self, at: At, start: NonNull<u8>, bytes: usize) -> Buf<RingLease> {
+    pub(crate) fn hand_out(&mut self, at: GuardPtr, start: NonNull<u8>, bytes: usize) -> Buf<RingLease> {
         let lease = RingLease { handle: self.ring.handle(at) };
         // SAFETY: the bytes lie in the block, which is initialised (R1); the block is live until
         // the lease is dropped, and a live block is neither handed out nor merged, so nobody else
@@ -292,9 +292,10 @@ impl RingPool {
 
     /// Makes a buffer of no bytes, which holds nothing.
     #[cfg_attr(feature = "track", track_caller)]
-    pub(crate) fn hand_out_nothing(&mut self) -> Buf<RingLease> {
+    pub(crate) fn hand_out_empty(&mut self) -> Buf<RingLease> {
+        let lease = RingLease { handle: GuardHandle::empty() };
         // SAFETY: no bytes are claimed.
-        let buf = unsafe { Buf::from_raw_parts(NonNull::dangling(), 0, SplitLease::empty()) };
+        let buf = unsafe { Buf::from_raw_parts(NonNull::dangling(), 0, lease) };
         self.tracker.attach(buf)
     }
 
@@ -302,9 +303,9 @@ impl RingPool {
     #[cold]
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
-    fn not_taken(&mut self, bytes: usize) -> Result<Buf<RingLease>, AcquireError> {
+    fn acquire_slow(&mut self, bytes: usize) -> Result<Buf<RingLease>, AcquireError> {
         if bytes == 0 {
-            return Ok(self.hand_out_nothing());
+            return Ok(self.hand_out_empty());
         }
         Err(self.refuse(bytes, 0, 0))
     }
@@ -346,7 +347,7 @@ impl BufferPool for RingPool {
             // Taken apart and put together, so that what comes back in memory does not force the
             // other case there too. That it is empty is said once more, where the compiler can see
             // it.
-            let mut buf = self.not_taken(capacity)?;
+            let mut buf = self.acquire_slow(capacity)?;
             buf.clear();
             Ok(buf)
         }
@@ -358,7 +359,7 @@ impl BufferPool for RingPool {
             Ok(self.hand_out(at, self.ring.data(at), self.ring.room(at)))
         } else {
             // As in `acquire`.
-            let mut buf = self.not_taken(capacity)?;
+            let mut buf = self.acquire_slow(capacity)?;
             buf.clear();
             Ok(buf)
         }

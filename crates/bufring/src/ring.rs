@@ -30,13 +30,12 @@ use bufkit::orphan;
 
 use self::control::{Control, take_region};
 use self::guard::Guard;
-pub(crate) use self::guard::{At, GUARD, UNIT};
+pub(crate) use self::guard::{GUARD, GuardPtr, UNIT};
 pub(crate) use self::handle::GuardHandle;
 use self::layout::Layout;
 pub(crate) use self::layout::{
-    Grid, MAX_BYTES, blocks_bytes, most_buffers, most_capacity, overhead_bytes, room,
+    FIRST_BYTES, Grid, MAX_BYTES, blocks_bytes, most_buffers, most_capacity, overhead_bytes, room,
 };
-use crate::trim::FIRST_BYTES;
 
 /// Units of the smallest block: a guard without a byte behind it. Whatever a cut leaves is a block
 /// of its own, which later requests merge with its neighbours. So a buffer keeps no unit that it
@@ -56,8 +55,8 @@ fn least_left(units: usize, left: usize) -> usize {
 ///   from which `size` leads from guard to guard to `end`, all initialised, all in
 ///   `control.region`, until [`Ring::leave`]; `before` leads back the same way. The bytes of all
 ///   blocks, and those behind `end`, are initialised.
-/// - R2: every `At` that a method takes is such a guard; they come out of the ring only. A guard
-///   that was merged into a block is none any more, and the allocator holds none of those.
+/// - R2: every `GuardPtr` that a method takes is such a guard; they come out of the ring only. A
+///   guard that was merged into a block is none any more, and the allocator holds none of those.
 /// - R3: one ring per control block; only it touches the guards' `Cell`s, but that the lease of a
 ///   live block may read its `size`. Meanwhile only `grow` writes it, for a buffer that it has
 ///   alone.
@@ -68,10 +67,10 @@ fn least_left(units: usize, left: usize) -> usize {
 #[derive(Debug)]
 pub(crate) struct Ring {
     control: NonNull<Control>,
-    front: At,
-    end: At,
+    front: GuardPtr,
+    end: GuardPtr,
     /// Where the end can be at most (R5).
-    last: At,
+    last: GuardPtr,
     /// Whether [`Ring::leave`] was called: R1 holds no more.
     left: bool,
 }
@@ -130,7 +129,7 @@ impl Ring {
     }
 
     #[inline(always)]
-    fn guard(&self, at: At) -> &Guard {
+    fn guard(&self, at: GuardPtr) -> &Guard {
         // SAFETY: an initialised guard (R1, R2); it is only ever shared, all its fields allow that.
         unsafe { at.as_ref() }
     }
@@ -143,13 +142,13 @@ impl Ring {
 
     /// Returns the guard at the front, which has no block and is never free.
     #[inline(always)]
-    pub(crate) fn front(&self) -> At {
+    pub(crate) fn front(&self) -> GuardPtr {
         self.front
     }
 
     /// Returns the guard at the end, which has no block and is never free.
     #[inline(always)]
-    pub(crate) fn end(&self) -> At {
+    pub(crate) fn end(&self) -> GuardPtr {
         self.end
     }
 
@@ -163,26 +162,26 @@ impl Ring {
     }
 
     /// Iterates over the guards that have a block, from the front on.
-    pub(crate) fn all(&self) -> impl Iterator<Item = At> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = GuardPtr> {
         let first = self.next(self.front);
         core::iter::successors(Some(first), |&at| Some(self.next(at))).take_while(|&at| at != self.end)
     }
 
     /// Returns whether the block is free. It is never true for the guards at the ends.
     #[inline(always)]
-    pub(crate) fn is_free(&self, at: At) -> bool {
+    pub(crate) fn is_free(&self, at: GuardPtr) -> bool {
         self.guard(at).state.is_free()
     }
 
     /// Returns the units from the guard to the next one.
     #[inline(always)]
-    pub(crate) fn size(&self, at: At) -> usize {
+    pub(crate) fn size(&self, at: GuardPtr) -> usize {
         self.guard(at).size.get() as usize
     }
 
     /// Returns the bytes of the block.
     #[inline]
-    pub(crate) fn room(&self, at: At) -> usize {
+    pub(crate) fn room(&self, at: GuardPtr) -> usize {
         room(self.size(at))
     }
 
@@ -210,13 +209,13 @@ impl Ring {
 
     /// Returns the next guard; the one at the end leads to itself.
     #[inline(always)]
-    pub(crate) fn next(&self, at: At) -> At {
+    pub(crate) fn next(&self, at: GuardPtr) -> GuardPtr {
         self.behind(at, self.size(at) * UNIT)
     }
 
     /// Returns the guard behind the block of `at`, whose size is `bytes`.
     #[inline(always)]
-    pub(crate) fn behind(&self, at: At, bytes: usize) -> At {
+    pub(crate) fn behind(&self, at: GuardPtr, bytes: usize) -> GuardPtr {
         debug_assert_eq!(bytes, self.size(at) * UNIT);
         // SAFETY: the size leads to the next guard (R1).
         unsafe { at.byte_add(bytes) }
@@ -224,7 +223,7 @@ impl Ring {
 
     /// Returns the guard in front; the one at the front leads to itself.
     #[inline(always)]
-    pub(crate) fn before(&self, at: At) -> At {
+    pub(crate) fn before(&self, at: GuardPtr) -> GuardPtr {
         // SAFETY: `before` leads to the guard in front (R1).
         unsafe { at.byte_sub(self.guard(at).before.get() as usize * UNIT) }
     }
@@ -232,26 +231,26 @@ impl Ring {
     /// Returns the first byte behind a guard, which is that of its block. The guards at the ends
     /// have none.
     #[inline(always)]
-    pub(crate) fn data(&self, at: At) -> NonNull<u8> {
+    pub(crate) fn data(&self, at: GuardPtr) -> NonNull<u8> {
         // SAFETY: a guard of this ring (R2).
         unsafe { guard::data(at) }
     }
 
     /// Returns the end of the block, behind its last byte.
-    pub(crate) fn block_end(&self, at: At) -> NonNull<u8> {
+    pub(crate) fn block_end(&self, at: GuardPtr) -> NonNull<u8> {
         self.next(at).cast()
     }
 
     /// Marks a free block as owned.
     #[inline(always)]
-    pub(crate) fn occupy(&self, at: At) {
+    pub(crate) fn occupy(&self, at: GuardPtr) {
         self.guard(at).state.mark_live();
     }
 
     /// Cuts a block of the allocator's own down to `units`, a multiple of the grid, and returns the
     /// free block that it puts behind it. Returns `None` when nothing is left.
     #[inline]
-    pub(crate) fn split(&self, at: At, units: usize) -> Option<At> {
+    pub(crate) fn split(&self, at: GuardPtr, units: usize) -> Option<GuardPtr> {
         let size = self.size(at);
         debug_assert!(units <= size && units * UNIT > GUARD, "{units} of {size} units");
         let left = (size - units) as u32;
@@ -271,7 +270,7 @@ impl Ring {
     /// Merges the free blocks behind `at` into its block, which is free or the allocator's own;
     /// returns the guard behind.
     #[inline]
-    pub(crate) fn merge_free(&self, at: At) -> At {
+    pub(crate) fn merge_free(&self, at: GuardPtr) -> GuardPtr {
         let mut end = self.next(at);
         while self.is_free(end) {
             let next = self.next(end);
@@ -285,7 +284,7 @@ impl Ring {
     /// Makes one block, of the guard `at`, of all up to `end`. They are free or the allocator's
     /// own.
     #[inline]
-    pub(crate) fn merge_to(&self, at: At, end: At) {
+    pub(crate) fn merge_to(&self, at: GuardPtr, end: GuardPtr) {
         let size = (end.addr().get() - at.addr().get()) / UNIT;
         self.guard(at).size.set(size as u32);
         self.guard(end).before.set(size as u32);
@@ -308,7 +307,7 @@ impl Ring {
 
     /// Moves the end down, so that the last block, which is free, has `units` or a little more. If
     /// it has fewer, it stays as it is.
-    pub(crate) fn retract(&mut self, at: At, units: usize) {
+    pub(crate) fn retract(&mut self, at: GuardPtr, units: usize) {
         debug_assert!(self.is_free(at) && self.next(at) == self.end);
         if units >= self.size(at) {
             return;
@@ -325,7 +324,7 @@ impl Ring {
     /// Zeroes a guard that is merged into a block, if the allocator wipes: what it hands out is
     /// zero then.
     #[inline]
-    pub(crate) fn wipe_guard(&self, at: At) {
+    pub(crate) fn wipe_guard(&self, at: GuardPtr) {
         if cfg!(feature = "wipe") {
             self.wipe(at.cast(), self.data(at));
         }
@@ -347,7 +346,7 @@ impl Ring {
 
     /// Makes the lease's part of a block that was just occupied.
     #[inline(always)]
-    pub(crate) fn handle(&self, at: At) -> GuardHandle {
+    pub(crate) fn handle(&self, at: GuardPtr) -> GuardHandle {
         GuardHandle::new(
             at,
             #[cfg(any(feature = "wipe", feature = "stats"))]
@@ -357,7 +356,7 @@ impl Ring {
 
     /// Returns the units from the guard at the front to one that has a block. They are fewer than
     /// those of all blocks, which are counted in a `u32`: a block has more units than that guard.
-    fn distance(&self, at: At) -> u32 {
+    fn distance(&self, at: GuardPtr) -> u32 {
         ((at.addr().get() - self.front.addr().get()) / UNIT) as u32
     }
 
@@ -414,7 +413,7 @@ impl Ring {
             // - the head: `orphan` is the first field of the control block (`repr(C)`), and
             //   `METHODS` are for such blocks.
             // - counted once: of the marked blocks' leases each saw its mark, and then counts
-            //   itself, or stores `FREE` over it, which one `settle` finds.
+            //   itself, or stores `FREE` over it, which one `count_missed` finds.
             // - nobody else: the caller does not use the ring again.
             unsafe { orphan::defer_free(self.control.cast(), out, places) };
         }

@@ -3,7 +3,7 @@
 //! The invariants P1 and P2 of `pool` are kept here.
 
 use crate::pool::RingPool;
-use crate::ring::{At, room};
+use crate::ring::{GuardPtr, room};
 
 /// How many live blocks a request steps over before the end moves up for it.
 const MAX_PROBES: usize = 64;
@@ -11,7 +11,7 @@ const MAX_PROBES: usize = 64;
 impl RingPool {
     /// Finds a free block of at least `units`: where the requests were before they went back, or by
     /// a search.
-    pub(crate) fn find(&mut self, units: usize) -> Option<At> {
+    pub(crate) fn find(&mut self, units: usize) -> Option<GuardPtr> {
         if self.resume != self.ring.front() {
             self.move_to(self.resume);
             (self.base, self.resume) = (self.newest, self.ring.front());
@@ -40,7 +40,7 @@ impl RingPool {
     /// only when there is none. `newest` is there then.
     #[cold]
     #[inline(never)]
-    fn find_or_extend(&mut self, units: usize) -> Option<At> {
+    fn find_or_extend(&mut self, units: usize) -> Option<GuardPtr> {
         if let Some(at) = self.search(units, Some(MAX_PROBES)) {
             return Some(at);
         }
@@ -55,7 +55,7 @@ impl RingPool {
     /// none, or when it has stepped over `probes` others. Merges the free ones that it passes; each
     /// was made by an earlier request. `newest` is there then.
     #[inline(always)]
-    pub(crate) fn search(&mut self, units: usize, mut probes: Option<usize>) -> Option<At> {
+    pub(crate) fn search(&mut self, units: usize, mut probes: Option<usize>) -> Option<GuardPtr> {
         let start = self.newest;
         let (mut at, mut wrapped) = (start, false);
         loop {

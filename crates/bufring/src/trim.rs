@@ -9,10 +9,7 @@
 use core::ops::Range;
 
 use crate::RingPool;
-use crate::ring::{At, UNIT};
-
-/// The bytes that a ring uses first. It has at least as many more when it needs more.
-pub(crate) const FIRST_BYTES: usize = 16 << 10;
+use crate::ring::{FIRST_BYTES, GuardPtr, UNIT};
 
 /// When the ring needs more it has at least a fraction more, one over this number, of what it uses.
 const GROWTH: usize = 8;
@@ -85,7 +82,7 @@ impl RingPool {
     }
 
     /// Returns the addresses of the block.
-    fn addresses(&self, at: At) -> Range<usize> {
+    fn addresses(&self, at: GuardPtr) -> Range<usize> {
         self.ring.data(at).addr().get()..self.ring.block_end(at).addr().get()
     }
 
@@ -93,7 +90,7 @@ impl RingPool {
     /// little for that.
     #[cold]
     #[inline(never)]
-    pub(crate) fn extend(&mut self, units: usize) -> Option<At> {
+    pub(crate) fn extend(&mut self, units: usize) -> Option<GuardPtr> {
         let mut at = self.ring.end();
         while self.ring.is_free(self.ring.before(at)) {
             at = self.ring.before(at);
@@ -104,7 +101,7 @@ impl RingPool {
     /// Moves the end up for a block of `units` at `at`, behind which all blocks are free. `at`
     /// itself is free, the end, or the allocator's own. Returns whether there is room; if not,
     /// nothing has changed.
-    pub(crate) fn extend_from(&mut self, at: At, units: usize) -> bool {
+    pub(crate) fn extend_from(&mut self, at: GuardPtr, units: usize) -> bool {
         let has = (self.ring.end().addr().get() - at.addr().get()) / UNIT;
         let (missing, unused) = (units.saturating_sub(has), self.ring.unused());
         if missing > unused {
@@ -136,8 +133,7 @@ impl RingPool {
     }
 }
 
-#[cfg(feature = "std")]
-impl bufkeeper::Trim for RingPool {
+impl bufkit::Trim for RingPool {
     fn trim(&mut self) {
         Self::trim(self);
     }

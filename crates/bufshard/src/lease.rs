@@ -4,7 +4,7 @@ use core::fmt;
 use core::ptr::NonNull;
 
 use bufcore::author::{RefCount, TaggedPtr};
-use bufcore::{Buf, Frozen, Lease, SplitLease};
+use bufcore::{Buf, Frozen, Lease};
 
 use crate::block::Block;
 use crate::cache::ThreadCache;
@@ -133,8 +133,9 @@ unsafe impl Lease for ShardLease {
         self.block().map(|block| unsafe { Block::start(block) })
     }
 
-    fn another_of_nothing(&self) -> Option<Self> {
-        Some(SplitLease::empty())
+    #[inline]
+    fn empty() -> Option<Self> {
+        Some(Self::empty())
     }
 }
 

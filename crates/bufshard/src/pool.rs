@@ -4,7 +4,7 @@ use core::fmt;
 use core::ptr::NonNull;
 use core::time::Duration;
 
-use bufcore::{AcquireError, Buf, ConfigError, PoolStats, SplitLease};
+use bufcore::{AcquireError, Buf, ConfigError, PoolStats};
 use bufkit::{Handle, PoolProvider, WeakHandle};
 
 use crate::block::Block;

@@ -1,10 +1,7 @@
 //! The settings of a pool, checked once.
 
-use core::fmt;
-
 use bufcore::author::check_alignment;
-use bufcore::{BufferPool, ConfigError, Region, size};
-use bufkit::SettingsText;
+use bufcore::{BufferPool, BuildInError, ConfigError, Region, size};
 
 use crate::SlotPool;
 use crate::table::{Layout, MAX_SLOTS, Table, overhead_bytes};
@@ -18,183 +15,146 @@ const SLOT_BYTES: usize = 1 << 10;
 #[cfg(feature = "alloc")]
 const DEFAULT_CAPACITY: usize = if usize::BITS < 64 { 1 << 20 } else { 8 << 20 };
 
-/// The settings of a [`SlotPool`]. They can be given in any order and are checked when the pool is
-/// built.
-///
-/// ```
-/// # #[cfg(feature = "alloc")] {
-/// use bufcore::NoFallback;
-/// use bufslot::SlotPool;
-///
-/// let pool = SlotPool::builder().slots(64).capacity(1 << 20).alignment(64).build_with(NoFallback)?;
-/// assert_eq!(pool.slots(), 64);
-/// assert!(pool.capacity() >= 1 << 20);
-/// # }
-/// # Ok::<(), bufcore::ConfigError>(())
-/// ```
-///
-/// With the `serde` feature they can be in a configuration file, each under the name of its method:
-///
-/// ```
-/// # #[cfg(feature = "serde")] {
-/// use bufslot::Builder;
-///
-/// let builder: Builder = serde_json::from_str(r#"{"capacity": 65536, "slots": 16}"#).unwrap();
-/// assert_eq!(builder, Builder::new().capacity(65536).slots(16));
-/// let text = serde_json::to_string(&builder).unwrap();
-/// assert_eq!(serde_json::from_str::<Builder>(&text).unwrap(), builder);
-/// assert!(serde_json::from_str::<Builder>(r#"{"no_such_setting": 1}"#).is_err());
-/// # }
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-pub struct Builder {
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    capacity: Option<usize>,
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    slots: Option<usize>,
-    alignment: usize,
-    stagger: bool,
-    // Not a setting without the feature: a file that asks for it is refused.
-    #[cfg_attr(all(feature = "serde", not(feature = "wipe")), serde(skip))]
-    wipe: bool,
-}
-
-impl Default for Builder {
-    fn default() -> Self {
-        Self { capacity: None, slots: None, alignment: 1, stagger: true, wipe: false }
+bufkit::settings! {
+    /// The settings of a [`SlotPool`]. They can be given in any order and are checked when the pool
+    /// is built.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::NoFallback;
+    /// use bufslot::SlotPool;
+    ///
+    /// let builder = SlotPool::builder().slots(64).capacity(1 << 20).alignment(64);
+    /// let pool = builder.build_with(NoFallback)?;
+    /// assert_eq!(pool.slots(), 64);
+    /// assert!(pool.capacity() >= 1 << 20);
+    /// # }
+    /// # Ok::<(), bufcore::ConfigError>(())
+    /// ```
+    ///
+    /// With the `serde` feature they can be in a configuration file, each under the name of its
+    /// method:
+    ///
+    /// ```
+    /// # #[cfg(feature = "serde")] {
+    /// use bufslot::Builder;
+    ///
+    /// let builder: Builder = serde_json::from_str(r#"{"capacity": 65536, "slots": 16}"#).unwrap();
+    /// assert_eq!(builder, Builder::new().capacity(65536).slots(16));
+    /// let text = serde_json::to_string(&builder).unwrap();
+    /// assert_eq!(serde_json::from_str::<Builder>(&text).unwrap(), builder);
+    /// assert!(serde_json::from_str::<Builder>(r#"{"no_such_setting": 1}"#).is_err());
+    /// # }
+    /// ```
+    pub struct Builder {
+        new {
+            /// Returns the defaults: 8 MiB, 1024 slots to share it, no alignment, staggered.
+            ///
+            /// ```
+            /// use bufslot::Builder;
+            ///
+            /// let defaults = Builder::new();
+            /// assert_eq!(defaults, Builder::new().alignment(1).stagger(true));
+            /// assert_eq!(defaults.slots(64).to_string(), "slots=64"); // shows what differs
+            /// ```
+        }
+        unset {
+            /// Sets the bytes that the slots share; unless set, 8 MiB, or 1 MiB where addresses
+            /// have less than 64 bits. For n buffers of one size, it is n times that size, rounded
+            /// up to the alignment.
+            ///
+            /// Over a given region the default is all that is left beside the bookkeeping, the gaps
+            /// of [`stagger`](Self::stagger) included.
+            ///
+            /// ```
+            /// # #[cfg(feature = "alloc")] {
+            /// use bufslot::SlotPool;
+            ///
+            /// let mut pool = SlotPool::builder().capacity(4 * 1500).slots(4).build()?;
+            /// let four: Result<Vec<_>, _> = (0..4).map(|_| pool.acquire(1500)).collect();
+            /// assert!(four?.iter().all(|buf| pool.slot_of(buf).is_some())); // none from the heap
+            /// # }
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            bytes capacity(bytes);
+            /// Sets how many buffers of the region can be out at once. Each slot costs 32 bytes of
+            /// bookkeeping. Unless set, there is one for each KiB of the capacity, or of a given
+            /// region; at least 8, and at most 1024. In a given region there are fewer where the
+            /// capacity leaves no room for them.
+            ///
+            /// Requests beyond that number go to the fallback, even while the region has room.
+            ///
+            /// ```
+            /// # #[cfg(feature = "alloc")] {
+            /// use bufslot::SlotPool;
+            ///
+            /// let mut pool = SlotPool::builder().capacity(64 << 10).slots(2).build()?;
+            /// let three = [pool.acquire(100)?, pool.acquire(100)?, pool.acquire(100)?];
+            /// let is_fallback = three.each_ref().map(|buf| buf.lease().is_fallback());
+            /// assert_eq!(is_fallback, [false, false, true]);
+            /// # }
+            /// # Ok::<(), bufslot::Error>(())
+            /// ```
+            count slots(slots);
+        }
+        set {
+            /// Makes every buffer start at a multiple of `bytes`, a power of two; 1 unless set. The
+            /// heap as fallback follows; a fallback that is given keeps its own alignment.
+            ///
+            /// ```
+            /// # #[cfg(feature = "alloc")] {
+            /// use bufslot::SlotPool;
+            ///
+            /// let mut pool = SlotPool::builder().alignment(64).build()?;
+            /// assert_eq!(pool.acquire(100)?.as_ptr().addr() % 64, 0);
+            /// # }
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            bytes alignment(bytes) = 1;
+            /// Sets whether buffers of 1 KiB and more are spread over the sets of the first-level
+            /// cache; they are unless set. A gap of up to 127 bytes behind each does that.
+            ///
+            /// It applies only to pools that have at least 1 KiB for each slot and an alignment of
+            /// 64 bytes at most. The gaps come on top of the capacity that was asked for; a given
+            /// region without room for them has none.
+            ///
+            /// ```
+            /// use bufslot::Builder;
+            ///
+            /// // Without gaps the region is smaller, and buffers of one size follow each other.
+            /// let spread = Builder::new().capacity(64 << 10).slots(16);
+            /// let packed = spread.stagger(false);
+            /// assert!(packed.required_bytes()? < spread.required_bytes()?);
+            /// # #[cfg(feature = "alloc")] {
+            /// let mut pool = packed.build()?;
+            /// let (first, second) = (pool.acquire(4096)?, pool.acquire(4096)?);
+            /// assert_eq!(second.as_ptr().addr() - first.as_ptr().addr(), 4096);
+            /// # }
+            /// # Ok::<(), bufslot::Error>(())
+            /// ```
+            switch stagger(stagger) = true;
+        }
+        wipe {
+            /// Sets whether the bytes of a buffer are zeroed when it is released. The heap as
+            /// fallback follows; a fallback that is given keeps its own setting.
+            ///
+            /// Cost: zeroing the capacity of every buffer.
+            ///
+            /// ```
+            /// # #[cfg(feature = "alloc")] {
+            /// use bufslot::SlotPool;
+            ///
+            /// let mut pool = SlotPool::builder().capacity(4096).wipe(true).build()?;
+            /// pool.acquire(9)?.extend_from_slice(b"passwords")?;
+            /// assert_eq!(pool.acquire(9)?.spare_mut(), [0; 9]); // no secret
+            /// # }
+            /// # Ok::<(), bufslot::Error>(())
+            /// ```
+        }
     }
 }
 
 impl Builder {
-    /// Returns the defaults: 8 MiB, 1024 slots to share it, no alignment, staggered.
-    ///
-    /// ```
-    /// use bufslot::Builder;
-    ///
-    /// let defaults = Builder::new();
-    /// assert_eq!(defaults, Builder::new().alignment(1).stagger(true));
-    /// assert_eq!(defaults.slots(64).to_string(), "slots=64"); // shows what differs
-    /// ```
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the bytes that the slots share; unless set, 8 MiB, or 1 MiB where addresses have less
-    /// than 64 bits. For n buffers of one size, it is n times that size, rounded up to the
-    /// alignment.
-    ///
-    /// Over a given region the default is all that is left beside the bookkeeping, the gaps of
-    /// [`stagger`](Self::stagger) included.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufslot::SlotPool;
-    ///
-    /// let mut pool = SlotPool::builder().capacity(4 * 1500).slots(4).build()?;
-    /// let four: Result<Vec<_>, _> = (0..4).map(|_| pool.acquire(1500)).collect();
-    /// assert!(four?.iter().all(|buf| pool.slot_of(buf).is_some())); // none from the heap
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn capacity(mut self, bytes: usize) -> Self {
-        self.capacity = Some(bytes);
-        self
-    }
-
-    /// Sets how many buffers of the region can be out at once. Each slot costs 32 bytes of
-    /// bookkeeping. Unless set, there is one for each KiB of the capacity, or of a given region; at
-    /// least 8, and at most 1024. In a given region there are fewer where the capacity leaves no
-    /// room for them.
-    ///
-    /// Requests beyond that number go to the fallback, even while the region has room.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufslot::SlotPool;
-    ///
-    /// let mut pool = SlotPool::builder().capacity(64 << 10).slots(2).build()?;
-    /// let three = [pool.acquire(100)?, pool.acquire(100)?, pool.acquire(100)?];
-    /// assert_eq!(three.each_ref().map(|buf| buf.lease().is_fallback()), [false, false, true]);
-    /// # }
-    /// # Ok::<(), bufslot::Error>(())
-    /// ```
-    #[must_use]
-    pub fn slots(mut self, slots: usize) -> Self {
-        self.slots = Some(slots);
-        self
-    }
-
-    /// Makes every buffer start at a multiple of `bytes`, a power of two; 1 unless set. The heap as
-    /// fallback follows; a fallback that is given keeps its own alignment.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufslot::SlotPool;
-    ///
-    /// let mut pool = SlotPool::builder().alignment(64).build()?;
-    /// assert_eq!(pool.acquire(100)?.as_ptr().addr() % 64, 0);
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn alignment(mut self, bytes: usize) -> Self {
-        self.alignment = bytes;
-        self
-    }
-
-    /// Sets whether buffers of 1 KiB and more are spread over the sets of the first-level cache;
-    /// they are unless set. A gap of up to 127 bytes behind each does that.
-    ///
-    /// It applies only to pools that have at least 1 KiB for each slot and an alignment of 64 bytes
-    /// at most. The gaps come on top of the capacity that was asked for; a given region without
-    /// room for them has none.
-    ///
-    /// ```
-    /// use bufslot::Builder;
-    ///
-    /// // Without gaps the region is smaller, and buffers of one size follow each other directly.
-    /// let spread = Builder::new().capacity(64 << 10).slots(16);
-    /// let packed = spread.stagger(false);
-    /// assert!(packed.required_bytes()? < spread.required_bytes()?);
-    /// # #[cfg(feature = "alloc")] {
-    /// let mut pool = packed.build()?;
-    /// let (first, second) = (pool.acquire(4096)?, pool.acquire(4096)?);
-    /// assert_eq!(second.as_ptr().addr() - first.as_ptr().addr(), 4096);
-    /// # }
-    /// # Ok::<(), bufslot::Error>(())
-    /// ```
-    #[must_use]
-    pub fn stagger(mut self, stagger: bool) -> Self {
-        self.stagger = stagger;
-        self
-    }
-
-    /// Sets whether the bytes of a buffer are zeroed when it is released. The heap as fallback
-    /// follows; a fallback that is given keeps its own setting.
-    ///
-    /// Cost: zeroing the capacity of every buffer.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufslot::SlotPool;
-    ///
-    /// let mut pool = SlotPool::builder().capacity(4096).wipe(true).build()?;
-    /// pool.acquire(9)?.extend_from_slice(b"passwords")?;
-    /// assert_eq!(pool.acquire(9)?.spare_mut(), [0; 9]); // the same memory, without the secret
-    /// # }
-    /// # Ok::<(), bufslot::Error>(())
-    /// ```
-    #[cfg(feature = "wipe")]
-    #[must_use]
-    pub fn wipe(mut self, wipe: bool) -> Self {
-        self.wipe = wipe;
-        self
-    }
-
     /// Returns the bytes that a region needs for these settings, wherever it starts.
     ///
     /// ```
@@ -285,6 +245,23 @@ impl Builder {
     /// # Ok::<(), bufcore::Error>(())
     /// ```
     ///
+    /// What was given is not lost:
+    ///
+    /// ```
+    /// use bufslot::bufcore::{ConfigError, Region, NoFallback};
+    /// use bufslot::{Builder, BuildInError};
+    ///
+    /// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 512].into()) }
+    /// let region = Region::from_static(memory());
+    /// let many = Builder::new().slots(64);
+    /// let refused = many.build_in(region, NoFallback).unwrap_err();
+    /// let BuildInError { error, region, fallback } = refused;
+    /// assert!(matches!(error, ConfigError::RegionTooSmall { available: 512, .. }));
+    ///
+    /// // Nothing is lost: the same region does for fewer slots.
+    /// assert!(many.slots(4).build_in(region, fallback).is_ok());
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; region and fallback come
@@ -367,76 +344,5 @@ impl Builder {
     /// Returns the bytes of the gaps that may be behind the buffers of this capacity.
     fn gaps(&self, capacity: usize, slots: usize) -> usize {
         if self.staggers(capacity, slots) { slots.saturating_mul(2 * size::CACHE_LINE_BYTES) } else { 0 }
-    }
-}
-
-/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them:
-/// `capacity=64KiB,slots=16`.
-impl fmt::Display for Builder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let default = Self::default();
-        let mut text = SettingsText::new(f);
-        text.bytes("capacity", self.capacity, default.capacity)?;
-        text.count("slots", self.slots, default.slots)?;
-        text.bytes("alignment", self.alignment, default.alignment)?;
-        text.switch("stagger", self.stagger, default.stagger)?;
-        text.switch("wipe", self.wipe, default.wipe)
-    }
-}
-
-/// Why a pool could not be built, and the region and the fallback that were given for it.
-///
-/// ```
-/// use bufslot::bufcore::{ConfigError, Region, NoFallback};
-/// use bufslot::{Builder, BuildInError};
-///
-/// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 512].into()) }
-/// let region = Region::from_static(memory());
-/// let many = Builder::new().slots(64);
-/// let BuildInError { error, region, fallback } = many.build_in(region, NoFallback).unwrap_err();
-/// assert!(matches!(error, ConfigError::RegionTooSmall { available: 512, .. }));
-///
-/// // Nothing is lost: the same region does for fewer slots.
-/// assert!(many.slots(4).build_in(region, fallback).is_ok());
-/// ```
-pub struct BuildInError<F> {
-    /// The reason.
-    pub error: ConfigError,
-    /// The region, unchanged.
-    pub region: Region,
-    /// The fallback, unchanged.
-    pub fallback: F,
-}
-
-impl<F> fmt::Debug for BuildInError<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BuildInError")
-            .field("error", &self.error)
-            .field("region", &self.region)
-            .finish_non_exhaustive()
-    }
-}
-
-impl<F> fmt::Display for BuildInError<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
-    }
-}
-
-impl<F> core::error::Error for BuildInError<F> {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        core::error::Error::source(&self.error)
-    }
-}
-
-impl<F> From<BuildInError<F>> for ConfigError {
-    fn from(refused: BuildInError<F>) -> Self {
-        refused.error
-    }
-}
-
-impl<F> From<BuildInError<F>> for bufcore::Error {
-    fn from(refused: BuildInError<F>) -> Self {
-        refused.error.into()
     }
 }

@@ -21,7 +21,7 @@ impl<F: BufferPool> SlotPool<F> {
     /// Returns what is out of the fallback, for the statistics. The caller has changed nothing yet
     /// (E1).
     #[inline(always)]
-    pub(crate) fn out_elsewhere(&self) -> PoolStats {
+    pub(crate) fn fallback_stats(&self) -> PoolStats {
         if cfg!(feature = "stats") { self.fallback.stats() } else { PoolStats::default() }
     }
 
@@ -29,45 +29,42 @@ impl<F: BufferPool> SlotPool<F> {
     #[cold]
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
-    pub(crate) fn acquire_elsewhere(
-        &mut self,
-        bytes: usize,
-    ) -> Result<Buf<SlotLease<F::Lease>>, AcquireError> {
+    pub(crate) fn acquire_slow(&mut self, bytes: usize) -> Result<Buf<SlotLease<F::Lease>>, AcquireError> {
         if bytes == 0 {
-            return Ok(self.hand_out_nothing());
+            return Ok(self.hand_out_empty());
         }
         let error = match self.ask_fallback(bytes) {
             Ok(mut buf) => {
                 buf.shrink_to(bytes);
-                let elsewhere = self.out_elsewhere();
-                return Ok(self.hand_out_fallback(buf, elsewhere));
+                let fallback_stats = self.fallback_stats();
+                return Ok(self.hand_out_fallback(buf, fallback_stats));
             }
             Err(error) => error,
         };
-        let elsewhere = self.out_elsewhere();
-        match self.go_round(bytes) {
-            Ok(carved) => Ok(self.hand_out(carved, bytes, bytes, elsewhere)),
+        let fallback_stats = self.fallback_stats();
+        match self.search_all(bytes) {
+            Ok(carved) => Ok(self.hand_out(carved, bytes, bytes, fallback_stats)),
             Err(largest) => Err(self.refusal(error, bytes, 0, largest)),
         }
     }
 
     /// Makes a buffer of no bytes, which holds nothing.
     #[cfg_attr(feature = "track", track_caller)]
-    pub(crate) fn hand_out_nothing(&mut self) -> Buf<SlotLease<F::Lease>> {
+    pub(crate) fn hand_out_empty(&mut self) -> Buf<SlotLease<F::Lease>> {
         // SAFETY: no bytes are claimed.
         let buf = unsafe { Buf::from_raw_parts(self.table.memory(), 0, SlotLease::nowhere()) };
         self.tracker.attach(buf)
     }
 
-    /// Hands out a buffer of the fallback's. `elsewhere` is what is out of the fallback, with this
-    /// one.
+    /// Hands out a buffer of the fallback's. `fallback_stats` is what is out of the fallback, with
+    /// this one.
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn hand_out_fallback(
         &mut self,
         buf: Buf<F::Lease>,
-        elsewhere: PoolStats,
+        fallback_stats: PoolStats,
     ) -> Buf<SlotLease<F::Lease>> {
-        self.counters.acquired(Served::Fallback, buf.capacity(), self.table.released(), || elsewhere);
+        self.counters.acquired(Served::Fallback, buf.capacity(), self.table.released(), || fallback_stats);
         // SAFETY: the new lease holds the old one, and drops it when it is dropped.
         let buf = unsafe { buf.map_lease(SlotLease::fallback) };
         self.tracker.attach(buf)

@@ -45,28 +45,28 @@ impl<F: BufferPool> SlotPool<F> {
         additional: usize,
     ) -> Result<(), AcquireError> {
         // Before anything changes: these are the user's code.
-        let (limit, elsewhere) = (self.max_capacity(), self.out_elsewhere());
+        let (limit, fallback_stats) = (self.max_capacity(), self.fallback_stats());
         let Some(growth) = Growth::of(buf, additional, limit)? else { return Ok(()) };
-        if self.grow_in_place(buf, growth, &elsewhere) {
+        if self.grow_in_place(buf, growth, &fallback_stats) {
             return Ok(());
         }
         let roomy = (growth.roomy > growth.least).then_some(growth.roomy);
         for bytes in roomy.into_iter().chain([growth.least]) {
             let carved = self.find(bytes);
             if carved.is_somewhere() {
-                replace(buf, self.hand_out(carved, bytes, bytes, elsewhere));
+                replace(buf, self.hand_out(carved, bytes, bytes, fallback_stats));
                 return Ok(());
             }
         }
         let more = roomy.and_then(|bytes| self.ask_fallback(bytes).ok());
         let asked = more.map_or_else(|| self.ask_fallback(growth.least), Ok);
-        let elsewhere = self.out_elsewhere();
+        let fallback_stats = self.fallback_stats();
         match asked {
-            Ok(larger) => replace(buf, self.hand_out_fallback(larger, elsewhere)),
-            Err(error) => match self.go_round(growth.least) {
-                Ok(carved) => replace(buf, self.hand_out(carved, growth.least, growth.least, elsewhere)),
+            Ok(larger) => replace(buf, self.hand_out_fallback(larger, fallback_stats)),
+            Err(error) => match self.search_all(growth.least) {
+                Ok(carved) => replace(buf, self.hand_out(carved, growth.least, growth.least, fallback_stats)),
                 // Buffers may have come back while the fallback was asked.
-                Err(_) if self.grow_in_place(buf, growth, &elsewhere) => {}
+                Err(_) if self.grow_in_place(buf, growth, &fallback_stats) => {}
                 Err(largest) => {
                     let largest = largest.max(self.room_in_place(buf));
                     return Err(self.refusal(error, growth.least, growth.len, largest));
@@ -87,7 +87,7 @@ impl<F: BufferPool> SlotPool<F> {
         &mut self,
         buf: &mut Buf<SlotLease<F::Lease>>,
         growth: Growth,
-        elsewhere: &PoolStats,
+        fallback_stats: &PoolStats,
     ) -> bool {
         let Some(at) = self.slot_alone(buf) else { return false };
         let start = buf.as_ptr().addr();
@@ -104,7 +104,7 @@ impl<F: BufferPool> SlotPool<F> {
         if growth.least > room {
             return false;
         }
-        self.resize(buf, at, start + growth.roomy.min(room), elsewhere);
+        self.resize(buf, at, start + growth.roomy.min(room), fallback_stats);
         true
     }
 
@@ -135,14 +135,19 @@ impl<F: BufferPool> SlotPool<F> {
     /// Ends the slot at the address `end`, which is behind the filled bytes of its buffer and at
     /// most where the slot behind it starts.
     #[inline]
-    fn resize(&mut self, buf: &mut Buf<SlotLease<F::Lease>>, at: u32, end: usize, elsewhere: &PoolStats) {
+    fn resize(
+        &mut self,
+        buf: &mut Buf<SlotLease<F::Lease>>,
+        at: u32,
+        end: usize,
+        fallback_stats: &PoolStats,
+    ) {
         let slots = self.table.slots();
         let (first, old) = (slots.start(at), slots.end(at));
         debug_assert!(end <= slots.start(slots.next(at)), "{end:#x} is in the slot behind");
         self.table.wipe(end, old);
         slots.set_end(at, end);
-        self.table.set_capacity(at, end - first);
-        self.counters.resized(old - first, end - first, self.table.released(), elsewhere);
+        self.counters.resized(old - first, end - first, self.table.released(), fallback_stats);
         let capacity = end - buf.as_ptr().addr();
         // SAFETY: the bytes up to `end` are the slot's, or were in the gap behind it, which has no
         // live slot's bytes (P2). They were initialised with the region. The slot is live until the

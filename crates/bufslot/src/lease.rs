@@ -159,7 +159,7 @@ impl<L> SlotLease<L> {
 /// value and in a call, so that a release looks at nothing of this first.
 #[cold]
 #[inline(never)]
-fn is_shared_elsewhere<L: Lease>(place: ManuallyDrop<Place<L>>) -> bool {
+fn is_shared_slow<L: Lease>(place: ManuallyDrop<Place<L>>) -> bool {
     match &*place {
         Place::Part(_) => true,
         Place::Fallback(lease) => lease.is_shared(),
@@ -169,7 +169,7 @@ fn is_shared_elsewhere<L: Lease>(place: ManuallyDrop<Place<L>>) -> bool {
 
 #[cold]
 #[inline(never)]
-fn drop_elsewhere<L>(place: Place<L>) {
+fn drop_slow<L>(place: Place<L>) {
     drop(place);
 }
 
@@ -195,7 +195,7 @@ unsafe impl<L: Lease> Lease for SlotLease<L> {
             Place::Slot(_) => false,
             // SAFETY: a copy of the lease in it, which is not dropped, may be used while this one
             // lives (`Lease`, rule 2).
-            _ => is_shared_elsewhere(unsafe { ptr::read(&raw const self.place) }),
+            _ => is_shared_slow(unsafe { ptr::read(&raw const self.place) }),
         }
     }
 
@@ -217,11 +217,9 @@ unsafe impl<L: Lease> Lease for SlotLease<L> {
         }
     }
 
-    fn another_of_nothing(&self) -> Option<Self> {
-        match &*self.place {
-            Place::Fallback(lease) => Some(Self::fallback(lease.another_of_nothing()?)),
-            _ => Some(Self::nowhere()),
-        }
+    #[inline]
+    fn empty() -> Option<Self> {
+        Some(Self::nowhere())
     }
 }
 
@@ -240,11 +238,6 @@ unsafe impl<L: SplitLease> SplitLease for SlotLease<L> {
             Place::Nowhere => Place::Nowhere,
         })
     }
-
-    #[inline]
-    fn empty() -> Self {
-        Self::nowhere()
-    }
 }
 
 impl<L> Drop for SlotLease<L> {
@@ -253,7 +246,7 @@ impl<L> Drop for SlotLease<L> {
         // SAFETY: the lease is being dropped, so its place is taken out once.
         match unsafe { ManuallyDrop::take(&mut self.place) } {
             Place::Slot(handle) => drop(handle),
-            place => drop_elsewhere(place),
+            place => drop_slow(place),
         }
     }
 }

@@ -121,9 +121,9 @@ pub use bufcore;
 pub use bufcore::Outstanding;
 #[doc(no_inline)]
 pub use bufcore::{
-    AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, Frozen, Lease, NoFallback,
-    NoLease, Pieces, PoolStats, Region, RegionError, ReserveError, SharedBytes, SplitLease, Writer, copy,
-    copy_up_to,
+    AcquireError, Buf, BufferPool, BuildInError, ByteSink, ByteSource, ConfigError, Error, Frozen, Lease,
+    NoFallback, NoLease, Pieces, PoolStats, Region, RegionError, ReserveError, SharedBytes, SplitLease,
+    Writer, copy, copy_up_to,
 };
 #[cfg(feature = "alloc")]
 #[doc(no_inline)]
@@ -131,7 +131,7 @@ pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
 #[cfg(feature = "mmap")]
 #[doc(no_inline)]
 pub use bufcore::{HugePages, MapOptions};
-pub use config::{BuildInError, Builder};
+pub use config::Builder;
 pub use lease::{SlotBuf, SlotLease, SlotView};
 pub use mode::Mode;
 pub use pool::SlotPool;

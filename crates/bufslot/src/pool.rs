@@ -10,7 +10,7 @@
 //!   slot's end. The gap behind a slot is from its end to the start of the slot behind it. No live
 //!   slot's bytes are in a gap, or behind the sentinel's start. (A free slot in the list
 //!   keeps its range until another request takes it, and that range has at least one byte.)
-//! - P3: `resume` and `run` are slots in the list or the sentinel; `hand` is any slot.
+//! - P3: `resume` and `run` are slots in the list or the sentinel; `clock` is any slot.
 //! - P4: every slot is either in the list or on the stack `free`; a slot on the stack is free, and
 //!   its `prev` is the slot itself.
 
@@ -63,7 +63,7 @@ pub struct SlotPool<F: BufferPool = DefaultFallback> {
     /// slot in the list, or the sentinel.
     pub(crate) run: u32,
     /// Where the next look for a free slot starts, when the stack is empty (P3).
-    pub(crate) hand: u32,
+    pub(crate) clock: u32,
     /// The start of every buffer is a multiple of this plus one.
     alignment_mask: usize,
     /// Buffers of at least this number of bytes are staggered.
@@ -95,7 +95,7 @@ pub(crate) struct Carved {
 }
 
 impl Carved {
-    pub(crate) const NOWHERE: Self = Self { slot: NONE, start: 0 };
+    pub(crate) const NONE: Self = Self { slot: NONE, start: 0 };
 
     #[inline(always)]
     pub(crate) fn is_somewhere(self) -> bool {
@@ -144,7 +144,7 @@ impl SlotPool {
     }
 }
 
-bufkit::pool_methods!(impl[F: BufferPool] SlotPool<F> => SlotLease<F::Lease>);
+bufcore::pool_methods!(impl[F: BufferPool] SlotPool<F> => SlotLease<F::Lease>);
 
 impl<F: BufferPool> SlotPool<F> {
     pub(crate) fn over(table: Table, capacity: usize, alignment: usize, stagger: bool, fallback: F) -> Self {
@@ -156,7 +156,7 @@ impl<F: BufferPool> SlotPool<F> {
             free: 0,
             resume: sentinel,
             run: sentinel,
-            hand: 0,
+            clock: 0,
             alignment_mask: alignment - 1,
             stagger_from: if stagger { bufkit::STAGGER_FROM_BYTES } else { usize::MAX },
             fell_back: false,
@@ -182,7 +182,7 @@ impl<F: BufferPool> SlotPool<F> {
 
     /// Returns where a buffer of `bytes` bytes starts in the gap behind the slot `before`.
     #[inline]
-    pub(crate) fn behind(&self, slots: Slots, before: u32, bytes: usize) -> usize {
+    pub(crate) fn gap_start(&self, slots: Slots, before: u32, bytes: usize) -> usize {
         let end = slots.end(before);
         if bytes < self.stagger_from {
             return self.align(end);
@@ -201,25 +201,25 @@ impl<F: BufferPool> SlotPool<F> {
     fn carve(&mut self, bytes: usize) -> Option<Carved> {
         let (slots, tail) = (self.table.slots(), self.tail);
         if slots.is_free(tail) {
-            return self.take_over(slots, tail, bytes);
+            return self.reuse_tail(slots, tail, bytes);
         }
         let next = slots.next(tail);
         let (end, limit) = (slots.end(tail), slots.start(next));
         // Whether the gap may do. A request so large that this overflows comes to nothing further
         // down.
         if end.wrapping_add(bytes) <= limit {
-            let start = self.behind(slots, tail, bytes);
+            let start = self.gap_start(slots, tail, bytes);
             // One comparison for `1 <= bytes <= room`.
             if bytes.wrapping_sub(1) < limit.saturating_sub(start) {
                 if self.free != NONE {
                     return Some(self.carve_new(slots, tail, start, bytes));
                 }
                 if slots.is_free(next) {
-                    return Some(self.settle_at(slots, next, start, bytes));
+                    return Some(self.commit_at(slots, next, start, bytes));
                 }
                 return None;
             }
-            return self.follow(bytes).found();
+            return self.carve_next(bytes).found();
         }
         // Otherwise the place of the slot behind it, when that is free: the step of a queue, whose
         // oldest buffer goes when the newest comes, and of a burst of buffers where the last one
@@ -231,9 +231,9 @@ impl<F: BufferPool> SlotPool<F> {
         let start = limit;
         if bytes == slots.end(next) - start {
             self.tail = next;
-            return Some(self.settle(slots, next, start, bytes));
+            return Some(self.commit(slots, next, start, bytes));
         }
-        self.follow(bytes).found()
+        self.carve_next(bytes).found()
     }
 
     /// Takes `bytes` right behind the tail with the slot behind it, if that is free, in the gap,
@@ -243,27 +243,27 @@ impl<F: BufferPool> SlotPool<F> {
     /// Right behind the tail, though the slot's old place may do as it is: so the room that a queue
     /// has left stays in one piece, in front of its oldest buffer.
     #[inline(never)]
-    fn follow(&mut self, bytes: usize) -> Carved {
+    fn carve_next(&mut self, bytes: usize) -> Carved {
         let (slots, tail) = (self.table.slots(), self.tail);
         let next = slots.next(tail);
         if !slots.is_free(next) {
-            return Carved::NOWHERE;
+            return Carved::NONE;
         }
-        let start = self.behind(slots, tail, bytes);
+        let start = self.gap_start(slots, tail, bytes);
         let room = slots.start(slots.next(next)).saturating_sub(start);
         // One comparison for `1 <= bytes <= room`.
         if bytes.wrapping_sub(1) >= room && bytes.wrapping_sub(1) >= self.widen(next).saturating_sub(start) {
-            return Carved::NOWHERE;
+            return Carved::NONE;
         }
-        self.settle_at(slots, next, start, bytes)
+        self.commit_at(slots, next, start, bytes)
     }
 
     /// Takes `bytes` from `start` on with `slot`, which is free, and the one behind the tail.
     #[inline(always)]
-    fn settle_at(&mut self, slots: Slots, slot: u32, start: usize, bytes: usize) -> Carved {
+    fn commit_at(&mut self, slots: Slots, slot: u32, start: usize, bytes: usize) -> Carved {
         slots.set_start(slot, start);
         self.tail = slot;
-        self.settle(slots, slot, start, bytes)
+        self.commit(slots, slot, start, bytes)
     }
 
     /// Takes `bytes` from `start` on in the gap behind `tail`, with a slot from the stack, which
@@ -275,56 +275,56 @@ impl<F: BufferPool> SlotPool<F> {
         slots.link(slot, tail);
         slots.set_start(slot, start);
         self.tail = slot;
-        self.settle(slots, slot, start, bytes)
+        self.commit(slots, slot, start, bytes)
     }
 
     /// Takes `bytes` wherever they can be had, when neither the gap at the tail nor the places
     /// around it do.
     #[inline(never)]
-    fn carve_elsewhere(&mut self, bytes: usize) -> Carved {
+    fn carve_slow(&mut self, bytes: usize) -> Carved {
         self.search(bytes)
     }
 
     /// Finds a place for a buffer that grows, as [`carve`](Self::carve) and
-    /// [`carve_elsewhere`](Self::carve_elsewhere) do for buffers.
+    /// [`carve_slow`](Self::carve_slow) do for buffers.
     #[inline(never)]
     pub(crate) fn find(&mut self, bytes: usize) -> Carved {
         match self.carve(bytes) {
             Some(carved) => carved,
-            None => self.carve_elsewhere(bytes),
+            None => self.carve_slow(bytes),
         }
     }
 
     /// Takes `bytes` where the newest buffers were, which were released: the memory is still hot.
     #[inline(always)]
-    fn take_over(&mut self, slots: Slots, mut tail: u32, bytes: usize) -> Option<Carved> {
+    fn reuse_tail(&mut self, slots: Slots, mut tail: u32, bytes: usize) -> Option<Carved> {
         if slots.is_free(slots.prev(tail)) {
             tail = self.rewind();
         }
         let start = slots.start(tail);
         if bytes.wrapping_sub(1) < slots.end(tail) - start {
-            return Some(self.settle(slots, tail, start, bytes));
+            return Some(self.commit(slots, tail, start, bytes));
         }
-        self.take_over_resized(bytes).found()
+        self.reuse_tail_resized(bytes).found()
     }
 
     /// Takes over the tail's place with the gap behind it and what is free around, when the place
     /// itself does not do.
     #[inline(never)]
-    fn take_over_resized(&mut self, bytes: usize) -> Carved {
+    fn reuse_tail_resized(&mut self, bytes: usize) -> Carved {
         let (slots, tail) = (self.table.slots(), self.tail);
         let mut start = slots.start(tail);
         if bytes.wrapping_sub(1) >= slots.start(slots.next(tail)) - start {
             let limit = self.widen(tail);
             let before = slots.prev(tail);
-            start = self.behind(slots, before, bytes);
+            start = self.gap_start(slots, before, bytes);
             if bytes.wrapping_sub(1) >= limit.saturating_sub(start) {
                 self.let_go(tail);
-                return Carved::NOWHERE;
+                return Carved::NONE;
             }
             slots.set_start(tail, start);
         }
-        self.settle(slots, tail, start, bytes)
+        self.commit(slots, tail, start, bytes)
     }
 
     /// Moves the tail, which is free and has a free slot in front of it, down to the first slot of
@@ -348,18 +348,18 @@ impl<F: BufferPool> SlotPool<F> {
     /// Gives `bytes` bytes from `start` on to `slot`, which starts there and is the tail. There is
     /// room for them.
     #[inline(always)]
-    fn settle(&mut self, slots: Slots, slot: u32, start: usize, bytes: usize) -> Carved {
+    fn commit(&mut self, slots: Slots, slot: u32, start: usize, bytes: usize) -> Carved {
         debug_assert!((self.tail, slots.start(slot)) == (slot, start));
         debug_assert!(start + bytes <= slots.start(slots.next(slot)), "{start} + {bytes}");
         slots.set_end(slot, start + bytes);
         // Without a look at it first: a store costs less here than a load and a branch.
         self.fell_back = false;
-        slots.occupy(slot, bytes);
+        slots.occupy(slot);
         Carved { slot, start }
     }
 
     /// Makes the buffer over `bytes` bytes of a place that was just taken. `taken` is what its
-    /// release will count as back, `elsewhere` what is out of the fallback.
+    /// release will count as back, `fallback_stats` what is out of the fallback.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn hand_out(
@@ -367,14 +367,14 @@ impl<F: BufferPool> SlotPool<F> {
         carved: Carved,
         bytes: usize,
         taken: usize,
-        elsewhere: PoolStats,
+        fallback_stats: PoolStats,
     ) -> Buf<SlotLease<F::Lease>> {
         let lease = SlotLease::of(self.table.slots().handle(carved.slot));
         // SAFETY: the bytes `start .. start + bytes` lie in the region (P2), which was initialised
         // when it was made; the slot is live until the lease is dropped, and a live slot's bytes
         // are in no gap (P2), so nobody else gets them.
         let buf = unsafe { Buf::from_raw_parts(self.table.byte(carved.start), bytes, lease) };
-        self.counters.acquired(Served::Reused, taken, self.table.released(), || elsewhere);
+        self.counters.acquired(Served::Reused, taken, self.table.released(), || fallback_stats);
         self.tracker.attach(buf)
     }
 }

@@ -26,7 +26,7 @@ impl<F: BufferPool> SlotPool<F> {
     #[inline(never)]
     pub(crate) fn search(&mut self, bytes: usize) -> Carved {
         if bytes == 0 || bytes > self.capacity {
-            return Carved::NOWHERE;
+            return Carved::NONE;
         }
         let has_unused = self.has_unused();
         // So a burst goes on in a row.
@@ -47,8 +47,8 @@ impl<F: BufferPool> SlotPool<F> {
     fn search_in_use(&mut self, bytes: usize) -> Carved {
         self.resume = self.tail;
         if self.free == NONE {
-            if !self.gather() {
-                return Carved::NOWHERE;
+            if !self.refill_free_list() {
+                return Carved::NONE;
             }
             let carved = self.carve_in_front(bytes);
             if carved.is_somewhere() {
@@ -79,12 +79,12 @@ impl<F: BufferPool> SlotPool<F> {
                 return carved;
             }
         }
-        Carved::NOWHERE
+        Carved::NONE
     }
 
     /// Puts free slots on the stack, which is empty: those behind the tail, those at the end of the
     /// list, those at its front, or else the next ones in the table. Returns whether there is one.
-    fn gather(&mut self) -> bool {
+    fn refill_free_list(&mut self) -> bool {
         self.widen(self.tail);
         if self.free == NONE {
             self.clear_end();
@@ -103,7 +103,7 @@ impl<F: BufferPool> SlotPool<F> {
         let first = self.table.memory().addr().get();
         let used = slots.end(self.tail) - first;
         if slots.next(self.tail) != sentinel || self.widen(sentinel) - first < used / 4 {
-            return Carved::NOWHERE;
+            return Carved::NONE;
         }
         self.carve_widened(sentinel, bytes)
     }
@@ -130,8 +130,8 @@ impl<F: BufferPool> SlotPool<F> {
         let slots = self.table.slots();
         while *looks > 0 {
             *looks -= 1;
-            let slot = self.hand;
-            self.hand = if slot + STEP == self.sentinel() { 0 } else { slot + STEP };
+            let slot = self.clock;
+            self.clock = if slot + STEP == self.sentinel() { 0 } else { slot + STEP };
             if slots.is_free(slot) && slots.is_listed(slot) {
                 let mut before = slots.prev(slot);
                 while slots.is_free(before) {
@@ -156,7 +156,7 @@ impl<F: BufferPool> SlotPool<F> {
     /// The most bytes that any gap has; none when there is no slot left for them.
     #[cold]
     #[inline(never)]
-    pub(crate) fn go_round(&mut self, bytes: usize) -> Result<Carved, usize> {
+    pub(crate) fn search_all(&mut self, bytes: usize) -> Result<Carved, usize> {
         let (slots, sentinel) = (self.table.slots(), self.sentinel());
         self.tail = sentinel;
         loop {
@@ -190,9 +190,9 @@ impl<F: BufferPool> SlotPool<F> {
         self.tail = before;
         let limit = self.widen(before);
         let slots = self.table.slots();
-        let start = self.behind(slots, before, bytes);
+        let start = self.gap_start(slots, before, bytes);
         if self.free == NONE || bytes > limit.saturating_sub(start) {
-            return Carved::NOWHERE;
+            return Carved::NONE;
         }
         self.carve_new(slots, before, start, bytes)
     }

@@ -103,8 +103,8 @@ impl<F: BufferPool> SlotPool<F> {
     /// ```
     pub fn reset_high_water(&mut self) {
         // First: it is the user's code.
-        let elsewhere = self.fallback.stats();
-        self.counters.reset_high_water(self.table.released(), &elsewhere);
+        let fallback_stats = self.fallback.stats();
+        self.counters.reset_high_water(self.table.released(), &fallback_stats);
     }
 
     /// Returns whether nothing of the region is out, at this moment.

@@ -46,8 +46,8 @@ pub(crate) use self::slots::Slots;
 /// - T2: every `at` that a method takes is a multiple of `STEP`, at most `sentinel`; they come out
 ///   of the table only.
 /// - T3: one table per control block; only it touches the slots' `Cell`s, but that the lease of a
-///   live slot may read its `start` and `extra`. Meanwhile only `resize` in `grow` writes these,
-///   for a buffer that it has alone.
+///   live slot may read its `start`, its `end` and its `control`. Meanwhile only `resize` in `grow`
+///   writes `end`, for a buffer that it has alone.
 #[derive(Debug)]
 pub(crate) struct Table {
     control: NonNull<Control>,
@@ -175,14 +175,6 @@ impl Table {
         in_memory(self.memory, address)
     }
 
-    /// Notes how many bytes the buffer of a live slot has by now, which the caller has alone.
-    pub(crate) fn set_capacity(&self, at: u32, capacity: usize) {
-        #[cfg(any(feature = "wipe", feature = "stats"))]
-        self.slots.slot(at).extra.capacity.set(capacity);
-        #[cfg(not(any(feature = "wipe", feature = "stats")))]
-        let _ = (at, capacity);
-    }
-
     /// Zeroes the bytes `start .. end`, which nobody else has, if the pool wipes and there are any.
     pub(crate) fn wipe(&self, start: usize, end: usize) {
         #[cfg(feature = "wipe")]
@@ -251,7 +243,7 @@ impl Table {
             // - the head: `orphan` is the first field of the control block (`repr(C)`), and
             //   `METHODS` are for such blocks.
             // - counted once: of the marked slots' leases each saw its mark, and then counts
-            //   itself, or stores `FREE` over it, which one `settle` finds.
+            //   itself, or stores `FREE` over it, which one `count_missed` finds.
             // - nobody else: the caller does not use the table again.
             unsafe { orphan::defer_free(self.control.cast(), out, self.control().slots as usize) };
         }

@@ -123,9 +123,9 @@ impl<F: BufferPool> SlotPool<F> {
     pub(crate) fn carve_at_end(&mut self, bytes: usize) -> Carved {
         let last = self.clear_end();
         let slots = self.table.slots();
-        let start = self.behind(slots, last, bytes);
+        let start = self.gap_start(slots, last, bytes);
         if self.free == NONE || !self.extend_to(start.saturating_add(bytes)) {
-            return Carved::NOWHERE;
+            return Carved::NONE;
         }
         self.carve_new(slots, last, start, bytes)
     }
@@ -147,7 +147,7 @@ impl<F: BufferPool> SlotPool<F> {
         let mut before = self.sentinel();
         for _ in 0..=PROBES_AT_FRONT {
             let limit = self.widen(before);
-            if bytes <= limit.saturating_sub(self.behind(slots, before, bytes)) {
+            if bytes <= limit.saturating_sub(self.gap_start(slots, before, bytes)) {
                 return true;
             }
             before = slots.next(before);
@@ -159,8 +159,7 @@ impl<F: BufferPool> SlotPool<F> {
     }
 }
 
-#[cfg(feature = "std")]
-impl<F: BufferPool> bufkeeper::Trim for SlotPool<F> {
+impl<F: BufferPool> bufkit::Trim for SlotPool<F> {
     fn trim(&mut self) {
         Self::trim(self);
     }

@@ -266,10 +266,9 @@ unsafe impl<L: Lease> Lease for RecordedLease<L> {
         self.lease.start()
     }
 
-    /// Returns a lease outside of the recording, since the buffer that was acquired is released
-    /// once.
-    fn another_of_nothing(&self) -> Option<Self> {
-        Some(Self { tag: None, lease: self.lease.another_of_nothing()? })
+    /// Makes a lease outside of the recording, since the buffer that was acquired is released once.
+    fn empty() -> Option<Self> {
+        Some(Self { tag: None, lease: L::empty()? })
     }
 }
 
@@ -278,11 +277,6 @@ unsafe impl<L: Lease> Lease for RecordedLease<L> {
 unsafe impl<L: SplitLease> SplitLease for RecordedLease<L> {
     fn into_shared(self) -> Self {
         Self { tag: self.tag, lease: self.lease.into_shared() }
-    }
-
-    /// Makes a lease outside of the recording.
-    fn empty() -> Self {
-        Self { tag: None, lease: L::empty() }
     }
 }
 

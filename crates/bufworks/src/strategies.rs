@@ -63,8 +63,6 @@ macro_rules! strategies {
                 build: |builder| builder.build(),
                 is_fallback: |_| false,
                 share: |_| None,
-                trim: |_| (),
-                trim_idle: |_, _| (),
                 watched: |_| None,
                 settings: [alignment bytes],
             }
@@ -77,8 +75,6 @@ macro_rules! strategies {
                 build: |builder| builder.build(),
                 is_fallback: |lease| lease.is_fallback(),
                 share: |_| None,
-                trim: |pool| pool.trim(),
-                trim_idle: |pool, _| pool.trim(),
                 watched: |_| None,
                 settings: [capacity bytes, slots count, alignment bytes, stagger switch],
             }
@@ -91,8 +87,6 @@ macro_rules! strategies {
                 build: |builder| builder.build_with(bufcore::NoFallback),
                 is_fallback: |_| false,
                 share: |_| None,
-                trim: |pool| pool.trim(),
-                trim_idle: |pool, _| pool.trim(),
                 watched: |_| None,
                 settings: [capacity bytes, slots count, alignment bytes, stagger switch],
             }
@@ -105,8 +99,6 @@ macro_rules! strategies {
                 build: |builder| builder.build(),
                 is_fallback: |_| false,
                 share: |_| None,
-                trim: |pool| pool.trim(),
-                trim_idle: |pool, _| pool.trim(),
                 watched: |_| None,
                 settings: [capacity bytes, buffers count, alignment bytes],
             }
@@ -119,8 +111,6 @@ macro_rules! strategies {
                 build: |builder| builder.build(),
                 is_fallback: |lease| lease.is_fallback(),
                 share: |pool| Some(pool.clone()),
-                trim: |pool| pool.trim(),
-                trim_idle: |pool, age| pool.trim_idle(age),
                 watched: |pool| Some(pool),
                 settings: [
                     shard_size bytes, max_probes count, max_idle_bytes bytes, alignment bytes, preallocate count,
@@ -136,8 +126,6 @@ macro_rules! strategies {
                 build: |builder| builder.build(),
                 is_fallback: |lease| lease.is_fallback(),
                 share: |pool| Some(pool.clone()),
-                trim: |pool| pool.trim(),
-                trim_idle: |pool, age| pool.trim_idle(age),
                 watched: |pool| Some(pool),
                 settings: [
                     thread_cache count, max_cached_bytes bytes, smallest_pooled bytes, largest_pooled bytes,

@@ -8,7 +8,7 @@
 )]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::future::Future;
 use std::mem;
 use std::process;
@@ -25,10 +25,6 @@ type Action = Box<dyn FnOnce()>;
 thread_local! {
     /// What the next call does, and whether that is one that frees.
     static NEXT: RefCell<Option<(bool, Action)>> = const { RefCell::new(None) };
-    /// What every call does.
-    static EVERY: Cell<Option<fn()>> = const { Cell::new(None) };
-    /// The pool for that.
-    static POOLS: RefCell<Option<(BumpPool, ShardPool)>> = const { RefCell::new(None) };
 }
 
 /// The system's allocator, with users' code in it.
@@ -45,11 +41,6 @@ impl Reentering {
         });
         if let Ok(Some((_, action))) = next {
             action();
-        }
-        let every = EVERY.try_with(Cell::take);
-        if let Ok(Some(every)) = every {
-            every();
-            EVERY.set(Some(every));
         }
     }
 }
@@ -140,76 +131,6 @@ fn a_waker_ends_the_pool_beside() {
     }
 }
 
-/// The allocator takes and drops buffers at every call, of the pools that call it too.
-fn it_uses_the_pools_that_call_it() {
-    POOLS.set(Some((bump_used_here(), used_here())));
-    EVERY.set(Some(|| {
-        // Not while the test itself is about to set them.
-        POOLS.with(|pools| {
-            if let Ok(pools) = pools.try_borrow()
-                && let Some((bump, shard)) = &*pools
-            {
-                drop((bump.acquire(300), shard.acquire(300)));
-            }
-        });
-    }));
-    let (bump, shard) = POOLS.with_borrow(|pools| pools.clone().expect("they were made"));
-    let mut bufs = Vec::new();
-    for round in 0..300 {
-        bufs.push((bump.acquire(200).expect("room"), shard.acquire(5000).expect("room")));
-        if round % 7 == 0 {
-            bufs.truncate(round % 11);
-        }
-        #[cfg(feature = "track")]
-        if round % 50 == 0 {
-            assert!(bump.outstanding().len() >= bufs.len() && shard.outstanding().len() >= bufs.len());
-        }
-    }
-    drop(bufs);
-    bump.trim();
-    shard.trim();
-    EVERY.take();
-    POOLS.take();
-}
-
-/// The allocator reads a monitor and adds to it, at every call of the monitor's own.
-#[cfg(feature = "prometheus")]
-fn a_monitor_is_read_within_the_allocator() {
-    use bufworks::monitor::Monitor;
-
-    thread_local! {
-        static MONITOR: RefCell<Option<(Monitor, ShardPool, u32)>> = const { RefCell::new(None) };
-    }
-    let (monitor, pool) = (Monitor::new(), used_here());
-    monitor.watch("pool", &pool);
-    MONITOR.set(Some((monitor.clone(), pool.clone(), 0)));
-    EVERY.set(Some(|| {
-        MONITOR.with(|used| {
-            if let Ok(mut used) = used.try_borrow_mut()
-                && let Some((monitor, pool, calls)) = &mut *used
-            {
-                *calls += 1;
-                drop(monitor.prometheus());
-                if *calls % 32 == 0 {
-                    monitor.watch("pool", pool);
-                }
-            }
-        });
-    }));
-    for n in 0..20 {
-        assert!(monitor.prometheus().contains("{pool=\"pool\"}"));
-        drop(monitor.publish("ends"));
-        if n % 10 == 0 {
-            monitor.watch(&format!("pool {n}"), &pool);
-        }
-    }
-    EVERY.take();
-    let (_, _, calls) = MONITOR.take().expect("it was set");
-    assert!(calls > 200, "{calls} calls");
-    let pools = monitor.read().iter().map(|reading| reading.pools).sum::<usize>();
-    assert_eq!(pools, 3, "a pool counts once under each name");
-}
-
 fn main() {
     // A hang is a failure.
     thread::spawn(|| {
@@ -222,11 +143,4 @@ fn main() {
     println!("a pool ends while another is let go of: ok");
     a_waker_ends_the_pool_beside();
     println!("a waker ends the pool beside: ok");
-    it_uses_the_pools_that_call_it();
-    println!("it uses the pools that call it: ok");
-    #[cfg(feature = "prometheus")]
-    {
-        a_monitor_is_read_within_the_allocator();
-        println!("a monitor is read within the allocator: ok");
-    }
 }

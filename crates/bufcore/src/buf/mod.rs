@@ -110,11 +110,12 @@ impl<L: Lease> Buf<L> {
     /// ```
     /// use std::ptr::NonNull;
     ///
-    /// use bufcore::{Buf, NoLease, SplitLease};
+    /// use bufcore::{Buf, Lease, NoLease};
     ///
+    /// let lease = NoLease::empty().expect("it is one");
     /// // SAFETY: no bytes are claimed.
-    /// let nothing = unsafe { Buf::from_raw_parts(NonNull::dangling(), 0, NoLease::empty()) };
-    /// assert_eq!((nothing.len(), nothing.capacity()), (0, 0));
+    /// let buf = unsafe { Buf::from_raw_parts(NonNull::dangling(), 0, lease) };
+    /// assert_eq!((buf.len(), buf.capacity()), (0, 0));
     /// ```
     #[inline]
     pub unsafe fn from_raw_parts(ptr: NonNull<u8>, capacity: usize, lease: L) -> Self {

@@ -5,8 +5,7 @@ use core::ptr::NonNull;
 use super::Buf;
 use crate::Lease;
 use crate::lease::guard::LeaseGuard;
-#[cfg(feature = "track")]
-use crate::lease::track::TrackId;
+use crate::lease::track::Tracker;
 
 impl<L: Lease> Buf<L> {
     /// Puts a filled, unshared buffer together again.
@@ -56,14 +55,24 @@ impl<L: Lease> Buf<L> {
         self.len += len;
         self.capacity += capacity;
     }
+}
 
-    /// Replaces the tracker's ticket and returns the old one. For one of several parts it returns
-    /// `None` and drops `ticket`: the ticket is the memory's then. The other parts hold copies of
-    /// it, of which the last handle drops one.
-    #[cfg(feature = "track")]
-    pub(crate) fn replace_ticket(&mut self, ticket: impl FnOnce() -> TrackId) -> Option<TrackId> {
+impl Tracker {
+    /// Notes `buf` as acquired by the caller's caller.
+    ///
+    /// One of several parts of a buffer that was split is not noted. Its memory is on the list of
+    /// the pool that it was acquired from, until the last part is dropped.
+    ///
+    /// A note that the buffer has already is replaced.
+    #[inline]
+    #[cfg_attr(feature = "track", track_caller)]
+    #[cfg_attr(not(feature = "track"), allow(unused_mut, reason = "nothing is noted"))]
+    pub fn attach<L: Lease>(&self, mut buf: Buf<L>) -> Buf<L> {
         // No part can appear meanwhile: that takes this buffer.
-        let is_alone = self.guard.is_alone();
-        is_alone.then(|| core::mem::replace(&mut *self.guard.ticket, ticket()))
+        #[cfg(feature = "track")]
+        if buf.guard.is_alone() {
+            *buf.guard.ticket = self.note(buf.capacity);
+        }
+        buf
     }
 }

@@ -14,7 +14,6 @@ use core::mem::ManuallyDrop;
 use core::ptr;
 
 use crate::lease::guard::LeaseGuard;
-use crate::lease::track::TrackId;
 use crate::{Buf, SplitLease};
 
 impl<L: SplitLease> Buf<L> {
@@ -141,14 +140,14 @@ impl<L: SplitLease> Buf<L> {
     /// capacity.
     fn split_at(&mut self, at: usize) -> Self {
         debug_assert!(at <= self.capacity(), "split at {at} of {}", self.capacity());
-        let placeholder = Self::of_nothing();
+        let placeholder = Self::empty();
         let (start, len, capacity, guard) = core::mem::replace(self, placeholder).into_guard();
         // SAFETY: `at <= capacity`, so this is within the memory or one past its end.
         let middle = unsafe { start.add(at) };
         let (front_guard, back_guard) = match at {
             // A part of no bytes holds nothing.
-            0 => (LeaseGuard::new(L::empty(), TrackId::none()), guard),
-            _ if at == capacity => (guard, LeaseGuard::new(L::empty(), TrackId::none())),
+            0 => (LeaseGuard::empty(), guard),
+            _ if at == capacity => (guard, LeaseGuard::empty()),
             _ => share(guard),
         };
         let front_len = len.min(at);
@@ -159,11 +158,11 @@ impl<L: SplitLease> Buf<L> {
         unsafe { Self::from_guard(middle, len - front_len, capacity - at, back_guard) }
     }
 
-    /// Makes an empty buffer of no bytes.
+    /// Makes a buffer without capacity.
     #[inline]
-    pub(crate) fn of_nothing() -> Self {
+    pub(crate) fn empty() -> Self {
         // SAFETY: no bytes are claimed.
-        unsafe { Self::from_raw_parts(ptr::NonNull::dangling(), 0, L::empty()) }
+        unsafe { Self::from_guard(ptr::NonNull::dangling(), 0, 0, LeaseGuard::empty()) }
     }
 }
 

@@ -3,7 +3,7 @@
 use bytes::buf::UninitSlice;
 use bytes::{BufMut, Bytes};
 
-use crate::{Buf, BufferPool, Frozen, Lease, SplitLease, Writer};
+use crate::{Buf, BufferPool, Frozen, Lease, SharedBytes, SplitLease, Writer};
 
 /// Appends, up to the capacity.
 ///
@@ -75,28 +75,6 @@ unsafe impl<P: BufferPool<Lease: SplitLease>> BufMut for Writer<P> {
     }
 }
 
-/// Reads the filled part: `remaining` is [`len`](Buf::len), and `advance` is
-/// [`consume`](Buf::consume).
-///
-/// Code from `BytesMut` means the same here. There is one difference: consumed bytes are not room
-/// again, since a buffer does not move its bytes or grow.
-impl<L: Lease> bytes::Buf for Buf<L> {
-    #[inline]
-    fn remaining(&self) -> usize {
-        self.len()
-    }
-
-    #[inline]
-    fn chunk(&self) -> &[u8] {
-        self
-    }
-
-    #[inline]
-    fn advance(&mut self, bytes: usize) {
-        self.consume(bytes);
-    }
-}
-
 /// Cost: no copy of the bytes; one small allocation, which `Bytes` needs for an owner of another
 /// type. None for a view without bytes.
 impl<L: Lease> From<Frozen<L>> for Bytes {
@@ -112,26 +90,21 @@ impl<L: Lease> From<Buf<L>> for Bytes {
     }
 }
 
-/// Reading a view drops the bytes that were read, front first.
-impl<L: Lease> bytes::Buf for Frozen<L> {
-    #[inline]
-    fn remaining(&self) -> usize {
-        self.len()
+/// Cost: nothing for static bytes and for none; otherwise one small allocation, which `Bytes` needs
+/// for an owner of another type. No bytes are copied.
+impl From<SharedBytes> for Bytes {
+    fn from(shared: SharedBytes) -> Self {
+        match shared.static_bytes() {
+            Some(bytes) => Self::from_static(bytes),
+            None => Self::from_owner(shared),
+        }
     }
+}
 
-    #[inline]
-    fn chunk(&self) -> &[u8] {
-        self
-    }
-
-    #[inline]
-    fn advance(&mut self, bytes: usize) {
-        self.consume(bytes);
-    }
-
-    /// Splits the first `len` bytes off. No bytes are copied: the [`Bytes`] are a view.
-    fn copy_to_bytes(&mut self, len: usize) -> Bytes {
-        self.split_to(len).into()
+/// Cost: one small allocation, no copy; nothing for none.
+impl From<Bytes> for SharedBytes {
+    fn from(bytes: Bytes) -> Self {
+        Self::from_owner(bytes)
     }
 }
 

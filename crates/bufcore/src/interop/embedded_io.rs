@@ -1,11 +1,8 @@
 //! The `embedded-io` crate.
 
-use core::convert::Infallible;
+use embedded_io::{Error, ErrorKind, ErrorType, Write};
 
-use embedded_io::{BufRead, Error, ErrorKind, ErrorType, Read, Write};
-
-use crate::memory::copying::copy_bytes;
-use crate::{AcquireError, Buf, BufferPool, Frozen, Lease, ReserveError, SplitLease, Writer};
+use crate::{AcquireError, Buf, BufferPool, Lease, ReserveError, SplitLease, Writer};
 
 impl Error for ReserveError {
     fn kind(&self) -> ErrorKind {
@@ -61,30 +58,6 @@ impl<P: BufferPool<Lease: SplitLease>> Write for Writer<P> {
 
     fn flush(&mut self) -> Result<(), AcquireError> {
         Ok(())
-    }
-}
-
-impl<L: Lease> ErrorType for Frozen<L> {
-    type Error = Infallible;
-}
-
-/// Reading a view drops the bytes that were read, front first.
-impl<L: Lease> Read for Frozen<L> {
-    fn read(&mut self, into: &mut [u8]) -> Result<usize, Infallible> {
-        let n = into.len().min(self.len());
-        copy_bytes(&mut into[..n], &self[..n]);
-        self.consume(n);
-        Ok(n)
-    }
-}
-
-impl<L: Lease> BufRead for Frozen<L> {
-    fn fill_buf(&mut self) -> Result<&[u8], Infallible> {
-        Ok(self)
-    }
-
-    fn consume(&mut self, bytes: usize) {
-        self.consume(bytes);
     }
 }
 

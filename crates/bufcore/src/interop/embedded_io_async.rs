@@ -1,10 +1,8 @@
 //! The `embedded-io-async` crate. Nothing here waits: each future is ready at once.
 
-use core::convert::Infallible;
+use embedded_io_async::Write;
 
-use embedded_io_async::{BufRead, Read, Write};
-
-use crate::{AcquireError, Buf, BufferPool, Frozen, Lease, ReserveError, SharedBytes, SplitLease, Writer};
+use crate::{AcquireError, Buf, BufferPool, Lease, ReserveError, SplitLease, Writer};
 
 /// Appends as `embedded_io::Write` does. A full buffer is an error, and nothing is waited for.
 /// `write_all` appends all or nothing.
@@ -30,40 +28,6 @@ impl<P: BufferPool<Lease: SplitLease>> Write for Writer<P> {
 
     async fn flush(&mut self) -> Result<(), AcquireError> {
         Ok(())
-    }
-}
-
-/// Reading a view drops the bytes that were read, front first.
-impl<L: Lease> Read for Frozen<L> {
-    async fn read(&mut self, into: &mut [u8]) -> Result<usize, Infallible> {
-        embedded_io::Read::read(self, into)
-    }
-}
-
-impl<L: Lease> BufRead for Frozen<L> {
-    async fn fill_buf(&mut self) -> Result<&[u8], Infallible> {
-        Ok(self)
-    }
-
-    fn consume(&mut self, bytes: usize) {
-        self.consume(bytes);
-    }
-}
-
-/// Reading drops the bytes that were read, front first.
-impl Read for SharedBytes {
-    async fn read(&mut self, into: &mut [u8]) -> Result<usize, Infallible> {
-        embedded_io::Read::read(self, into)
-    }
-}
-
-impl BufRead for SharedBytes {
-    async fn fill_buf(&mut self) -> Result<&[u8], Infallible> {
-        Ok(self)
-    }
-
-    fn consume(&mut self, bytes: usize) {
-        self.consume(bytes);
     }
 }
 

@@ -2,10 +2,10 @@
 
 use core::fmt;
 use core::ops::Range;
-use std::io::{self, BufRead, Read, Write};
+use std::io::{self, Read, Write};
 
 use crate::memory::copying::copy_bytes;
-use crate::{AcquireError, Buf, BufferPool, ByteSink, Frozen, Lease, ReserveError, SplitLease, Writer};
+use crate::{AcquireError, Buf, BufferPool, ByteSink, Lease, ReserveError, SplitLease, Writer};
 
 /// Makes an error of kind `StorageFull`, with the [`ReserveError`] within.
 impl From<ReserveError> for io::Error {
@@ -178,32 +178,6 @@ pub fn count_filled(room: &Range<*const u8>, filled: &[u8]) -> io::Result<usize>
         return Err(io::Error::new(io::ErrorKind::InvalidData, "reader fills another buffer"));
     }
     Ok(filled.len())
-}
-
-/// Reading a view drops the bytes that were read, front first.
-impl<L: Lease> Read for Frozen<L> {
-    #[inline]
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let n = into.len().min(self.len());
-        copy_bytes(&mut into[..n], &self[..n]);
-        self.consume(n);
-        Ok(n)
-    }
-}
-
-impl<L: Lease> BufRead for Frozen<L> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        Ok(self)
-    }
-
-    /// Drops the first `bytes` bytes.
-    ///
-    /// # Panics
-    ///
-    /// Panics when `bytes` is over the length of the view.
-    fn consume(&mut self, bytes: usize) {
-        self.consume(bytes);
-    }
 }
 
 #[cfg(test)]

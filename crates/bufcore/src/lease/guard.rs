@@ -3,9 +3,9 @@
 use core::mem::ManuallyDrop;
 use core::ptr;
 
-use crate::Lease;
 use crate::lease::ref_count::RefCount;
 use crate::lease::track::TrackId;
+use crate::{Lease, SplitLease};
 
 /// A lease and the tracker's ticket for it. Dropping it is one handle's end: the last of a memory
 /// wipes, if the pool asked for that, and releases.
@@ -56,6 +56,15 @@ impl<L: Lease> LeaseGuard<L> {
         let _ticket = unsafe { ManuallyDrop::take(&mut self.ticket) };
         // SAFETY: likewise.
         unsafe { ManuallyDrop::drop(&mut self.lease) };
+    }
+}
+
+impl<L: SplitLease> LeaseGuard<L> {
+    /// Makes the guard of a buffer of no bytes.
+    #[inline]
+    pub(crate) fn empty() -> Self {
+        let Some(lease) = L::empty() else { unreachable!("`SplitLease` promises an empty one") };
+        Self::new(lease, TrackId::none())
     }
 }
 

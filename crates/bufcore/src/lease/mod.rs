@@ -16,9 +16,13 @@
 //! before it is used. Every function that safe code can reach is sound for every argument at every
 //! moment; otherwise it is an `unsafe fn` with numbered duties.
 //!
-//! Code of users (fallbacks, sources, wakers, readers, iterators, the global allocator, drops of
-//! values) may panic, or use and end any pool. So it is called with no lock held, no list
-//! borrowed, and with all that it may meet complete; counts change before it or after it returned.
+//! Code of users (fallbacks, sources, wakers, readers, iterators, drops of values) may panic, or
+//! use and end any pool. So it is called with no lock held, no list borrowed, and with all that it
+//! may meet complete; counts change before it or after it returned.
+//!
+//! A global allocator that uses what it serves is not supported. A shared region, a tracker, a
+//! keeper or a monitor may ask it for memory under a lock, and a call that comes back to the same
+//! one waits for that lock for ever. No memory becomes invalid by it.
 
 pub(crate) mod guard;
 pub(crate) mod ref_count;
@@ -52,8 +56,7 @@ use crate::lease::ref_count::RefCount;
 /// 5. *Start.* The pointer that [`start`](Lease::start) returns reaches all of the memory of 1.
 ///    Between it and the first byte that a `Buf` was built over lie bytes of that memory, and of no
 ///    other.
-/// 6. *Nothing.* [`another_of_nothing`](Lease::another_of_nothing) returns a lease over no bytes,
-///    whose `views` is `None`.
+/// 6. *Empty.* What [`empty`](Lease::empty) returns is over no bytes, and its `views` is `None`.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -152,26 +155,22 @@ pub unsafe trait Lease: Send + Sync + 'static {
         None
     }
 
-    /// Returns a lease over no bytes, for a view that has none and so holds no memory.
+    /// Makes a lease over no bytes, for a view or a part of a buffer that has none and so holds no
+    /// memory.
     ///
     /// With it, such a view can become a buffer again, one without capacity. Where this returns
-    /// `None`, as it does by default, a view that holds nothing stays a view. It may be called on
-    /// any lease.
-    ///
-    /// The lease is a value of its own, no copy. Its `views` is `None` as well, and it is dropped
-    /// by itself.
+    /// `None`, as it does by default, a view of no bytes stays a view.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::{HeapPool, Lease};
+    /// use bufcore::{HeapLease, Lease};
     ///
-    /// let buf = HeapPool::new().acquire(8)?;
-    /// let nothing = buf.lease().another_of_nothing().expect("a heap pool has them");
-    /// assert!(nothing.views().is_none());
+    /// let empty = HeapLease::empty().expect("a heap pool has them");
+    /// assert!(empty.views().is_none());
     /// # }
-    /// # Ok::<(), bufcore::Error>(())
     /// ```
-    fn another_of_nothing(&self) -> Option<Self>
+    #[must_use]
+    fn empty() -> Option<Self>
     where
         Self: Sized,
     {
@@ -192,7 +191,7 @@ pub unsafe trait Lease: Send + Sync + 'static {
 ///
 /// [`is_shared`](Lease::is_shared) is true of what [`into_shared`](Self::into_shared) returns and
 /// of its bitwise copies. It is false of a lease that `into_shared` was not called on, and of one
-/// over no bytes. `into_shared` does not panic.
+/// over no bytes. `into_shared` does not panic. [`Lease::empty`] returns a lease.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -225,10 +224,6 @@ pub unsafe trait SplitLease: Lease + Sized {
     /// Returns the same lease, marked as one of several.
     #[must_use]
     fn into_shared(self) -> Self;
-
-    /// Returns a lease over no bytes, whose `views` is `None`.
-    #[must_use]
-    fn empty() -> Self;
 }
 
 /// Leases no bytes: the lease of a pool that never hands out any, such as
@@ -248,12 +243,6 @@ pub unsafe trait SplitLease: Lease + Sized {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoLease(());
 
-impl NoLease {
-    pub(crate) const fn new() -> Self {
-        Self(())
-    }
-}
-
 // SAFETY: it holds no memory, so there is nothing to uphold; `views` is `None`, as for all such
 // leases.
 unsafe impl Lease for NoLease {
@@ -262,8 +251,9 @@ unsafe impl Lease for NoLease {
         None
     }
 
-    fn another_of_nothing(&self) -> Option<Self> {
-        Some(Self::new())
+    #[inline]
+    fn empty() -> Option<Self> {
+        Some(Self(()))
     }
 }
 
@@ -273,10 +263,5 @@ unsafe impl SplitLease for NoLease {
     #[inline]
     fn into_shared(self) -> Self {
         self
-    }
-
-    #[inline]
-    fn empty() -> Self {
-        Self::new()
     }
 }

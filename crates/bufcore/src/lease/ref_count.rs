@@ -67,7 +67,7 @@ impl RefCount {
     #[inline]
     #[must_use]
     pub fn is_one(&self) -> bool {
-        // ORDER: Acquire pairs with the Release decrement in `leave`.
+        // ORDER: Acquire pairs with the Release decrement in `release`.
         self.count.load(Ordering::Acquire) == 1
     }
 

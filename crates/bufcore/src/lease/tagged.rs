@@ -44,6 +44,10 @@
 ///     fn is_shared(&self) -> bool {
 ///         self.tagged.is_shared()
 ///     }
+///
+///     fn empty() -> Option<Self> {
+///         Some(Self::empty())
+///     }
 /// }
 ///
 /// let header = Box::leak(Box::new(Header { views: RefCount::new() }));
@@ -67,6 +71,12 @@ macro_rules! tagged_lease {
                 Self { tagged: $crate::author::TaggedPtr::of(block) }
             }
 
+            /// Makes the lease of a buffer of no bytes.
+            #[inline]
+            pub(crate) fn empty() -> Self {
+                Self { tagged: $crate::author::TaggedPtr::empty() }
+            }
+
             /// Returns the block, or `None` for a buffer of no bytes.
             #[inline(always)]
             pub(crate) fn block(&self) -> ::core::option::Option<::core::ptr::NonNull<$header>> {
@@ -82,11 +92,6 @@ macro_rules! tagged_lease {
                 // Not released: the marked one is the same lease.
                 let lease = ::core::mem::ManuallyDrop::new(self);
                 Self { tagged: lease.tagged.shared() }
-            }
-
-            #[inline]
-            fn empty() -> Self {
-                Self { tagged: $crate::author::TaggedPtr::empty() }
             }
         }
     };

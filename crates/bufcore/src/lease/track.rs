@@ -12,9 +12,6 @@ pub use off::Tracker;
 
 #[cfg(not(feature = "track"))]
 mod off {
-
-    use crate::{Buf, Lease};
-
     /// Notes every buffer that is out. Without the `track` feature it does nothing.
     ///
     /// ```
@@ -46,14 +43,6 @@ mod off {
     #[derive(Debug, Default)]
     pub struct Tracker {}
 
-    impl Tracker {
-        /// Notes `buf` as acquired by the caller's caller.
-        #[inline]
-        pub fn attach<L: Lease>(&self, buf: Buf<L>) -> Buf<L> {
-            buf
-        }
-    }
-
     /// A buffer's place in its tracker. Of no size without the `track` feature.
     #[derive(Debug)]
     pub(crate) struct TrackId;
@@ -68,17 +57,15 @@ mod off {
 
 #[cfg(feature = "track")]
 mod on {
-    use alloc::string::String;
+    use alloc::collections::BTreeMap;
     use alloc::sync::Arc;
     use alloc::vec::Vec;
-    use core::fmt::{self, Write};
-    use core::mem;
+    use core::fmt;
     use core::panic::Location;
     use core::time::Duration;
     use std::time::Instant;
 
     use crate::sync::{Mutex, lock};
-    use crate::{Buf, Lease};
 
     /// Describes a buffer that is out: where it was acquired, and when.
     ///
@@ -126,53 +113,6 @@ mod on {
         pub fn age(&self) -> Duration {
             self.since.elapsed()
         }
-
-        /// Returns what is held by place, as folded stacks: a line for each place where buffers
-        /// were acquired, the most first. The number is the sum of bytes times milliseconds until
-        /// now.
-        ///
-        /// Tools for flamegraphs read such lines. A buffer that is never released holds more and
-        /// more, so a leak becomes the first line.
-        ///
-        /// ```
-        /// use bufcore::{HeapPool, Outstanding};
-        ///
-        /// let mut pool = HeapPool::new();
-        /// let leaked = pool.acquire(1_000_000)?;
-        /// std::thread::sleep(std::time::Duration::from_millis(10));
-        /// let young = pool.acquire(1000)?;
-        /// let folded = Outstanding::folded(&pool.outstanding());
-        /// let first = folded.lines().next().expect("two places");
-        /// let (place, held) = first.rsplit_once(' ').expect("a place and a number");
-        /// assert!(place.contains(".rs:") && held.parse::<u64>()? >= 10_000_000);
-        /// # drop((leaked, young));
-        /// # Ok::<(), Box<dyn std::error::Error>>(())
-        /// ```
-        #[must_use]
-        pub fn folded(outstanding: &[Self]) -> String {
-            let now = Instant::now();
-            let held = |entry: &Self| {
-                entry.capacity as u128 * now.saturating_duration_since(entry.since).as_millis()
-            };
-            let mut entries: Vec<_> = outstanding.iter().map(|entry| (entry.location, held(entry))).collect();
-            let place = |location: &Location<'_>| (location.line(), location.column());
-            entries.sort_unstable_by(|(one, _), (other, _)| {
-                one.file().cmp(other.file()).then(place(one).cmp(&place(other)))
-            });
-            // Several calls of one line may have locations of their own.
-            entries.dedup_by(|(one, held), (other, sum)| {
-                let is_same = one == other;
-                *sum += if is_same { *held } else { 0 };
-                is_same
-            });
-            entries.sort_by_key(|&(_, held)| core::cmp::Reverse(held));
-            let mut lines = String::new();
-            for (location, held) in entries {
-                // A string takes all of it.
-                let _ = writeln!(lines, "{location} {held}");
-            }
-            lines
-        }
     }
 
     impl fmt::Display for Outstanding {
@@ -181,79 +121,17 @@ mod on {
         }
     }
 
-    /// A list shorter than this is not given back when it is empty.
-    const KEPT: usize = 64;
-
-    /// One line of the list.
-    #[derive(Debug, Clone, Copy)]
-    enum Line {
-        /// A buffer that is out; the number is its place in the order of acquisition.
-        Used(u64, Outstanding),
-        /// The line that was unused before this one was.
-        Unused(Option<usize>),
-    }
-
-    /// Where an entry is, and the last digits of its number.
-    #[derive(Debug, Clone, Copy)]
-    struct Note {
-        index: u32,
-        number: u32,
-    }
-
-    /// The list. Nothing is allocated, freed or formatted while it is locked: allocators and
-    /// writers are users' code, which may use the pool.
+    /// The buffers in use, by number, in the order of acquisition.
     #[derive(Debug, Default)]
     struct Ledger {
-        lines: Vec<Line>,
-        unused: Option<usize>,
-        used: usize,
-        /// The next entry's number.
-        next: u64,
-    }
-
-    impl Ledger {
-        /// Notes an entry, if there is a line for it. Returns the line and the number.
-        fn note(&mut self, entry: Outstanding) -> Option<Note> {
-            let index = match self.unused {
-                Some(index) => index,
-                None if self.lines.len() < self.lines.capacity() => {
-                    self.lines.push(Line::Unused(None));
-                    self.lines.len() - 1
-                }
-                None => return None,
-            };
-            let number = self.next;
-            let line = mem::replace(&mut self.lines[index], Line::Used(number, entry));
-            self.unused = if let Line::Unused(next) = line { next } else { None };
-            self.next += 1;
-            self.used += 1;
-            // A list of four thousand million lines would keep those of some buffers that are gone.
-            Some(Note { index: index as u32, number: number as u32 })
-        }
-
-        /// Takes an entry off, if it is there. Returns memory that is to be freed when the list is
-        /// not locked any more.
-        fn strike(&mut self, note: Note) -> Vec<Line> {
-            match self.lines.get_mut(note.index as usize) {
-                Some(line @ &mut Line::Used(used, _)) if used as u32 == note.number => {
-                    *line = Line::Unused(self.unused);
-                }
-                _ => return Vec::new(),
-            }
-            self.unused = Some(note.index as usize);
-            self.used -= 1;
-            if self.used > 0 || self.lines.capacity() <= KEPT {
-                return Vec::new();
-            }
-            self.unused = None;
-            mem::take(&mut self.lines)
-        }
+        entries: BTreeMap<usize, Outstanding>,
+        next: usize,
     }
 
     /// Notes every buffer that is out. Without the `track` feature it does nothing.
     ///
-    /// Cost with it: a short lock per acquire and per release, and now and then
-    /// an allocation.
+    /// Cost with it: a short lock per acquire and per release, and now and then an allocation
+    /// under it.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -287,72 +165,39 @@ mod on {
     }
 
     impl Tracker {
-        /// Notes `buf` as acquired by the caller's caller.
-        ///
-        /// One of several parts of a buffer that was split is not noted. Its memory is on the list
-        /// of the pool that it was acquired from, until the last part is dropped.
-        ///
-        /// A note that the buffer has already is replaced.
         #[track_caller]
-        pub fn attach<L: Lease>(&self, mut buf: Buf<L>) -> Buf<L> {
-            let location = Location::caller();
-            let entry = Outstanding { location, since: Instant::now(), capacity: buf.capacity() };
-            let old = buf.replace_ticket(|| self.ticket(entry));
-            drop(old);
-            buf
-        }
-
-        fn ticket(&self, entry: Outstanding) -> TrackId {
-            let mut room = Vec::new();
-            loop {
-                let mut ledger = lock(&self.ledger);
-                if room.capacity() > ledger.lines.capacity() {
-                    // No allocation: it has room for all of them.
-                    room.append(&mut ledger.lines);
-                    mem::swap(&mut ledger.lines, &mut room);
-                }
-                let noted = ledger.note(entry);
-                let wanted = ledger.lines.len() * 2;
-                drop(ledger);
-                if let Some(note) = noted {
-                    return TrackId { place: Some((Arc::clone(&self.ledger), note)) };
-                }
-                room = Vec::with_capacity(wanted.max(4));
+        pub(crate) fn note(&self, capacity: usize) -> TrackId {
+            let entry = Outstanding { location: Location::caller(), since: Instant::now(), capacity };
+            let mut ledger = lock(&self.ledger);
+            // With 32 bits the numbers start over.
+            while ledger.entries.contains_key(&ledger.next) {
+                ledger.next = ledger.next.wrapping_add(1);
             }
+            let number = ledger.next;
+            ledger.next = number.wrapping_add(1);
+            ledger.entries.insert(number, entry);
+            TrackId { place: Some((Arc::clone(&self.ledger), number)) }
         }
 
         /// Lists what is out now, longest first.
         #[must_use]
         pub fn outstanding(&self) -> Vec<Outstanding> {
-            let mut found = Vec::new();
-            loop {
-                let ledger = lock(&self.ledger);
-                let used = ledger.used;
-                if used <= found.capacity() {
-                    found.extend(ledger.lines.iter().filter_map(|line| match *line {
-                        Line::Used(number, entry) => Some((number, entry)),
-                        Line::Unused(_) => None,
-                    }));
-                    break;
-                }
-                drop(ledger);
-                found = Vec::with_capacity(used);
-            }
-            found.sort_unstable_by_key(|&(number, _)| number);
-            found.into_iter().map(|(_, entry)| entry).collect()
+            let mut found: Vec<_> = lock(&self.ledger).entries.values().copied().collect();
+            found.sort_by_key(|entry| entry.since);
+            found
         }
     }
 
     impl fmt::Debug for Tracker {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            let used = lock(&self.ledger).used;
-            f.debug_struct("Tracker").field("outstanding", &used).finish()
+            let outstanding = lock(&self.ledger).entries.len();
+            f.debug_struct("Tracker").field("outstanding", &outstanding).finish()
         }
     }
 
     /// A buffer's place in its tracker.
     pub(crate) struct TrackId {
-        place: Option<(Arc<Mutex<Ledger>>, Note)>,
+        place: Option<(Arc<Mutex<Ledger>>, usize)>,
     }
 
     impl TrackId {
@@ -364,9 +209,8 @@ mod on {
 
     impl Drop for TrackId {
         fn drop(&mut self) {
-            if let Some((ledger, note)) = self.place.take() {
-                let unneeded = lock(&ledger).strike(note);
-                drop(unneeded);
+            if let Some((ledger, number)) = self.place.take() {
+                lock(&ledger).entries.remove(&number);
             }
         }
     }
@@ -377,7 +221,7 @@ mod on {
         use crate::HeapPool;
 
         #[test]
-        fn lines_are_used_again_and_go() {
+        fn entries_are_listed_in_order_and_removed() {
             let mut pool = HeapPool::new();
             let mut bufs: Vec<_> = (0..1000).map(|bytes| pool.acquire(bytes).expect("room")).collect();
             assert!(pool.outstanding().iter().map(|entry| entry.capacity).eq(0..1000));
@@ -391,31 +235,18 @@ mod on {
             assert!(listed[500..].iter().map(|entry| entry.capacity).eq(1000..1500));
             drop(bufs);
             assert!(pool.outstanding().is_empty());
-            let tracker = Tracker::default();
-            let buf = tracker.attach(HeapPool::new().acquire(1).expect("room"));
-            let others: Vec<_> = (0..500).map(|_| tracker.attach(pool.acquire(1).expect("room"))).collect();
-            assert!(lock(&tracker.ledger).lines.capacity() >= 501);
-            drop((buf, others));
-            assert_eq!(lock(&tracker.ledger).lines.capacity(), 0, "a burst leaves nothing");
         }
 
         #[test]
-        fn what_is_held_by_place() {
-            let mut pool = HeapPool::new();
-            let old: Vec<_> = (0..3).map(|_| pool.acquire(1000).expect("room")).collect();
-            let now = Instant::now();
-            let mut listed = pool.outstanding();
-            listed.iter_mut().for_each(|entry| entry.since = now - Duration::from_secs(10));
-            let other = pool.acquire(500).expect("room");
-            let mut young = pool.outstanding().pop().expect("just acquired");
-            young.since = now - Duration::from_secs(1);
-            listed.insert(1, young);
-            let folded = Outstanding::folded(&listed);
-            let held: Vec<u64> =
-                folded.lines().map(|line| line.rsplit_once(' ').unwrap().1.parse().unwrap()).collect();
-            assert!(matches!(held[..], [30_000_000..31_000_000, 500_000..1_000_000]), "{folded}");
-            assert_eq!(Outstanding::folded(&[]), "");
-            drop((old, other));
+        fn numbers_start_over() {
+            let tracker = Tracker::default();
+            let first = tracker.note(1);
+            lock(&tracker.ledger).next = usize::MAX;
+            let others = [tracker.note(2), tracker.note(3)];
+            assert!(tracker.outstanding().iter().map(|entry| entry.capacity).eq(1..4));
+            drop(first);
+            assert!(tracker.outstanding().iter().map(|entry| entry.capacity).eq(2..4));
+            drop(others);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Memory: where the bytes of pools come from, and how they are copied.
 
+pub(crate) mod build_in_error;
 pub(crate) mod copying;
 #[cfg(feature = "mmap")]
 pub(crate) mod map_options;

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use core::alloc::Layout;
+use core::any::Any;
 use core::ptr::NonNull;
 
 use crate::memory::try_box::try_box;
@@ -161,54 +162,30 @@ pub struct Provided {
     pub is_zeroed: bool,
 }
 
-// SAFETY: as the source that it refers to.
-unsafe impl<S: MemoryProvider + ?Sized> MemoryProvider for &'static S {
-    fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
-        (**self).allocate(layout)
-    }
+macro_rules! pointers {
+    ($($pointer:ty),*) => {$(
+        // SAFETY: as the source that it leads to, which is there while the pointer is, and is not
+        // moved.
+        unsafe impl<S: MemoryProvider + ?Sized> MemoryProvider for $pointer {
+            fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
+                (**self).allocate(layout)
+            }
 
-    unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { (**self).deallocate(start, layout) }
-    }
+            unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
+                // SAFETY: the caller's promise.
+                unsafe { (**self).deallocate(start, layout) }
+            }
 
-    fn returns_pages(&self) -> bool {
-        (**self).returns_pages()
-    }
+            fn returns_pages(&self) -> bool {
+                (**self).returns_pages()
+            }
+        }
+    )*};
 }
 
-// SAFETY: as the source that it refers to, which is there while an `Arc` is.
+pointers!(&'static S, Box<S>);
 #[cfg(target_has_atomic = "ptr")]
-unsafe impl<S: MemoryProvider + ?Sized> MemoryProvider for alloc::sync::Arc<S> {
-    fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
-        (**self).allocate(layout)
-    }
-
-    unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { (**self).deallocate(start, layout) }
-    }
-
-    fn returns_pages(&self) -> bool {
-        (**self).returns_pages()
-    }
-}
-
-// SAFETY: as the source that it owns, which does not even move.
-unsafe impl<S: MemoryProvider + ?Sized> MemoryProvider for Box<S> {
-    fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
-        (**self).allocate(layout)
-    }
-
-    unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { (**self).deallocate(start, layout) }
-    }
-
-    fn returns_pages(&self) -> bool {
-        (**self).returns_pages()
-    }
-}
+pointers!(alloc::sync::Arc<S>);
 
 /// Memory of a source, with the source. It is given back when this is dropped.
 struct Lent<S: MemoryProvider> {
@@ -224,36 +201,18 @@ impl<S: MemoryProvider> Drop for Lent<S> {
     }
 }
 
-/// What a region keeps of its source until it is dropped.
-pub(crate) trait Kept {
-    /// Returns whether pages of the memory may go back to the system.
-    fn returns_pages(&self) -> bool;
-}
-
-impl<S: MemoryProvider> Kept for Lent<S> {
-    fn returns_pages(&self) -> bool {
-        self.source.returns_pages()
-    }
-}
-
-/// Owns memory of a source.
-pub(crate) struct FromSource(Box<dyn Kept>);
-
-impl FromSource {
-    /// Returns what the source says of it.
-    pub(crate) fn returns_pages(&self) -> bool {
-        self.0.returns_pages()
-    }
-}
+/// Owns memory of a source, with the source: kept for its drop.
+pub(crate) struct FromSource(#[allow(dead_code, reason = "kept for its Drop")] Box<dyn Any>);
 
 // Nothing of the source can be reached through it, so nothing half-done can be seen.
 crate::unwind_safe!(FromSource);
 
-/// Takes memory of this layout from a source, zeroed.
-pub(crate) fn take<S: MemoryProvider>(
+/// Takes memory of this layout from a source, zeroed. Returns with it whether its pages may go back
+/// to the system.
+fn take<S: MemoryProvider>(
     source: S,
     layout: Layout,
-) -> Result<(NonNull<u8>, FromSource), RegionError> {
+) -> Result<(NonNull<u8>, FromSource, bool), RegionError> {
     let Provided { start, is_zeroed } = source.allocate(layout)?;
     // Gives it back from here on, whatever fails.
     let lent = Lent { source, start, layout };
@@ -263,10 +222,11 @@ pub(crate) fn take<S: MemoryProvider>(
         // 1 and 2).
         unsafe { start.write_bytes(0, layout.size()) };
     }
+    let returns_pages = lent.source.returns_pages();
     let kept = try_box(lent).ok_or(RegionError::OutOfMemory { requested: size_of::<Lent<S>>() })?;
     // SAFETY: made by `try_box`, and taken once.
-    let kept: Box<dyn Kept> = unsafe { Box::from_raw(kept.as_ptr()) };
-    Ok((start, FromSource(kept)))
+    let kept: Box<dyn Any> = unsafe { Box::from_raw(kept.as_ptr()) };
+    Ok((start, FromSource(kept), returns_pages))
 }
 
 impl Region {
@@ -292,8 +252,8 @@ impl Region {
         alignment: usize,
     ) -> Result<Self, RegionError> {
         let layout = Self::layout(len, alignment)?;
-        let (start, kept) = take(source, layout)?;
+        let (start, kept, returns_pages) = take(source, layout)?;
         // SAFETY: valid, zeroed and nobody else's until `kept` is dropped (`MemoryProvider`).
-        Ok(unsafe { Self::of_source(start, len, kept) })
+        Ok(unsafe { Self::of_source(start, len, kept, returns_pages) })
     }
 }

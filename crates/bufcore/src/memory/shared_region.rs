@@ -161,21 +161,11 @@ unsafe impl MemoryProvider for SharedRegion {
     fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
         let refused = RegionError::OutOfMemory { requested: layout.size() };
         let base = self.as_ptr();
-        let mut spare = Vec::new();
-        let (offset, is_zeroed) = loop {
-            let mut room = lock(&self.whole.room);
-            match room.missing() {
-                Some(gaps) if spare.capacity() < gaps => {
-                    // The allocator is called with no lock held.
-                    drop(room);
-                    spare.try_reserve(gaps).map_err(|_| refused)?;
-                    continue;
-                }
-                Some(_) => room.move_to(&mut spare),
-                None => {}
-            }
-            break room.take(base.addr().get(), layout).ok_or(refused)?;
-        };
+        let mut room = lock(&self.whole.room);
+        // Room for the gap that giving the part back may make (R4).
+        let missing = (room.parts + 2).saturating_sub(room.gaps.len());
+        room.gaps.try_reserve(missing).map_err(|_| refused)?;
+        let (offset, is_zeroed) = room.take(base.addr().get(), layout).ok_or(refused)?;
         // SAFETY: the offset is within the region (R1).
         let start = unsafe { base.add(offset) };
         Ok(Provided { start, is_zeroed })
@@ -215,20 +205,6 @@ impl Room {
     /// The bytes that a part takes: whole cache lines.
     fn bytes(layout: Layout) -> Option<usize> {
         align_up(layout.size(), CACHE_LINE_BYTES)
-    }
-
-    /// How many gaps there has to be room for before another part is taken (R4), if there is not.
-    fn missing(&self) -> Option<usize> {
-        let gaps = self.parts + 2;
-        // Twice as many: it is asked for seldom.
-        (self.gaps.capacity() < gaps).then_some(2 * gaps)
-    }
-
-    /// Moves the gaps to a longer list, and leaves the old one there, for the caller to free.
-    fn move_to(&mut self, longer: &mut Vec<Gap>) {
-        longer.clear();
-        longer.extend_from_slice(&self.gaps);
-        core::mem::swap(&mut self.gaps, longer);
     }
 
     /// Takes a part of the region at the address `base`: its offset, and whether it is zero.

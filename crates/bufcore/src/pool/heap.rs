@@ -13,7 +13,7 @@ use crate::pool::config::check_alignment;
 use crate::pool::stats::Released;
 use crate::pool::stats::{Counters, Served};
 use crate::size::MAX_BYTES;
-use crate::{AcquireError, Buf, BufferPool, ConfigError, Frozen, Lease, PoolStats, SplitLease};
+use crate::{AcquireError, Buf, BufferPool, ConfigError, Frozen, Lease, PoolStats};
 #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
 use alloc::sync::Arc;
 
@@ -184,8 +184,9 @@ unsafe impl Lease for HeapLease {
         self.block().map(|header| unsafe { Self::memory(header) })
     }
 
-    fn another_of_nothing(&self) -> Option<Self> {
-        Some(SplitLease::empty())
+    #[inline]
+    fn empty() -> Option<Self> {
+        Some(Self::empty())
     }
 }
 
@@ -281,82 +282,7 @@ impl HeapPool {
     }
 }
 
-/// Methods of [`BufferPool`](crate::BufferPool), which need no import of the trait here.
-impl HeapPool {
-    /// Takes one empty buffer with room for `capacity` bytes.
-    ///
-    /// `acquire(0)` always succeeds.
-    ///
-    /// Contents: the filled part is empty; [`Buf::spare_mut`](crate::Buf::spare_mut)
-    /// shows recycled bytes.
-    ///
-    /// Cost: that of [`BufferPool::acquire`](crate::BufferPool::acquire) for this pool,
-    /// described below.
-    ///
-    /// # Errors
-    ///
-    /// Returns one of these errors. The pool is unchanged then, and nothing waits.
-    ///
-    /// - [`AcquireError::TooLarge`](crate::AcquireError::TooLarge): the request can never
-    ///   succeed.
-    /// - [`AcquireError::Exhausted`](crate::AcquireError::Exhausted): it may succeed when
-    ///   buffers have been released.
-    /// - [`AcquireError::OutOfMemory`](crate::AcquireError::OutOfMemory): the system
-    ///   refused.
-    #[inline(always)]
-    #[cfg_attr(feature = "track", track_caller)]
-    pub fn acquire(&mut self, capacity: usize) -> Result<Buf<HeapLease>, AcquireError> {
-        BufferPool::acquire(self, capacity)
-    }
-
-    /// Takes one buffer with `len` filled bytes, all zero.
-    ///
-    /// Cost: zeroing on top of [`acquire`](Self::acquire), unless the strategy knows the
-    /// memory to be zero.
-    ///
-    /// # Errors
-    ///
-    /// The errors are those of [`acquire`](Self::acquire).
-    #[inline]
-    #[cfg_attr(feature = "track", track_caller)]
-    pub fn acquire_zeroed(&mut self, len: usize) -> Result<Buf<HeapLease>, AcquireError> {
-        BufferPool::acquire_zeroed(self, len)
-    }
-
-    /// Gives `buf` room for at least `additional` bytes behind the filled ones.
-    ///
-    /// Cost: that of [`BufferPool::grow`](crate::BufferPool::grow).
-    ///
-    /// # Errors
-    ///
-    /// The errors are those of [`acquire`](Self::acquire). `buf` is unchanged then.
-    #[inline]
-    #[cfg_attr(feature = "track", track_caller)]
-    pub fn grow(&mut self, buf: &mut Buf<HeapLease>, additional: usize) -> Result<(), AcquireError> {
-        BufferPool::grow(self, buf, additional)
-    }
-
-    /// Lowers the capacity of `buf` to what is filled.
-    ///
-    /// Cost: that of [`BufferPool::shrink`](crate::BufferPool::shrink).
-    #[inline]
-    pub fn shrink(&mut self, buf: &mut Buf<HeapLease>) {
-        BufferPool::shrink(self, buf);
-    }
-
-    /// Returns the largest request, in bytes, that can ever succeed.
-    #[must_use]
-    pub fn max_capacity(&self) -> usize {
-        BufferPool::max_capacity(self)
-    }
-
-    /// Returns a snapshot of what the pool has done and holds. The counters are zero unless
-    /// the `stats` feature is on.
-    #[must_use]
-    pub fn stats(&self) -> PoolStats {
-        BufferPool::stats(self)
-    }
-}
+crate::pool_methods!(impl[] HeapPool => HeapLease);
 
 impl HeapPool {
     /// Restarts the high-water marks of the statistics from the buffers that are out now.
@@ -406,7 +332,7 @@ impl HeapPool {
         // SAFETY: an alignment is not zero.
         let start = unsafe { NonNull::new_unchecked(start) };
         // SAFETY: no bytes are claimed.
-        unsafe { Buf::from_raw_parts(start, 0, SplitLease::empty()) }
+        unsafe { Buf::from_raw_parts(start, 0, HeapLease::empty()) }
     }
 
     fn take(&mut self, capacity: usize) -> Result<Buf<HeapLease>, AcquireError> {

@@ -5,14 +5,13 @@ pub(crate) mod growth;
 #[cfg(feature = "alloc")]
 #[allow(clippy::disallowed_methods, reason = "this is where raw memory is taken and given back")]
 pub(crate) mod heap;
+mod methods;
 pub(crate) mod shared_pool;
 pub(crate) mod stats;
 pub(crate) mod writer;
 
-use core::ptr::NonNull;
-
 use crate::pool::growth::Growth;
-use crate::{AcquireError, Buf, Lease, NoLease, PoolStats, SplitLease};
+use crate::{AcquireError, Buf, Lease, NoLease, PoolStats};
 
 /// Hands out whole buffers: every strategy is such a pool.
 ///
@@ -290,8 +289,7 @@ impl BufferPool for NoFallback {
         if capacity > 0 {
             return Err(AcquireError::TooLarge { requested: capacity, limit: 0 });
         }
-        // SAFETY: no bytes are claimed.
-        Ok(unsafe { Buf::from_raw_parts(NonNull::dangling(), 0, SplitLease::empty()) })
+        Ok(Buf::empty())
     }
 
     fn max_capacity(&self) -> usize {

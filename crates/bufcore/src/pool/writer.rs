@@ -344,7 +344,7 @@ impl<P: BufferPool<Lease: SplitLease>> Writer<P> {
                 buf
             }
             // What has no bytes holds nothing: its memory goes back.
-            _ => Buf::of_nothing(),
+            _ => Buf::empty(),
         }
     }
 

@@ -5,7 +5,7 @@ pub(crate) mod pieces;
 pub(crate) mod sinks;
 
 use crate::memory::copying::copy_bytes;
-use crate::{Buf, Frozen, Lease, Pieces, ReserveError};
+use crate::{Buf, Lease, Pieces, ReserveError};
 
 /// Takes bytes in place: lends room, then counts the bytes that were written into it.
 ///
@@ -129,16 +129,12 @@ pub trait ByteSource {
     /// Panics when `n` is over the length of the slice that [`peek`](Self::peek) lends.
     ///
     /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use std::collections::VecDeque;
-    ///
     /// use bufcore::ByteSource;
     ///
-    /// let mut queue: VecDeque<u8> = (0..8).collect();
-    /// let written = queue.peek().len().min(5); // as much as a socket took
-    /// queue.consume(written);
-    /// assert_eq!(queue.peek(), [5, 6, 7]);
-    /// # }
+    /// let mut source = &b"01234567"[..];
+    /// let written = source.peek().len().min(5); // as much as a socket took
+    /// source.consume(written);
+    /// assert_eq!(source.peek(), b"567");
     /// ```
     fn consume(&mut self, n: usize);
 
@@ -178,32 +174,6 @@ impl<L: Lease> ByteSink for Buf<L> {
     #[inline]
     fn commit(&mut self, n: usize) {
         self.commit(n);
-    }
-}
-
-/// Reading a buffer as a source drops the consumed bytes, front first.
-impl<L: Lease> ByteSource for Buf<L> {
-    #[inline]
-    fn peek(&mut self) -> &[u8] {
-        self
-    }
-
-    #[inline]
-    fn consume(&mut self, n: usize) {
-        self.consume(n);
-    }
-}
-
-/// Reading a view as a source drops the consumed bytes, front first.
-impl<L: Lease> ByteSource for Frozen<L> {
-    #[inline]
-    fn peek(&mut self) -> &[u8] {
-        self
-    }
-
-    #[inline]
-    fn consume(&mut self, n: usize) {
-        self.consume(n);
     }
 }
 

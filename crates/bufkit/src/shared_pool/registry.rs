@@ -35,7 +35,7 @@ use bufcore::author::try_box;
 /// # assert_eq!(entry.number, 7);
 /// ```
 pub unsafe trait RegistryEntry: Sized {
-    /// Returns where the roll notes the entry behind this one.
+    /// Returns where the registry notes the entry behind this one.
     fn link(&self) -> &Link<Self>;
 }
 
@@ -65,11 +65,11 @@ impl<T> Default for Link<T> {
 }
 
 /// Lists all that a pool ever made of one kind. An entry is never taken off, so it is valid as long
-/// as the roll.
+/// as the registry.
 ///
 /// # Invariants
 ///
-/// - Each entry was made by [`try_box`], is on one roll, once, and is freed with it.
+/// - Each entry was made by [`try_box`], is in one registry, once, and is freed with it.
 ///
 /// ```
 /// use bufkit::{Link, RegistryEntry, Registry};
@@ -108,10 +108,10 @@ impl<T: RegistryEntry> Default for Registry<T> {
 }
 
 impl<T: RegistryEntry> Registry<T> {
-    /// Puts `item` on the roll, for good. It returns `None` when there is no memory.
+    /// Puts `item` in the registry, for good. It returns `None` when there is no memory.
     pub fn add(&self, item: T) -> Option<&T> {
         let item = try_box(item)?;
-        // SAFETY: just made, and valid as long as the roll, which is borrowed.
+        // SAFETY: just made, and valid as long as the registry, which is borrowed.
         let entry = unsafe { item.as_ref() };
         // ORDER: Relaxed: compared only; the exchange publishes.
         let mut first = self.first.load(Ordering::Relaxed);
@@ -127,12 +127,12 @@ impl<T: RegistryEntry> Registry<T> {
         }
     }
 
-    /// Returns all entries of the roll, the newest first.
+    /// Returns all entries of the registry, the newest first.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         // ORDER: Acquire pairs with the Release in `add`.
         let mut at = self.first.load(Ordering::Acquire).cast_const();
         core::iter::from_fn(move || {
-            // SAFETY: entries are valid as long as the roll, which is borrowed.
+            // SAFETY: entries are valid as long as the registry, which is borrowed.
             let entry = unsafe { at.as_ref() }?;
             at = entry.link().next.get();
             Some(entry)
@@ -142,10 +142,11 @@ impl<T: RegistryEntry> Registry<T> {
 
 impl<T: RegistryEntry> Drop for Registry<T> {
     fn drop(&mut self) {
-        // ORDER: Relaxed: whoever has the roll alone has seen all that was done with it.
+        // ORDER: Relaxed: whoever has the registry alone has seen all that was done with it.
         let mut at = self.first.load(Ordering::Relaxed);
         while !at.is_null() {
-            // SAFETY: made by `try_box`, on this roll only, and nobody borrows the roll any more.
+            // SAFETY: made by `try_box`, on this registry only, and nobody borrows the registry any
+            // more.
             let entry = unsafe { Box::from_raw(at) };
             at = entry.link().next.get().cast_mut();
         }
@@ -190,15 +191,15 @@ mod tests {
     #[test]
     fn entries_stay_until_the_roll_goes() {
         let dropped = Cell::new(0);
-        let roll = Registry::default();
-        assert!(roll.iter().next().is_none());
+        let registry = Registry::default();
+        assert!(registry.iter().next().is_none());
         let entries: [_; 3] = core::array::from_fn(|number| {
-            roll.add(Entry { number, dropped: &dropped, link: Link::default() }).expect("room")
+            registry.add(Entry { number, dropped: &dropped, link: Link::default() }).expect("room")
         });
-        assert!(roll.iter().map(|entry| entry.number).eq([2, 1, 0]));
-        assert!(roll.iter().zip(entries.into_iter().rev()).all(|(one, other)| ptr::eq(one, other)));
+        assert!(registry.iter().map(|entry| entry.number).eq([2, 1, 0]));
+        assert!(registry.iter().zip(entries.into_iter().rev()).all(|(one, other)| ptr::eq(one, other)));
         assert_eq!(dropped.get(), 0);
-        drop(roll);
+        drop(registry);
         assert_eq!(dropped.get(), 3);
     }
 }

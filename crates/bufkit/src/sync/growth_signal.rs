@@ -110,30 +110,15 @@ impl GrowthSignal {
     /// Cost: an allocation for the first waker, and a system call on Linux.
     #[must_use = "the waker may not be kept"]
     pub fn register(&self, waker: &Waker) -> bool {
-        // Wakers and the allocator are users' code: cloned and asked before the lock, and dropped
-        // and given back after it.
+        // Wakers are users' code: cloned before the lock, and dropped after it.
         let waker = waker.clone();
-        let mut room = Vec::new();
-        let wakers = loop {
-            let Some(mut wakers) = try_lock(&self.wakers) else { return false };
-            if wakers.iter().any(|other| other.will_wake(&waker)) {
-                break wakers;
-            }
-            if wakers.capacity() == wakers.len() && room.capacity() > wakers.len() {
-                room.append(&mut wakers);
-                mem::swap(&mut *wakers, &mut room);
-            }
-            if wakers.capacity() > wakers.len() {
-                wakers.push(TaskWaker::new(waker));
-                break wakers;
-            }
-            let wanted = (2 * wakers.len()).max(1);
-            drop(wakers);
-            room = Vec::new();
-            if room.try_reserve_exact(wanted).is_err() {
+        let Some(mut wakers) = try_lock(&self.wakers) else { return false };
+        if !wakers.iter().any(|other| other.will_wake(&waker)) {
+            if wakers.try_reserve(1).is_err() {
                 return false;
             }
-        };
+            wakers.push(TaskWaker::new(waker));
+        }
         // ORDER: Relaxed: the fence orders it before what the caller looks at next.
         self.is_armed.store(1, Ordering::Relaxed);
         // A ring that finds the lock held is left to that look.

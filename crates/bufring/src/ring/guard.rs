@@ -13,7 +13,7 @@ pub(crate) const UNIT: usize = 16;
 pub(crate) const GUARD: usize = size_of::<Guard>();
 
 /// Where a guard is. Made from the region's own pointer, so that it reaches all of the region.
-pub(crate) type At = NonNull<Guard>;
+pub(crate) type GuardPtr = NonNull<Guard>;
 
 /// Stands in front of a block, at a multiple of a unit. It has no padding, so a guard that is
 /// merged into a block leaves initialised bytes.
@@ -50,7 +50,7 @@ impl Guard {
 ///
 /// `at` is a guard of a ring, made from the region's own pointer.
 #[inline(always)]
-pub(super) unsafe fn data(at: At) -> NonNull<u8> {
+pub(super) unsafe fn data(at: GuardPtr) -> NonNull<u8> {
     // SAFETY: a guard is in the region, so the byte behind it is as well, or one past its end.
     unsafe { at.byte_add(GUARD) }.cast()
 }

@@ -9,7 +9,7 @@ use bufkit::SlotState;
 use super::control::Control;
 #[cfg(feature = "alloc")]
 use super::guard::UNIT;
-use super::guard::{self, At, Guard};
+use super::guard::{self, Guard, GuardPtr};
 #[cfg(any(feature = "wipe", feature = "stats"))]
 use super::layout;
 
@@ -35,7 +35,7 @@ impl GuardHandle {
     /// Makes the handle of a live block.
     #[inline]
     pub(super) fn new(
-        guard: At,
+        guard: GuardPtr,
         #[cfg(any(feature = "wipe", feature = "stats"))] control: NonNull<Control>,
     ) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl GuardHandle {
 
     /// Returns the guard, if the buffer has all of its block.
     #[inline(always)]
-    pub(crate) fn alone(&self) -> Option<At> {
+    pub(crate) fn alone(&self) -> Option<GuardPtr> {
         self.tagged.unmarked()
     }
 
@@ -91,7 +91,7 @@ impl GuardHandle {
     ///
     /// `guard` is that of a handle, which lives.
     #[cfg(any(feature = "wipe", feature = "stats"))]
-    unsafe fn room(guard: At) -> usize {
+    unsafe fn room(guard: GuardPtr) -> usize {
         // SAFETY: the guard is valid while the handle lives, and nobody writes its size meanwhile
         // (R3).
         let size = unsafe { &(*guard.as_ptr()).size }.get();
@@ -166,7 +166,7 @@ impl GuardHandle {
     /// used again.
     #[inline(always)]
     #[cfg_attr(not(feature = "stats"), allow(unused_variables, reason = "nothing is counted"))]
-    unsafe fn release(guard: At, here: Here) {
+    unsafe fn release(guard: GuardPtr, here: Here) {
         #[cfg(feature = "stats")]
         {
             // SAFETY: the control block lives as long as any of its blocks is live; the counters
@@ -194,7 +194,7 @@ impl GuardHandle {
     /// handle is not used again.
     #[cold]
     #[inline(never)]
-    unsafe fn late(guard: At) {
+    unsafe fn late(guard: GuardPtr) {
         #[cfg(not(feature = "alloc"))]
         let _ = guard;
         #[cfg(feature = "alloc")]

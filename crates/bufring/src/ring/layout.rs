@@ -11,6 +11,9 @@ pub(crate) const MAX_BYTES: usize = {
     if counted < size::MAX_BYTES as u64 { counted as usize } else { size::MAX_BYTES }
 };
 
+/// The bytes that a ring uses first. It has at least as many more when it needs more.
+pub(crate) const FIRST_BYTES: usize = 16 << 10;
+
 /// How sizes are rounded: blocks have a number of bytes such that the start of each is aligned as
 /// its allocator wants it.
 #[derive(Debug, Clone, Copy)]

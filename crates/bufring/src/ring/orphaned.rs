@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use bufkit::orphan::{self, Orphan};
 
 use super::control::{CONTROL, take_region};
-use super::guard::{At, GUARD, Guard, UNIT};
+use super::guard::{GUARD, Guard, GuardPtr, UNIT};
 
 /// What the list of orphans asks of a control block.
 pub(super) static METHODS: orphan::Methods = orphan::Methods { count_missed, free };
@@ -16,7 +16,7 @@ pub(super) static METHODS: orphan::Methods = orphan::Methods { count_missed, fre
 ///
 /// `front` is the guard at the front of a ring that has ended. The block was marked as `ORPHANED`,
 /// its release was not counted, and nobody uses it after this.
-pub(super) unsafe fn release_orphaned(front: At) {
+pub(super) unsafe fn release_orphaned(front: GuardPtr) {
     // SAFETY: the control block stands right in front of this guard (`Layout`), and the pointer
     // reaches all of the region.
     let control = unsafe { front.byte_sub(CONTROL) };

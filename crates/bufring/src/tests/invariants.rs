@@ -1,7 +1,7 @@
 //! The invariants of the ring, as code.
 
 use crate::RingPool;
-use crate::ring::{At, room};
+use crate::ring::{GuardPtr, room};
 
 impl RingPool {
     /// Whether the next request goes back, which is the slow way to the newest block.
@@ -12,7 +12,7 @@ impl RingPool {
     /// Asserts the invariants of `ring` and `pool`.
     pub(crate) fn check(&self) {
         let ring = &self.ring;
-        let guards: alloc::vec::Vec<At> =
+        let guards: alloc::vec::Vec<GuardPtr> =
             core::iter::once(ring.front()).chain(ring.all()).chain([ring.end()]).collect();
         for pair in guards.windows(2) {
             assert_eq!(ring.next(pair[0]), pair[1], "R1");

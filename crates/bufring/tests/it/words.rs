@@ -27,7 +27,7 @@ fn errors() {
         Builder::new().build_in(Region::heap(8, 8).expect("the heap has room")).expect_err("too small");
     let text = format!("{refused:?}");
     assert!(text.starts_with("BuildInError { error: RegionTooSmall { required: "), "{text}");
-    assert!(text.ends_with("region: Region { len: 8, backing: \"heap\", .. } }"), "{text}");
+    assert!(text.ends_with("region: Region { len: 8, backing: \"heap\", .. }, .. }"), "{text}");
     says(&refused, &["region too small", "available"]);
     let error = refused.error;
     assert_eq!(ConfigError::from(refused), error);

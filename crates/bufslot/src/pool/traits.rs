@@ -24,18 +24,18 @@ impl<F: BufferPool> BufferPool for SlotPool<F> {
     #[inline(always)]
     fn acquire(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError> {
         // Before anything changes: it is the user's code.
-        let elsewhere = self.out_elsewhere();
+        let fallback_stats = self.fallback_stats();
         if let Some(carved) = self.carve(capacity) {
-            return Ok(self.hand_out(carved, capacity, capacity, elsewhere));
+            return Ok(self.hand_out(carved, capacity, capacity, fallback_stats));
         }
-        let carved = self.carve_elsewhere(capacity);
+        let carved = self.carve_slow(capacity);
         if carved.is_somewhere() {
-            Ok(self.hand_out(carved, capacity, capacity, elsewhere))
+            Ok(self.hand_out(carved, capacity, capacity, fallback_stats))
         } else {
             // Taken apart and put together, so that what comes back in memory does not force the
             // other case there too. That it is empty is said once more, where the compiler can see
             // it.
-            let mut buf = self.acquire_elsewhere(capacity)?;
+            let mut buf = self.acquire_slow(capacity)?;
             buf.clear();
             Ok(buf)
         }

@@ -19,8 +19,8 @@ pub(crate) struct SlotHandle {
 }
 
 // SAFETY: through the handle are used:
-// - the slot's atomics, its `start` and its `extra`; the last two nobody writes while the handle
-//   lives (T3);
+// - the slot's atomics, its `start`, its `end` and its `control`, which nobody else writes while
+//   the handle lives (T3);
 // - its `prev`, after the pool's end, which wrote it last;
 // - of the control block `released` and `orphan`, which are atomics and what these hand
 //   over from thread to thread, and `wipe`, which is never written.
@@ -48,15 +48,15 @@ impl SlotHandle {
     /// Returns the buffer's memory, if the pool wipes.
     #[cfg(feature = "wipe")]
     pub(crate) fn wipe_range(&self) -> Option<NonNull<[u8]>> {
-        // SAFETY: the slot is valid while the handle lives, and nobody writes `extra` until it is
-        // free again.
+        // SAFETY: the slot is valid while the handle lives, and nobody writes these cells
+        // meanwhile (T3).
         let slot = unsafe { self.slot.as_ref() };
-        let control = slot.extra.control.get();
+        let control = slot.control.get();
         // SAFETY: the control block lives as long as any of its slots is live, and nobody writes
         // this field after `build`. It is read through the pointer: a reference to the control
         // block would cover its link, which a sweeper may be writing.
         let wipe = unsafe { (*control).wipe };
-        wipe.then(|| NonNull::slice_from_raw_parts(self.start(), slot.extra.capacity.get()))
+        wipe.then(|| NonNull::slice_from_raw_parts(self.start(), slot.end.get() - slot.start.get()))
     }
 }
 
@@ -69,8 +69,8 @@ impl Drop for SlotHandle {
             let slot = unsafe { self.slot.as_ref() };
             // SAFETY: as in `wipe_range`: of the control block, only the counters are borrowed,
             // which are atomic.
-            let released = unsafe { &(*slot.extra.control.get()).released };
-            released.add(slot.extra.capacity.get());
+            let released = unsafe { &(*slot.control.get()).released };
+            released.add(slot.end.get() - slot.start.get());
         }
         // SAFETY: the state is the first field of a slot, which is valid while the handle lives.
         // This is the drop of the lease. From here on the slot may be gone.

@@ -42,7 +42,7 @@ pub(super) struct Slot {
     pub(super) prev: Cell<u32>,
     pub(super) next: Cell<u32>,
     #[cfg(any(feature = "wipe", feature = "stats"))]
-    pub(super) extra: Extra,
+    pub(super) control: Cell<*const Control>,
 }
 
 // A release goes from a slot to its state.
@@ -69,15 +69,7 @@ impl Slot {
                 _ => at + STEP,
             }),
             #[cfg(any(feature = "wipe", feature = "stats"))]
-            extra: Extra { control: Cell::new(control), capacity: Cell::new(0) },
+            control: Cell::new(control),
         }
     }
-}
-
-/// What a lease has to know for the optional features; written while the slot is free, read while
-/// it is live.
-#[cfg(any(feature = "wipe", feature = "stats"))]
-pub(super) struct Extra {
-    pub(super) control: Cell<*const Control>,
-    pub(super) capacity: Cell<usize>,
 }

@@ -32,15 +32,10 @@ impl Slots {
         self.slot(at).state.is_free()
     }
 
-    /// Marks the slot as owned, by a buffer of `capacity` bytes.
+    /// Marks the slot as owned by a buffer, whose bytes are `start..end`.
     #[inline]
-    pub(crate) fn occupy(self, at: u32, capacity: usize) {
-        let slot = self.slot(at);
-        #[cfg(any(feature = "wipe", feature = "stats"))]
-        slot.extra.capacity.set(capacity);
-        #[cfg(not(any(feature = "wipe", feature = "stats")))]
-        let _ = capacity;
-        slot.state.mark_live();
+    pub(crate) fn occupy(self, at: u32) {
+        self.slot(at).state.mark_live();
     }
 
     #[inline]

@@ -35,7 +35,7 @@ impl<F: BufferPool> SlotPool<F> {
             linked += 1;
         }
         assert!(tail_seen, "P1: the tail is in the list");
-        assert!(self.hand < sentinel && self.hand.is_multiple_of(STEP), "P3");
+        assert!(self.clock < sentinel && self.clock.is_multiple_of(STEP), "P3");
         assert!(self.table.end() <= first + self.capacity, "P2");
         let (mut free, mut stacked) = (self.free, 0);
         while free != NONE {

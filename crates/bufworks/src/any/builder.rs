@@ -1,116 +1,15 @@
-//! Builders: a strategy and its settings.
+//! Builders of all strategies, as text and as pools.
 
 use alloc::borrow::ToOwned;
 use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
-use bufcore::{ConfigError, HeapPool};
-use bufkit::SettingsText;
+use bufcore::ConfigError;
 
 use super::pool::AnyPool;
 use super::setting::{Setting, SettingError};
 use super::variants::{self, AnyBuilder};
-
-/// The settings of a [`HeapPool`].
-///
-/// ```
-/// use bufworks::any::{AnyBuilder, HeapBuilder};
-///
-/// let builder = HeapBuilder::new().alignment(4096);
-/// assert_eq!(AnyBuilder::Heap(builder).to_string(), "heap:alignment=4KiB");
-/// assert_eq!(builder.build()?.acquire(100)?.as_ptr().addr() % 4096, 0);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-pub struct HeapBuilder {
-    alignment: usize,
-    // Not a setting without the feature: a file that asks for it is refused.
-    #[cfg_attr(all(feature = "serde", not(feature = "wipe")), serde(skip))]
-    #[cfg_attr(not(feature = "wipe"), allow(dead_code, reason = "what wipes reads it"))]
-    wipe: bool,
-}
-
-impl Default for HeapBuilder {
-    fn default() -> Self {
-        Self { alignment: 1, wipe: false }
-    }
-}
-
-impl HeapBuilder {
-    /// Returns the defaults: no alignment beyond a pointer's.
-    ///
-    /// ```
-    /// use bufworks::any::{AnyBuilder, HeapBuilder};
-    ///
-    /// assert_eq!(AnyBuilder::named("heap")?, AnyBuilder::Heap(HeapBuilder::new()));
-    /// # Ok::<(), bufworks::any::SettingError>(())
-    /// ```
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Makes every buffer start at a multiple of `bytes`, a power of two; at least a pointer's
-    /// alignment.
-    ///
-    /// ```
-    /// use bufworks::any::HeapBuilder;
-    ///
-    /// let mut pages = HeapBuilder::new().alignment(4096).build()?; // for direct I/O
-    /// assert!(pages.acquire(10_000)?.as_ptr().addr().is_multiple_of(4096));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn alignment(mut self, bytes: usize) -> Self {
-        self.alignment = bytes;
-        self
-    }
-
-    /// Sets whether the bytes of a buffer are zeroed when it is released.
-    ///
-    /// Cost: zeroing the capacity of every buffer.
-    ///
-    /// ```
-    /// use bufworks::any::{AnyBuilder, HeapBuilder};
-    ///
-    /// let builder = AnyBuilder::Heap(HeapBuilder::new().wipe(true));
-    /// assert_eq!(builder.to_string(), "heap:wipe=true");
-    /// let mut key = builder.build()?.acquire(32)?;
-    /// key.extend_from_slice(b"a secret")?;
-    /// drop(key); // overwritten, then given back
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[cfg(feature = "wipe")]
-    #[must_use]
-    pub fn wipe(mut self, wipe: bool) -> Self {
-        self.wipe = wipe;
-        self
-    }
-
-    /// Builds the pool.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigError::BadAlignment`] for an alignment that is no power of two, and
-    /// [`ConfigError::TooLarge`] for one that is too large.
-    ///
-    /// ```
-    /// use bufworks::ConfigError;
-    /// use bufworks::any::HeapBuilder;
-    ///
-    /// let refused = HeapBuilder::new().alignment(3).build().unwrap_err();
-    /// assert_eq!(refused, ConfigError::BadAlignment { alignment: 3 });
-    /// ```
-    pub fn build(self) -> Result<HeapPool, ConfigError> {
-        let pool = HeapPool::new().with_alignment(self.alignment)?;
-        #[cfg(feature = "wipe")]
-        let pool = pool.with_wipe(self.wipe);
-        Ok(pool)
-    }
-}
 
 impl AnyBuilder {
     /// The names of the strategies whose features are on.
@@ -191,16 +90,6 @@ impl AnyBuilder {
     /// ```
     pub fn build(self) -> Result<AnyPool, ConfigError> {
         self.pool().map(AnyPool::over)
-    }
-}
-
-/// The settings that differ from the defaults, as [`AnyBuilder`] reads them: `alignment=64`.
-impl fmt::Display for HeapBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let default = Self::default();
-        let mut text = SettingsText::new(f);
-        text.bytes("alignment", self.alignment, default.alignment)?;
-        text.switch("wipe", self.wipe, default.wipe)
     }
 }
 

@@ -101,9 +101,9 @@ unsafe impl Lease for AnyLease {
         each!(&self.of, Of(lease) => lease.start())
     }
 
-    fn another_of_nothing(&self) -> Option<Self> {
-        let of = each!(&self.of, Of(lease) => Of(lease.another_of_nothing()?));
-        Some(Self { of })
+    #[inline]
+    fn empty() -> Option<Self> {
+        Some(Self { of: Of::Heap(Lease::empty()?) })
     }
 }
 
@@ -114,10 +114,5 @@ unsafe impl SplitLease for AnyLease {
     fn into_shared(self) -> Self {
         let of = each!(self.of, Of(lease) => Of(lease.into_shared()));
         Self { of }
-    }
-
-    #[inline]
-    fn empty() -> Self {
-        Self { of: Of::Heap(SplitLease::empty()) }
     }
 }

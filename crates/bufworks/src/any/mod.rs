@@ -81,12 +81,12 @@
 mod variants;
 
 mod builder;
+mod heap;
 mod lease;
-mod nearest;
 mod pool;
 mod setting;
 
-pub use builder::HeapBuilder;
+pub use heap::HeapBuilder;
 pub use lease::{AnyBuf, AnyLease, AnyView};
 pub use pool::AnyPool;
 pub use setting::{Expected, SettingError};

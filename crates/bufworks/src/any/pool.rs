@@ -2,11 +2,11 @@
 
 use core::cell::Cell;
 use core::marker::PhantomData;
-#[cfg(feature = "std")]
 use core::task::Waker;
 use core::time::Duration;
 
 use bufcore::{AcquireError, Buf, BufferPool, Lease, PoolStats};
+use bufkit::Trim;
 
 use super::lease::AnyLease;
 use super::variants::{Of, Pool};
@@ -50,7 +50,7 @@ fn wrapped<L: Lease>(buf: Buf<L>, of: impl FnOnce(L) -> Of) -> Buf<AnyLease> {
 }
 
 // First: documentation shows the methods in this order.
-bufkit::pool_methods!(impl[] AnyPool => AnyLease);
+bufcore::pool_methods!(impl[] AnyPool => AnyLease);
 
 impl AnyPool {
     pub(super) fn over(pool: Pool) -> Self {
@@ -111,7 +111,7 @@ impl AnyPool {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn trim(&mut self) {
-        self.pool.trim();
+        each!(&mut self.pool, Pool(pool) => Trim::trim(pool));
     }
 
     /// Frees memory that was not used for `age`, as `trim_idle` of the strategy does. The slot pool
@@ -135,7 +135,7 @@ impl AnyPool {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn trim_idle(&mut self, age: Duration) {
-        self.pool.trim_idle(age);
+        each!(&mut self.pool, Pool(pool) => Trim::trim_idle(pool, age));
     }
 
     /// Restarts the high-water marks of the statistics from what is out now. The other counters are
@@ -182,8 +182,7 @@ impl AnyPool {
 // As the pool of each strategy; what a feature turns on elsewhere takes nothing away.
 bufcore::unwind_safe!(AnyPool);
 
-#[cfg(feature = "std")]
-impl bufkeeper::Trim for AnyPool {
+impl Trim for AnyPool {
     fn trim(&mut self) {
         Self::trim(self);
     }
@@ -197,11 +196,11 @@ impl bufkeeper::Trim for AnyPool {
     }
 
     fn uses(&self) -> usize {
-        self.pool.watched().map_or(0, |pool| pool.uses())
+        each!(&self.pool, Pool(pool) => Trim::uses(pool))
     }
 
     fn wake_when_grown(&self, waker: &Waker) -> bool {
-        self.pool.watched().is_some_and(|pool| pool.wake_when_grown(waker))
+        each!(&self.pool, Pool(pool) => Trim::wake_when_grown(pool, waker))
     }
 }
 
@@ -223,7 +222,7 @@ struct Unwatched;
 
 #[cfg(feature = "std")]
 impl bufkeeper::WeakPool for Unwatched {
-    fn with(&self, _: &mut dyn FnMut(&mut dyn bufkeeper::Trim)) -> bool {
+    fn with(&self, _: &mut dyn FnMut(&mut dyn Trim)) -> bool {
         false
     }
 }

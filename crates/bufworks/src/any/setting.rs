@@ -7,8 +7,7 @@ use core::fmt;
 #[cfg(feature = "mmap")]
 use bufcore::{HugePages, MapOptions};
 
-use super::nearest::nearest;
-use super::variants::{FEATURES, SETTINGS_WITH_FEATURES};
+use super::variants::NAMES;
 
 /// The reason why a text is no strategy with settings. The message says what would be right.
 ///
@@ -17,7 +16,7 @@ use super::variants::{FEATURES, SETTINGS_WITH_FEATURES};
 ///
 /// let error = "heap:aligment=64".parse::<AnyBuilder>().unwrap_err();
 /// assert!(matches!(error, SettingError::UnknownSetting { .. }));
-/// println!("{error}"); // names the setting that was probably meant
+/// println!("{error}"); // names the settings that there are
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,11 +99,7 @@ impl fmt::Display for SettingError {
         match self {
             Self::UnknownStrategy { name } => {
                 write!(f, "unknown strategy `{name}`")?;
-                // Names that are there are not asked for.
-                if let Some((_, feature)) = FEATURES.iter().find(|(known, _)| known == name) {
-                    return turn_on(f, feature);
-                }
-                expected_names(f, super::AnyBuilder::NAMES, name)?;
+                expected_names(f, NAMES)?;
                 if name.contains(['=', ',']) {
                     f.write_str("; settings follow a colon, as in `shard:thread_cache=8,max_bytes=256MiB`")?;
                 }
@@ -112,17 +107,7 @@ impl fmt::Display for SettingError {
             }
             Self::UnknownSetting { strategy, setting, known } => {
                 write!(f, "strategy `{strategy}` has no setting `{setting}`")?;
-                // Every strategy has it, under a feature of its name.
-                if setting == "wipe" {
-                    return turn_on(f, setting);
-                }
-                let needs =
-                    SETTINGS_WITH_FEATURES.iter().find(|(of, name, _)| of == strategy && name == setting);
-                // As above, what is there is not asked for.
-                if let Some((_, _, feature)) = needs {
-                    return turn_on(f, feature);
-                }
-                expected_names(f, known, setting)
+                expected_names(f, known)
             }
             Self::BadValue { setting, value, expected } if value.is_empty() => {
                 write!(f, "setting `{setting}` has no value: expected {expected}")
@@ -137,13 +122,8 @@ impl fmt::Display for SettingError {
 
 impl core::error::Error for SettingError {}
 
-/// Says that `feature` brings what was asked for.
-fn turn_on(f: &mut fmt::Formatter<'_>, feature: &str) -> fmt::Result {
-    write!(f, ": turn on the feature `{feature}` of `bufworks`")
-}
-
-/// Says which names there are, and which of them `name` may have meant.
-fn expected_names(f: &mut fmt::Formatter<'_>, names: &[&str], name: &str) -> fmt::Result {
+/// Says which names there are.
+fn expected_names(f: &mut fmt::Formatter<'_>, names: &[&str]) -> fmt::Result {
     f.write_str(": expected ")?;
     for (index, name) in names.iter().enumerate() {
         let before = match index {
@@ -153,10 +133,7 @@ fn expected_names(f: &mut fmt::Formatter<'_>, names: &[&str], name: &str) -> fmt
         };
         write!(f, "{before}`{name}`")?;
     }
-    match nearest(name, names) {
-        Some(near) => write!(f, "; did you mean `{near}`?"),
-        None => Ok(()),
-    }
+    Ok(())
 }
 
 /// One setting that is looked for by its name.

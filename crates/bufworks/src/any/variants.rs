@@ -1,13 +1,11 @@
 //! The enums that have a variant for each row of the table of strategies, and what differs from
 //! row to row.
 
-use core::time::Duration;
-
 use bufcore::{BufferPool, ConfigError};
 #[cfg(feature = "std")]
-use bufkeeper::{Trim, Watch};
+use bufkeeper::Watch;
 
-use super::builder::HeapBuilder;
+use super::heap::HeapBuilder;
 use super::setting::{Setting, SettingError};
 
 /// A `match` with an arm for each row of the table, all of which do the same. The forms are:
@@ -69,13 +67,6 @@ macro_rules! settings {
     };
 }
 
-/// What a keeper needs of a pool.
-#[cfg(feature = "std")]
-pub(super) trait WatchedPool: Trim + Watch {}
-
-#[cfg(feature = "std")]
-impl<P: Trim + Watch> WatchedPool for P {}
-
 /// All of this file that needs the table's columns.
 macro_rules! variants {
     (
@@ -89,8 +80,6 @@ macro_rules! variants {
                 build: |$built:tt| $build:expr,
                 is_fallback: |$lease:tt| $is_fallback:expr,
                 share: |$shared:tt| $share:expr,
-                trim: |$trimmed:tt| $trim:expr,
-                trim_idle: |$idle:tt, $age:tt| $trim_idle:expr,
                 watched: |$kept:tt| $watched:expr,
                 settings: [$($setting:ident $kind:ident $(if $needs:literal)?),*],
             }
@@ -140,14 +129,6 @@ macro_rules! variants {
 
         /// The names of the strategies that are there.
         pub(super) const NAMES: &[&str] = &[$(#[cfg(feature = $feature)] $name),*];
-
-        /// Names of strategies, be they there or not, each with the feature that brings it.
-        pub(super) const FEATURES: &[(&str, &str)] = &[$(($name, $feature)),*];
-
-        /// Settings that a feature brings beside their strategy's, be they there or not: the
-        /// strategy, the setting, and the feature.
-        pub(super) const SETTINGS_WITH_FEATURES: &[(&str, &str, &str)] =
-            &[$($($(($name, stringify!($setting), $needs),)?)*)*];
 
         impl AnyBuilder {
             /// Returns the strategy `name` with the defaults of its builder, if it is there.
@@ -213,29 +194,9 @@ macro_rules! variants {
                 }
             }
 
-            /// Gives idle memory back.
-            pub(super) fn trim(&mut self) {
-                match self {
-                    $(#[cfg(feature = $feature)] Self::$variant($trimmed) => $trim,)*
-                }
-            }
-
-            /// Gives memory back that was not used for `age`.
-            pub(super) fn trim_idle(&mut self, age: Duration) {
-                match self {
-                    $(
-                        #[cfg(feature = $feature)]
-                        Self::$variant($idle) => {
-                            let $age = age;
-                            $trim_idle
-                        }
-                    )*
-                }
-            }
-
             /// Returns the pool for a keeper, of strategies with idle memory.
             #[cfg(feature = "std")]
-            pub(super) fn watched(&self) -> Option<&dyn WatchedPool> {
+            pub(super) fn watched(&self) -> Option<&dyn Watch> {
                 match self {
                     $(#[cfg(feature = $feature)] Self::$variant($kept) => $watched,)*
                 }

@@ -134,36 +134,26 @@ impl Monitor {
     /// # Ok::<(), bufworks::Error>(())
     /// ```
     pub fn watch<P: Watch + ?Sized>(&self, name: &str, pool: &P) {
-        let mut text = Some(Arc::<str>::from(name));
         let pool = pool.downgrade();
         let id = pool.id();
+        // Users' code: dropped behind the lock.
         let mut pool = Some(pool);
-        let (mut names, mut pools) = (Vec::new(), Vec::new());
-        loop {
-            let mut state = self.lock();
-            with_room_of(&mut state.names, &mut names);
-            with_room_of(&mut state.pools, &mut pools);
-            if state.names.len() < state.names.capacity() && state.pools.len() < state.pools.capacity() {
-                let place = state.names.iter().position(|known| &*known.text == name);
-                let place = place.unwrap_or_else(|| {
-                    state.names.extend(text.take().map(Name::new));
-                    state.names.len() - 1
-                });
-                let is_same = |watched: &Watched| watched.id == id && watched.name == place;
-                if id.is_none() || !state.pools.iter().any(is_same) {
-                    let number = state.next;
-                    state.next += 1;
-                    state.pools.push(Watched { number, name: place, id, pool: pool.take(), last: None });
-                }
-                return;
-            }
-            drop(state);
+        let is_full = |state: &State| state.pools.len() == state.pools.capacity();
+        if is_full(&self.lock()) {
             self.pass(false, false);
-            let state = self.lock();
-            let wanted = (state.names.len() * 2, state.pools.len() * 2);
-            drop(state);
-            // What they were is freed here.
-            (names, pools) = (Vec::with_capacity(wanted.0.max(4)), Vec::with_capacity(wanted.1.max(4)));
+        }
+        let mut state = self.lock();
+        let place = state.names.iter().position(|known| &*known.text == name).unwrap_or_else(|| {
+            state.names.push(Name::new(Arc::from(name)));
+            state.names.len() - 1
+        });
+        let is_same = |watched: &Watched| watched.id == id && watched.name == place;
+        if id.is_none() || !state.pools.iter().any(is_same) {
+            let number = state.next;
+            state.next += 1;
+            let most = 2 * state.pools.len();
+            state.pools.shrink_to(most);
+            state.pools.push(Watched { number, name: place, id, pool: pool.take(), last: None });
         }
     }
 
@@ -209,56 +199,20 @@ impl Monitor {
 
     /// Lets go of the pools that have ended, after it has read the others if it `reads`.
     fn pass(&self, reads: bool, tells: bool) -> Vec<Read> {
-        let mut looks = self.take();
+        let mut looks = self.lock().take();
         for look in &mut looks {
             look.look(reads);
         }
-        let all = self.put_back(&mut looks, tells);
-        for look in looks {
+        let (ended, back): (Vec<_>, Vec<_>) = looks.into_iter().partition(|look| look.has_ended);
+        let mut state = self.lock();
+        state.put_back(back, &ended);
+        let all = state.sum(tells);
+        drop(state);
+        for look in ended {
             // Users' code again.
             let _dropped = catch_user_panic(|| drop(look));
         }
         all
-    }
-
-    /// Takes the pools that no other thread looks at.
-    fn take(&self) -> Vec<Look> {
-        let mut looks = Vec::new();
-        loop {
-            let wanted = self.lock().pools.len();
-            looks.reserve(wanted);
-            let mut state = self.lock();
-            if state.pools.len() <= looks.capacity() {
-                let pools = state.pools.iter_mut();
-                looks.extend(pools.filter_map(|watched| {
-                    let (number, pool) = (watched.number, watched.pool.take()?);
-                    Some(Look { number, pool, stats: None, has_ended: false })
-                }));
-                return looks;
-            }
-        }
-    }
-
-    /// Puts the pools back, except those that have ended, which it leaves in `looks`. It returns
-    /// the sums by name.
-    fn put_back(&self, looks: &mut Vec<Look>, tells: bool) -> Vec<Read> {
-        let mut all = Vec::new();
-        let mut back = Vec::with_capacity(looks.len());
-        let mut ended = Vec::with_capacity(looks.len());
-        for look in looks.drain(..) {
-            if look.has_ended { ended.push(look) } else { back.push(look) }
-        }
-        *looks = ended;
-        loop {
-            let wanted = self.lock().names.len();
-            all.reserve(wanted);
-            let mut state = self.lock();
-            if state.names.len() <= all.capacity() {
-                state.put_back(&mut back, looks);
-                state.sum(&mut all, tells);
-                return all;
-            }
-        }
     }
 
     /// Replaces the pressure that subscribers know of, and returns what it was.
@@ -274,10 +228,19 @@ impl Monitor {
 }
 
 impl State {
+    /// Takes the pools that no other thread looks at.
+    fn take(&mut self) -> Vec<Look> {
+        let looks = self.pools.iter_mut().filter_map(|watched| {
+            let (number, pool) = (watched.number, watched.pool.take()?);
+            Some(Look { number, pool, stats: None, has_ended: false })
+        });
+        looks.collect()
+    }
+
     /// Puts those of `back` back, and forgets those that have `ended`. Both are in the order of
     /// their numbers.
-    fn put_back(&mut self, back: &mut Vec<Look>, ended: &[Look]) {
-        for look in back.drain(..) {
+    fn put_back(&mut self, back: Vec<Look>, ended: &[Look]) {
+        for look in back {
             if let Ok(place) = self.pools.binary_search_by_key(&look.number, |watched| watched.number) {
                 let watched = &mut self.pools[place];
                 watched.pool = Some(look.pool);
@@ -296,13 +259,14 @@ impl State {
         });
     }
 
-    /// Writes the sums by name to `all`, which has room for them.
-    fn sum(&mut self, all: &mut Vec<Read>, tells: bool) {
-        all.extend(self.names.iter().map(|name| Read {
+    /// Returns the sums by name.
+    fn sum(&mut self, tells: bool) -> Vec<Read> {
+        let names = self.names.iter().map(|name| Read {
             reading: Reading { name: Arc::clone(&name.text), pools: 0, stats: name.ended },
             #[cfg(feature = "tracing")]
             told: name.told,
-        }));
+        });
+        let mut all: Vec<_> = names.collect();
         for watched in &self.pools {
             if let Some(last) = &watched.last {
                 let reading = &mut all[watched.name].reading;
@@ -312,12 +276,13 @@ impl State {
         }
         #[cfg(feature = "tracing")]
         if tells {
-            for (name, read) in self.names.iter_mut().zip(&*all) {
+            for (name, read) in self.names.iter_mut().zip(&all) {
                 name.told = read.reading.stats;
             }
         }
         #[cfg(not(feature = "tracing"))]
         let _ = tells;
+        all
     }
 }
 
@@ -360,13 +325,5 @@ impl Drop for Shared {
 impl fmt::Debug for Monitor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Monitor").finish_non_exhaustive()
-    }
-}
-
-/// Lets `list` have the room of `other` if that is enough. No allocation.
-fn with_room_of<T>(list: &mut Vec<T>, other: &mut Vec<T>) {
-    if other.capacity() > list.len() {
-        other.append(list);
-        mem::swap(list, other);
     }
 }

@@ -31,35 +31,28 @@ pub struct Reading {
     pub stats: PoolStats,
 }
 
+/// Combines fields of one with the other's.
+macro_rules! combine {
+    ($sum:ident, $one:ident, $with:ident: $($field:ident)+) => {
+        $($sum.$field = $sum.$field.$with($one.$field);)+
+    };
+}
+
 /// Returns what a pool says now, except that no counter is less than it was. A pool of the
 /// program's may say anything.
-pub(super) fn risen(before: &PoolStats, now: PoolStats) -> PoolStats {
-    let mut risen = now;
-    risen.acquired = now.acquired.max(before.acquired);
-    risen.reused = now.reused.max(before.reused);
-    risen.fresh = now.fresh.max(before.fresh);
-    risen.fallbacks = now.fallbacks.max(before.fallbacks);
-    risen.exhausted = now.exhausted.max(before.exhausted);
-    risen
+pub(super) fn risen(before: &PoolStats, mut now: PoolStats) -> PoolStats {
+    combine!(now, before, max: acquired reused fresh fallbacks exhausted);
+    now
 }
 
 /// Adds the counters of one to the other's.
 pub(super) fn add_counters(sum: &mut PoolStats, one: &PoolStats) {
-    sum.acquired = sum.acquired.saturating_add(one.acquired);
-    sum.reused = sum.reused.saturating_add(one.reused);
-    sum.fresh = sum.fresh.saturating_add(one.fresh);
-    sum.fallbacks = sum.fallbacks.saturating_add(one.fallbacks);
-    sum.exhausted = sum.exhausted.saturating_add(one.exhausted);
+    combine!(sum, one, saturating_add: acquired reused fresh fallbacks exhausted);
 }
 
 /// Adds all numbers of one to the other's.
 pub(super) fn add(sum: &mut PoolStats, one: &PoolStats) {
     add_counters(sum, one);
-    sum.in_use = sum.in_use.saturating_add(one.in_use);
-    sum.in_use_bytes = sum.in_use_bytes.saturating_add(one.in_use_bytes);
-    sum.high_water = sum.high_water.saturating_add(one.high_water);
-    sum.high_water_bytes = sum.high_water_bytes.saturating_add(one.high_water_bytes);
-    sum.reserved_bytes = sum.reserved_bytes.saturating_add(one.reserved_bytes);
-    sum.idle_bytes = sum.idle_bytes.saturating_add(one.idle_bytes);
-    sum.pinned_bytes = sum.pinned_bytes.saturating_add(one.pinned_bytes);
+    combine!(sum, one, saturating_add: in_use in_use_bytes high_water high_water_bytes);
+    combine!(sum, one, saturating_add: reserved_bytes idle_bytes pinned_bytes);
 }

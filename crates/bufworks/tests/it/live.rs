@@ -27,7 +27,7 @@ fn resident_with_their_pool() {
     alone(module_path!(), "resident_with_their_pool", Duration::from_secs(60), || {
         steady_allocator();
         let more = match (cfg!(feature = "track"), cfg!(feature = "stats")) {
-            (true, _) => 0.8,
+            (true, _) => 1.2,
             (false, true) => 0.1,
             (false, false) => 0.0,
         };

@@ -49,24 +49,19 @@ pub(super) fn map(len: usize, options: MapOptions) -> Result<Region, RegionError
     let ptr = NonNull::new(mapping.as_mut_ptr()).ok_or(RegionError::Refused { call: "mmap", errno: 0 })?;
     // What was asked to be there from the start stays: a huge page that went back to where the
     // administrator set it aside may be gone for good.
-    let mapping = Mapping::new(mapping);
-    let backing = match options.huge_pages {
-        _ if options.populate || options.lock => Backing::MappedToStay(mapping),
-        HugePages::Require => Backing::MappedToStay(mapping),
-        HugePages::Advise => Backing::MappedHuge(mapping),
-        HugePages::No => Backing::Mapped(mapping),
+    let page_bytes = match options.huge_pages {
+        _ if options.populate || options.lock => None,
+        HugePages::Require => None,
+        HugePages::Advise => Some(HUGE_PAGE_BYTES),
+        HugePages::No => Some(PAGE_BYTES),
     };
-    Ok(Region { ptr, len: bytes, is_fresh: true, backing })
+    let page_shift = page_bytes.map(|bytes| bytes.trailing_zeros() as u8);
+    let backing = Backing::Mapped(Mapping(ManuallyDrop::new(mapping)));
+    Ok(Region { ptr, len: bytes, is_fresh: true, page_shift, backing })
 }
 
 /// A mapping that gives its memory back when it drops, in any case.
 pub(super) struct Mapping(ManuallyDrop<memmap2::MmapMut>);
-
-impl Mapping {
-    fn new(mapping: memmap2::MmapMut) -> Self {
-        Self(ManuallyDrop::new(mapping))
-    }
-}
 
 impl Drop for Mapping {
     #[cfg(target_os = "linux")]

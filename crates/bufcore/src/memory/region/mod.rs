@@ -41,6 +41,8 @@ pub struct Region {
     /// [`mark_used`](Region::mark_used).
     #[cfg_attr(not(feature = "std"), allow(dead_code, reason = "for regions that are shared"))]
     is_fresh: bool,
+    /// The least unit, as a power of two, in which pages of it may go back to the system.
+    page_shift: Option<u8>,
     backing: Backing,
 }
 
@@ -54,19 +56,10 @@ enum Backing {
     /// From a source of the program's, to which it goes back.
     #[cfg(feature = "alloc")]
     Source(#[allow(dead_code, reason = "kept for its Drop")] FromSource),
-    /// The same, of which the system may have pages back before.
-    #[cfg(feature = "alloc")]
-    LooseSource(#[allow(dead_code, reason = "kept for its Drop")] FromSource),
     /// From the operating system; unmapped, and with that unlocked, when it drops, or at least
     /// emptied.
     #[cfg(feature = "mmap")]
     Mapped(#[allow(dead_code, reason = "kept for its Drop")] map::Mapping),
-    /// The same, in huge pages where the kernel likes.
-    #[cfg(feature = "mmap")]
-    MappedHuge(#[allow(dead_code, reason = "kept for its Drop")] map::Mapping),
-    /// The same, of pages that were asked to be there all the time.
-    #[cfg(feature = "mmap")]
-    MappedToStay(#[allow(dead_code, reason = "kept for its Drop")] map::Mapping),
 }
 
 // SAFETY: a region owns its bytes exclusively (I1), as a `Box<[u8]>` does; a source is `Send` and
@@ -95,7 +88,13 @@ impl Region {
     #[must_use]
     pub fn from_static(bytes: &'static mut [u8]) -> Self {
         let len = bytes.len();
-        Self { ptr: NonNull::from(bytes).cast(), len, is_fresh: false, backing: Backing::Static }
+        Self {
+            ptr: NonNull::from(bytes).cast(),
+            len,
+            is_fresh: false,
+            page_shift: None,
+            backing: Backing::Static,
+        }
     }
 
     /// Allocates a zeroed region of `len` bytes from the global allocator, its start aligned to
@@ -121,12 +120,7 @@ impl Region {
     /// ```
     #[cfg(feature = "alloc")]
     pub fn heap(len: usize, alignment: usize) -> Result<Self, RegionError> {
-        if len == 0 {
-            return Err(RegionError::Empty);
-        }
-        if !alignment.is_power_of_two() {
-            return Err(RegionError::BadAlignment { alignment });
-        }
+        Self::layout(len, alignment)?;
         // Aligned here: asked for more than its usual alignment, an allocator has no zeroed memory
         // and writes all of it.
         let layout = len
@@ -139,7 +133,7 @@ impl Region {
         let skip = start.addr().get().wrapping_neg() & (alignment - 1);
         // SAFETY: `skip < alignment`, so `len` bytes are left behind it in the allocation.
         let ptr = unsafe { start.add(skip) };
-        Ok(Self { ptr, len, is_fresh: true, backing: Backing::Heap(start, layout) })
+        Ok(Self { ptr, len, is_fresh: true, page_shift: Some(0), backing: Backing::Heap(start, layout) })
     }
 
     /// Allocates a zeroed region of exactly `len` bytes, whose start the allocator itself aligns to
@@ -170,7 +164,7 @@ impl Region {
         // SAFETY: the layout is not of zero size.
         let start = unsafe { alloc::alloc::alloc_zeroed(layout) };
         let ptr = NonNull::new(start).ok_or(RegionError::OutOfMemory { requested: len })?;
-        Ok(Self { ptr, len, is_fresh: true, backing: Backing::Heap(ptr, layout) })
+        Ok(Self { ptr, len, is_fresh: true, page_shift: Some(0), backing: Backing::Heap(ptr, layout) })
     }
 
     /// Returns the layout of a region that can exist.
@@ -191,9 +185,19 @@ impl Region {
     ///
     /// `len` bytes from `ptr` are valid, zero, and nobody else's until `kept` is dropped.
     #[cfg(feature = "alloc")]
-    pub(crate) unsafe fn of_source(ptr: NonNull<u8>, len: usize, kept: FromSource) -> Self {
-        let backing = if kept.returns_pages() { Backing::LooseSource(kept) } else { Backing::Source(kept) };
-        Self { ptr, len, is_fresh: true, backing }
+    pub(crate) unsafe fn of_source(
+        ptr: NonNull<u8>,
+        len: usize,
+        kept: FromSource,
+        returns_pages: bool,
+    ) -> Self {
+        Self {
+            ptr,
+            len,
+            is_fresh: true,
+            page_shift: returns_pages.then_some(0),
+            backing: Backing::Source(kept),
+        }
     }
 
     /// Returns whether all bytes are zero since nobody has written to them.
@@ -229,28 +233,15 @@ impl Region {
     /// Returns the least that may go back to the system as one, while the region is in use, or
     /// `None` where nothing may.
     pub(crate) fn pages(&self) -> Option<usize> {
-        match self.backing {
-            Backing::Static => None,
-            #[cfg(feature = "alloc")]
-            Backing::Heap(..) | Backing::LooseSource(_) => Some(1),
-            #[cfg(feature = "alloc")]
-            Backing::Source(_) => None,
-            #[cfg(feature = "mmap")]
-            Backing::Mapped(_) => Some(crate::memory::map_options::PAGE_BYTES),
-            #[cfg(feature = "mmap")]
-            Backing::MappedHuge(_) => Some(crate::memory::map_options::HUGE_PAGE_BYTES),
-            #[cfg(feature = "mmap")]
-            Backing::MappedToStay(_) => None,
-        }
+        self.page_shift.map(|shift| 1 << shift)
     }
 
     /// Returns whether dropping the region gives its pages to the system, as they are.
     pub(crate) fn is_mapped(&self) -> bool {
-        match self.backing {
-            #[cfg(feature = "mmap")]
-            Backing::Mapped(_) | Backing::MappedHuge(_) | Backing::MappedToStay(_) => true,
-            _ => false,
-        }
+        #[cfg(feature = "mmap")]
+        return matches!(self.backing, Backing::Mapped(_));
+        #[cfg(not(feature = "mmap"))]
+        false
     }
 
     /// Maps a zeroed region of at least `len` bytes from the operating system.
@@ -356,7 +347,7 @@ impl Region {
     pub unsafe fn from_leaked(start: NonNull<u8>, len: usize, alignment: usize) -> Self {
         // SAFETY: a region of this size and alignment was made, so the layout is right.
         let layout = unsafe { Layout::from_size_align_unchecked(len, alignment) };
-        Self { ptr: start, len, is_fresh: false, backing: Backing::Heap(start, layout) }
+        Self { ptr: start, len, is_fresh: false, page_shift: Some(0), backing: Backing::Heap(start, layout) }
     }
 }
 
@@ -367,9 +358,9 @@ impl fmt::Debug for Region {
             #[cfg(feature = "alloc")]
             Backing::Heap(..) => "heap",
             #[cfg(feature = "alloc")]
-            Backing::Source(_) | Backing::LooseSource(_) => "source",
+            Backing::Source(_) => "source",
             #[cfg(feature = "mmap")]
-            Backing::Mapped(_) | Backing::MappedHuge(_) | Backing::MappedToStay(_) => "mapped",
+            Backing::Mapped(_) => "mapped",
         };
         f.debug_struct("Region").field("len", &self.len).field("backing", &backing).finish_non_exhaustive()
     }
@@ -386,9 +377,9 @@ impl Drop for Region {
                 unsafe { alloc::alloc::dealloc(start.as_ptr(), *layout) }
             }
             #[cfg(feature = "alloc")]
-            Backing::Source(_) | Backing::LooseSource(_) => {}
+            Backing::Source(_) => {}
             #[cfg(feature = "mmap")]
-            Backing::Mapped(_) | Backing::MappedHuge(_) | Backing::MappedToStay(_) => {}
+            Backing::Mapped(_) => {}
         }
     }
 }

@@ -141,7 +141,7 @@ impl<L: Lease> Frozen<L> {
     /// not count.
     ///
     /// A view that holds nothing is the only one. For a lease of another author, this is so only if
-    /// it has [leases of nothing](Lease::another_of_nothing).
+    /// it has [empty leases](Lease::empty).
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -189,7 +189,7 @@ impl<L: Lease> Frozen<L> {
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Self {
         let Range { start, end } = size::within(range, self.len);
         if start == end {
-            return self.nothing();
+            return Self::empty();
         }
         let mut view = self.clone();
         view.skip(start);
@@ -382,15 +382,13 @@ impl<L: Lease> Frozen<L> {
     /// Takes the view with all that it holds; a view of nothing stays.
     #[cold]
     fn take_all(&mut self) -> Self {
-        let nothing = self.nothing();
-        mem::replace(self, nothing)
+        mem::replace(self, Self::empty())
     }
 
     /// Makes a view without bytes, which holds nothing.
     #[cold]
-    fn nothing(&self) -> Self {
-        let lease = self.guard.as_ref().and_then(|guard| guard.lease.another_of_nothing());
-        let guard = lease.map(|lease| LeaseGuard::new(lease, TrackId::none()));
+    fn empty() -> Self {
+        let guard = L::empty().map(|lease| LeaseGuard::new(lease, TrackId::none()));
         Self { ptr: NonNull::dangling(), len: 0, capacity: 0, guard: ManuallyDrop::new(guard) }
     }
 

@@ -1,0 +1,143 @@
+//! Buffers and views as sources: reading drops the bytes that were read, front first.
+
+use crate::{Buf, ByteSource, Frozen, Lease, SharedBytes};
+
+/// Copies as many bytes as a read takes, and returns their number.
+#[cfg(any(feature = "std", feature = "embedded-io-0_7"))]
+#[inline]
+fn read(from: &mut impl ByteSource, into: &mut [u8]) -> usize {
+    let bytes = from.peek();
+    let n = into.len().min(bytes.len());
+    crate::memory::copying::copy_bytes(&mut into[..n], &bytes[..n]);
+    from.consume(n);
+    n
+}
+
+macro_rules! source {
+    ($([$($generics:tt)*] $handle:ty $({ $($to_bytes:tt)* })?;)+) => {$(
+        /// Reading drops the consumed bytes, front first.
+        impl<$($generics)*> ByteSource for $handle {
+            #[inline]
+            fn peek(&mut self) -> &[u8] {
+                self
+            }
+
+            #[inline]
+            fn consume(&mut self, n: usize) {
+                self.consume(n);
+            }
+        }
+
+        /// Reading drops the bytes that were read, front first.
+        #[cfg(feature = "bytes")]
+        impl<$($generics)*> bytes::Buf for $handle {
+            #[inline]
+            fn remaining(&self) -> usize {
+                self.len()
+            }
+
+            #[inline]
+            fn chunk(&self) -> &[u8] {
+                self
+            }
+
+            #[inline]
+            fn advance(&mut self, bytes: usize) {
+                self.consume(bytes);
+            }
+
+            $($($to_bytes)*)?
+        }
+    )+};
+}
+
+/// The traits of readers: for views alone, as a buffer is a writer.
+macro_rules! reader {
+    ($([$($generics:tt)*] $handle:ty;)+) => {$(
+        source! {
+            [$($generics)*] $handle {
+                /// Copies nothing: the bytes stay where they are.
+                fn copy_to_bytes(&mut self, bytes: usize) -> bytes::Bytes {
+                    self.split_to(bytes).into()
+                }
+            };
+        }
+
+        /// Reading drops the bytes that were read, front first.
+        #[cfg(feature = "std")]
+        impl<$($generics)*> std::io::Read for $handle {
+            #[inline]
+            fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+                Ok(read(self, into))
+            }
+        }
+
+        #[cfg(feature = "std")]
+        impl<$($generics)*> std::io::BufRead for $handle {
+            fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
+                Ok(self)
+            }
+
+            /// Drops the first `bytes` bytes.
+            ///
+            /// # Panics
+            ///
+            /// Panics when `bytes` is over the length.
+            fn consume(&mut self, bytes: usize) {
+                self.consume(bytes);
+            }
+        }
+
+        #[cfg(feature = "embedded-io-0_7")]
+        impl<$($generics)*> embedded_io::ErrorType for $handle {
+            type Error = core::convert::Infallible;
+        }
+
+        /// Reading drops the bytes that were read, front first.
+        #[cfg(feature = "embedded-io-0_7")]
+        impl<$($generics)*> embedded_io::Read for $handle {
+            fn read(&mut self, into: &mut [u8]) -> Result<usize, Self::Error> {
+                Ok(read(self, into))
+            }
+        }
+
+        #[cfg(feature = "embedded-io-0_7")]
+        impl<$($generics)*> embedded_io::BufRead for $handle {
+            fn fill_buf(&mut self) -> Result<&[u8], Self::Error> {
+                Ok(self)
+            }
+
+            fn consume(&mut self, bytes: usize) {
+                self.consume(bytes);
+            }
+        }
+
+        /// Reading drops the bytes that were read, front first. Nothing waits.
+        #[cfg(feature = "embedded-io-async-0_7")]
+        impl<$($generics)*> embedded_io_async::Read for $handle {
+            async fn read(&mut self, into: &mut [u8]) -> Result<usize, Self::Error> {
+                Ok(read(self, into))
+            }
+        }
+
+        #[cfg(feature = "embedded-io-async-0_7")]
+        impl<$($generics)*> embedded_io_async::BufRead for $handle {
+            async fn fill_buf(&mut self) -> Result<&[u8], Self::Error> {
+                Ok(self)
+            }
+
+            fn consume(&mut self, bytes: usize) {
+                self.consume(bytes);
+            }
+        }
+    )+};
+}
+
+source! {
+    [L: Lease] Buf<L>;
+}
+
+reader! {
+    [L: Lease] Frozen<L>;
+    [] SharedBytes;
+}

@@ -1,0 +1,135 @@
+//! The struct of a builder: its settings, their defaults, and how they print.
+
+/// Makes the struct of a builder, with a method for each setting that sets it, `new`, `Default`,
+/// and the `Display` that prints what differs from the defaults
+/// ([`SettingsText`](crate::SettingsText)).
+///
+/// A setting has a kind, as the methods of `SettingsText` are called, a name, the name of the
+/// method's argument, and a default. Those in `unset` have none: the builder keeps `None` until
+/// they are set. Each builder can be told to `wipe`, with the feature of that name. With the
+/// feature `serde` the settings can be in a configuration file. The features are those of the
+/// package that calls the macro.
+///
+/// ```
+/// bufkit::settings! {
+///     /// The settings of a pool.
+///     pub struct Builder {
+///         new {
+///             /// Returns the defaults: 8 slots, staggered.
+///         }
+///         unset {
+///             /// Sets the bytes that the buffers share.
+///             bytes capacity(bytes);
+///         }
+///         set {
+///             /// Sets the number of slots.
+///             count slots(slots) = 8;
+///             /// Sets whether buffers are spread over the sets of the cache.
+///             switch stagger(stagger) = true;
+///         }
+///         wipe {
+///             /// Sets whether the bytes of a buffer are zeroed when it is released.
+///         }
+///     }
+/// }
+///
+/// const SETTINGS: Builder = Builder::new().slots(3).capacity(65536);
+/// assert_eq!(SETTINGS.to_string(), "capacity=64KiB,slots=3");
+/// assert_eq!(Builder::default().stagger(true).to_string(), "");
+/// ```
+#[macro_export]
+macro_rules! settings {
+    (
+        $(#[$doc:meta])*
+        pub struct $builder:ident {
+            new { $(#[$new_doc:meta])* }
+            $(unset {
+                $($(#[$unset_doc:meta])* $unset_kind:ident $unset:ident($unset_arg:ident);)*
+            })?
+            set { $($(#[$set_doc:meta])* $kind:ident $set:ident($arg:ident) = $default:expr;)* }
+            wipe { $(#[$wipe_doc:meta])* }
+        }
+    ) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+        pub struct $builder {
+            $($(
+                #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+                $unset: Option<$crate::setting_type!($unset_kind)>,
+            )*)?
+            $($set: $crate::setting_type!($kind),)*
+            // Not a setting without the feature: a file that asks for it is refused.
+            #[cfg_attr(all(feature = "serde", not(feature = "wipe")), serde(skip))]
+            #[cfg_attr(not(feature = "wipe"), allow(dead_code, reason = "what wipes reads it"))]
+            wipe: bool,
+        }
+
+        impl $builder {
+            $(#[$new_doc])*
+            #[must_use]
+            pub const fn new() -> Self {
+                Self { $($($unset: None,)*)? $($set: $default,)* wipe: false }
+            }
+
+            $($(
+                $(#[$unset_doc])*
+                #[must_use]
+                pub const fn $unset(mut self, $unset_arg: $crate::setting_type!($unset_kind)) -> Self {
+                    self.$unset = Some($unset_arg);
+                    self
+                }
+            )*)?
+
+            $(
+                $(#[$set_doc])*
+                #[must_use]
+                pub const fn $set(mut self, $arg: $crate::setting_type!($kind)) -> Self {
+                    self.$set = $arg;
+                    self
+                }
+            )*
+
+            $(#[$wipe_doc])*
+            #[cfg(feature = "wipe")]
+            #[must_use]
+            pub const fn wipe(mut self, wipe: bool) -> Self {
+                self.wipe = wipe;
+                self
+            }
+        }
+
+        impl Default for $builder {
+            fn default() -> Self {
+                Self::new()
+            }
+        }
+
+        /// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them.
+        impl ::core::fmt::Display for $builder {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                let default = Self::new();
+                let mut text = $crate::SettingsText::new(f);
+                $($(text.$unset_kind(stringify!($unset), self.$unset, None)?;)*)?
+                $(text.$kind(stringify!($set), self.$set, default.$set)?;)*
+                text.switch("wipe", self.wipe, default.wipe)
+            }
+        }
+    };
+}
+
+/// The type of a setting of a kind.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! setting_type {
+    (bytes) => {
+        usize
+    };
+    (count) => {
+        usize
+    };
+    (switch) => {
+        bool
+    };
+}

@@ -10,14 +10,14 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use bufcore::{Buf, BufferPool, Lease};
+use bufcore::{Buf, Lease};
 use io_uring::{opcode, squeue, types};
 
 use crate::operation::{Flight, Kind};
 use crate::ring::Ring;
 use crate::sleeper::Sleeper;
 use crate::tag::Tag;
-use crate::{Arena, Builder, Descriptor, Done, Group, Mode, Operation, Receiver, WaitError};
+use crate::{Descriptor, Done, Mode, Operation, WaitError};
 
 /// The offset of files and sockets that have a position of their own, or none.
 const AT_POSITION: u64 = u64::MAX;
@@ -37,8 +37,7 @@ pub(crate) const MOST_BYTES: usize = 0x7fff_f000;
 ///
 /// Threads: one at a time (`Send`, not `Sync`).
 ///
-/// Between fork and exec a child uses no driver. Calls that need the ring fail there
-/// ([`Unsupported`](io::ErrorKind::Unsupported)), and a drop does nothing to the parent.
+/// Between fork and exec a child uses and drops no driver.
 ///
 /// Memory for its table of operations comes from the global allocator, as that of a `Vec` does.
 ///
@@ -78,22 +77,6 @@ pub(crate) enum Engine {
 }
 
 impl Driver {
-    /// Makes a driver with 64 entries that registers `arena`, if the system allows it.
-    ///
-    /// # Panics
-    ///
-    /// Never.
-    #[must_use]
-    pub fn new(arena: &Arena) -> Self {
-        Builder::new().arena(arena).build()
-    }
-
-    /// Returns the settings, to be changed and built.
-    #[must_use]
-    pub fn builder() -> Builder {
-        Builder::new()
-    }
-
     pub(crate) fn over(engine: Engine, mode: Mode) -> Self {
         Self { engine: RefCell::new(engine), mode }
     }
@@ -172,31 +155,6 @@ impl Driver {
         self.start(Kind::Write, file, buf, len, AT_POSITION)
     }
 
-    /// Lends up to `buffers` buffers of `pool`, of `bytes` each, to the kernel for what arrives.
-    ///
-    /// # Panics
-    ///
-    /// Never. Where the system provides no buffers so, [`Group::refused`] says it, and receivers
-    /// read one buffer at a time.
-    ///
-    /// [`Group`] has an example.
-    #[must_use]
-    pub fn group<P: BufferPool>(&self, pool: P, buffers: u16, bytes: usize) -> Group<P> {
-        Group::new(self, pool, buffers, bytes)
-    }
-
-    /// Receives from a stream, into buffers of `group`.
-    ///
-    /// # Panics
-    ///
-    /// Panics when `group` is another driver's.
-    ///
-    /// [`Group`] has an example.
-    #[must_use]
-    pub fn receive<P: BufferPool>(&self, stream: &Descriptor, group: &Group<P>) -> Receiver<P::Lease> {
-        Receiver::new(self, stream, group)
-    }
-
     /// Waits until the kernel is done with `operation`, and returns its result and buffer.
     ///
     /// Other operations that complete meanwhile keep their results.
@@ -216,10 +174,7 @@ impl Driver {
                 return Ok(done);
             }
             assert!(operation.is_of(&self.tag()), "the operation is another driver's");
-            assert!(
-                self.has(operation.key()) || self.check_process().is_err(),
-                "the result was taken already"
-            );
+            assert!(self.has(operation.key()), "the result was taken already");
             if let Err(error) = self.wait_any() {
                 return Err(WaitError { error, operation });
             }
@@ -235,7 +190,7 @@ impl Driver {
     /// What the kernel refuses it with. Everything remains in flight.
     pub fn submit(&self) -> io::Result<()> {
         self.tidy();
-        let Some(mut ring) = self.ring() else { return self.check_process() };
+        let Some(mut ring) = self.ring() else { return Ok(()) };
         if ring.has_news() { ring.enter(0) } else { Ok(()) }
     }
 
@@ -276,7 +231,7 @@ impl Driver {
     pub fn wait_any(&self) -> io::Result<usize> {
         loop {
             let count = self.reap();
-            let Some(mut ring) = self.ring() else { return self.check_process().map(|()| count) };
+            let Some(mut ring) = self.ring() else { return Ok(count) };
             let is_over = count > 0 || ring.in_flight() == 0;
             if !is_over || ring.has_news() {
                 ring.enter(usize::from(!is_over))?;
@@ -329,33 +284,21 @@ impl Driver {
                 return Ok(());
             }
         }
-        self.check_process()?;
         if !is_over {
             sleeper.park();
         }
         Ok(())
     }
 
-    /// The ring, if there is one and this process made it.
+    /// Returns the ring, if there is one.
     pub(crate) fn ring(&self) -> Option<RefMut<'_, Ring>> {
         RefMut::filter_map(self.engine.borrow_mut(), |engine| match engine {
-            Engine::Ring(ring) if ring.is_own() => Some(&mut **ring),
-            _ => None,
+            Engine::Ring(ring) => Some(&mut **ring),
+            Engine::Calls(_) => None,
         })
         .ok()
     }
 
-    /// Fails in a forked child of the process that made the ring.
-    fn check_process(&self) -> io::Result<()> {
-        match &*self.engine.borrow() {
-            Engine::Ring(ring) if !ring.is_own() => {
-                Err(io::Error::new(io::ErrorKind::Unsupported, "the driver is that of a parent process"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// What tells this driver from others.
     pub(crate) fn tag(&self) -> Tag {
         match &*self.engine.borrow() {
             Engine::Ring(ring) => ring.tag().clone(),
@@ -397,11 +340,7 @@ impl Driver {
     ) -> Operation<L> {
         let tag = self.tag();
         if self.ring().is_none() {
-            let done = match self.check_process() {
-                Ok(()) => call(kind, file, buf, len, offset),
-                Err(error) => Done { result: Err(error), buf, kind },
-            };
-            return Operation::landed(file.clone(), done, tag);
+            return Operation::landed(file.clone(), call(kind, file, buf, len, offset), tag);
         }
         let range = match kind {
             Kind::Read => {

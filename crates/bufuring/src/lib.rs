@@ -94,7 +94,6 @@ mod error;
 mod flights;
 mod mode;
 mod operation;
-mod process;
 mod provided;
 mod ring;
 mod setup;

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,7 +10,6 @@ use bufcore::author::catch_user_panic;
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
 use crate::flights::{Flights, Pending};
-use crate::process::Mark;
 use crate::provided::{Lent, Provided};
 use crate::sleeper::Bell;
 use crate::tag::Tag;
@@ -46,13 +44,11 @@ pub(crate) struct Ring {
     /// How many groups were dropped that are in `groups` yet.
     closing: usize,
     tag: Tag,
-    /// A forked child has no part in what is in flight.
-    mark: Mark,
 }
 
 impl Ring {
     /// Makes a ring that knows the memory of `registered`, if that was registered with it.
-    pub(crate) fn new(uring: IoUring, bell: Bell, mark: Mark, registered: Option<Arena>) -> Self {
+    pub(crate) fn new(uring: IoUring, bell: Bell, registered: Option<Arena>) -> Self {
         Self {
             uring: ManuallyDrop::new(uring),
             flights: ManuallyDrop::default(),
@@ -62,13 +58,7 @@ impl Ring {
             is_armed: false,
             closing: 0,
             tag: Tag::new(),
-            mark,
         }
-    }
-
-    /// Whether this process made the ring, which is not mapped in forked children.
-    pub(crate) fn is_own(&self) -> bool {
-        self.mark.is_own()
     }
 
     /// What tells this driver from others.
@@ -321,13 +311,6 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        if !self.is_own() {
-            // The parent's operations continue. The ring is not mapped here, and something else may
-            // be at its addresses: only its descriptor goes.
-            // SAFETY: the ring's own, which is not used again.
-            drop(unsafe { OwnedFd::from_raw_fd(self.uring.as_raw_fd()) });
-            return;
-        }
         if self.settle() {
             self.end_groups();
             // SAFETY: it is not used again. No operation is in it.

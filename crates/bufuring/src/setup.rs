@@ -6,7 +6,6 @@ use std::io;
 use io_uring::IoUring;
 
 use crate::driver::Engine;
-use crate::process::Mark;
 use crate::ring::{MOST_REGISTERED_BYTES, Ring};
 use crate::sleeper::Bell;
 use crate::tag::Tag;
@@ -99,7 +98,7 @@ impl Builder {
             return Driver::over(Engine::Calls(Tag::new()), Mode::Blocking { refused: None });
         }
         let bell = || Bell::new().map_err(|error| Refused::new("eventfd", &error));
-        let (uring, bell, mark) = match self.uring().and_then(|uring| Ok((uring, bell()?, Mark::new()?))) {
+        let (uring, bell) = match self.uring().and_then(|uring| Ok((uring, bell()?))) {
             Ok(made) => made,
             Err(refused) => {
                 return Driver::over(Engine::Calls(Tag::new()), Mode::Blocking { refused: Some(refused) });
@@ -111,14 +110,14 @@ impl Builder {
             Some(Err(refused)) => (None, Mode::Plain { refused: Some(refused) }),
             None => (None, Mode::Plain { refused: None }),
         };
-        Driver::over(Engine::Ring(Box::new(Ring::new(uring, bell, mark, registered))), mode)
+        Driver::over(Engine::Ring(Box::new(Ring::new(uring, bell, registered))), mode)
     }
 
     /// A ring of a kernel that loses no completion, and reads where an entry said until it was
     /// taken.
     fn uring(&self) -> Result<IoUring, Refused> {
         let entries = self.entries.max(1);
-        // A forked child does not see it: two processes would take each other's completions.
+        // Not mapped in a forked child: two processes would take each other's completions.
         let plain = || IoUring::builder().dontfork().setup_clamp().build(entries);
         // Fewer interrupts, since 5.19.
         let uring = IoUring::builder().dontfork().setup_clamp().setup_coop_taskrun().build(entries);
@@ -133,6 +132,24 @@ impl Builder {
 }
 
 /// Registers all memory of `arena`, in pieces that the kernel takes.
+impl Driver {
+    /// Makes a driver with 64 entries that registers `arena`, if the system allows it.
+    ///
+    /// # Panics
+    ///
+    /// Never.
+    #[must_use]
+    pub fn new(arena: &Arena) -> Self {
+        Builder::new().arena(arena).build()
+    }
+
+    /// Returns the settings, to be changed and built.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+}
+
 fn register(uring: &IoUring, arena: &Arena) -> Result<(), Refused> {
     let (start, len) = (arena.as_ptr().as_ptr(), arena.len());
     let pieces: Vec<_> = (0..len)

@@ -62,8 +62,23 @@ pub struct Group<P: BufferPool> {
     tag: Tag,
 }
 
+impl Driver {
+    /// Lends up to `buffers` buffers of `pool`, of `bytes` each, to the kernel for what arrives.
+    ///
+    /// # Panics
+    ///
+    /// Never. Where the system provides no buffers so, [`Group::refused`] says it, and receivers
+    /// read one buffer at a time.
+    ///
+    /// [`Group`] has an example.
+    #[must_use]
+    pub fn group<P: BufferPool>(&self, pool: P, buffers: u16, bytes: usize) -> Group<P> {
+        Group::new(self, pool, buffers, bytes)
+    }
+}
+
 impl<P: BufferPool> Group<P> {
-    pub(crate) fn new(driver: &Driver, pool: P, buffers: u16, bytes: usize) -> Self {
+    fn new(driver: &Driver, pool: P, buffers: u16, bytes: usize) -> Self {
         let budget = buffers.clamp(1, MOST_BUFFERS);
         let shared = Arc::new(Shared::new(budget));
         let owner: Arc<dyn Provided> = Arc::<Shared<P::Lease>>::clone(&shared);

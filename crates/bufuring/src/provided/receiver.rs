@@ -102,8 +102,22 @@ enum Found<L: Lease> {
     Unknown,
 }
 
+impl Driver {
+    /// Receives from a stream, into buffers of `group`.
+    ///
+    /// # Panics
+    ///
+    /// Panics when `group` is another driver's.
+    ///
+    /// [`Group`] has an example.
+    #[must_use]
+    pub fn receive<P: BufferPool>(&self, stream: &Descriptor, group: &Group<P>) -> Receiver<P::Lease> {
+        Receiver::new(self, stream, group)
+    }
+}
+
 impl<L: Lease> Receiver<L> {
-    pub(crate) fn new<P: BufferPool<Lease = L>>(
+    fn new<P: BufferPool<Lease = L>>(
         driver: &Driver,
         file: &Descriptor,
         group: &Group<P>,

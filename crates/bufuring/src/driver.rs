@@ -13,11 +13,11 @@ use std::sync::Arc;
 use bufcore::{Buf, Lease};
 use io_uring::{opcode, squeue, types};
 
-use crate::operation::{Flight, Kind};
+use crate::driver_id::DriverId;
+use crate::operation::{Kind, OperationCell};
 use crate::ring::Ring;
 use crate::sleeper::Sleeper;
-use crate::tag::Tag;
-use crate::{Descriptor, Done, Mode, Operation, WaitError};
+use crate::{Completion, Descriptor, Mode, Operation, WaitError};
 
 /// The offset of files and sockets that have a position of their own, or none.
 const AT_POSITION: u64 = u64::MAX;
@@ -73,7 +73,7 @@ pub struct Driver {
 /// code runs.
 pub(crate) enum Engine {
     Ring(Box<Ring>),
-    Calls(Tag),
+    Calls(DriverId),
 }
 
 impl Driver {
@@ -162,18 +162,18 @@ impl Driver {
     /// # Errors
     ///
     /// [`WaitError`] when the kernel refuses to be waited for. It has the operation, still in
-    /// flight. An error of the file is in [`Done::result`].
+    /// flight. An error of the file is in [`Completion::result`].
     ///
     /// # Panics
     ///
     /// Panics when another driver started the operation, and that one is not done. Panics when the
     /// operation has returned its result as a future.
-    pub fn wait<L: Lease>(&self, mut operation: Operation<L>) -> Result<Done<L>, WaitError<L>> {
+    pub fn wait<L: Lease>(&self, mut operation: Operation<L>) -> Result<Completion<L>, WaitError<L>> {
         loop {
             if let Some(done) = operation.take() {
                 return Ok(done);
             }
-            assert!(operation.is_of(&self.tag()), "the operation is another driver's");
+            assert!(operation.is_of(&self.driver_id()), "the operation is another driver's");
             assert!(self.has(operation.key()), "the result was taken already");
             if let Err(error) = self.wait_any() {
                 return Err(WaitError { error, operation });
@@ -257,7 +257,7 @@ impl Driver {
     /// ```
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
-        let sleeper = Arc::new(Sleeper::new(self.ring().map(|ring| ring.bell().clone())));
+        let sleeper = Arc::new(Sleeper::new(self.ring().map(|ring| ring.wake_fd().clone())));
         let waker = Waker::from(Arc::clone(&sleeper));
         loop {
             sleeper.begin();
@@ -276,7 +276,7 @@ impl Driver {
         let is_over = self.reap() > 0;
         if let Some(mut ring) = self.ring() {
             let in_flight = ring.in_flight() > 0;
-            let waits = in_flight && !is_over && ring.arm_bell()? && sleeper.may_wait();
+            let waits = in_flight && !is_over && ring.poll_wake_fd()? && sleeper.may_wait();
             if waits || ring.has_news() {
                 ring.enter(usize::from(waits))?;
             }
@@ -299,10 +299,10 @@ impl Driver {
         .ok()
     }
 
-    pub(crate) fn tag(&self) -> Tag {
+    pub(crate) fn driver_id(&self) -> DriverId {
         match &*self.engine.borrow() {
-            Engine::Ring(ring) => ring.tag().clone(),
-            Engine::Calls(tag) => tag.clone(),
+            Engine::Ring(ring) => ring.driver_id().clone(),
+            Engine::Calls(driver_id) => driver_id.clone(),
         }
     }
 
@@ -338,9 +338,9 @@ impl Driver {
         len: usize,
         offset: u64,
     ) -> Operation<L> {
-        let tag = self.tag();
+        let driver_id = self.driver_id();
         if self.ring().is_none() {
-            return Operation::landed(file.clone(), call(kind, file, buf, len, offset), tag);
+            return Operation::completed(file.clone(), call(kind, file, buf, len, offset), driver_id);
         }
         let range = match kind {
             Kind::Read => {
@@ -352,23 +352,27 @@ impl Driver {
         let mut ring = match self.ring_with_room() {
             Ok(ring) => ring,
             Err(error) => {
-                return Operation::landed(file.clone(), Done { result: Err(error), buf, kind }, tag);
+                return Operation::completed(
+                    file.clone(),
+                    Completion { result: Err(error), buf, kind },
+                    driver_id,
+                );
             }
         };
         let entry = entry(kind, file, range, offset, ring.registered(range.0, range.1));
-        let flight = Arc::new(Flight::new(kind, range.1, file.clone(), buf));
+        let cell = Arc::new(OperationCell::new(kind, range.1, file.clone(), buf));
         // SAFETY:
         // - memory: the range is a part of `buf`'s memory, which is valid until the lease is
-        //   dropped, and exclusive (`Lease`, rule 1). The flight has the buffer, and gives it to
+        //   dropped, and exclusive (`Lease`, rule 1). The cell has the buffer, and gives it to
         //   nobody before its completion (U1). To read its filled part, the kernel needs no more.
-        // - file: the flight has a share of it.
-        let pushed = unsafe { ring.push(entry, Arc::<Flight<L>>::clone(&flight)) };
+        // - file: the cell has a share of it.
+        let pushed = unsafe { ring.push(entry, Arc::<OperationCell<L>>::clone(&cell)) };
         drop(ring);
         match pushed {
-            Ok(key) => Operation::new(flight, key, tag),
+            Ok(key) => Operation::new(cell, key, driver_id),
             Err(error) => {
-                crate::flights::Pending::complete(&*flight, -error.raw_os_error().unwrap_or(libc::EIO), 0);
-                Operation::new(flight, u64::MAX, tag)
+                crate::in_flight::Pending::complete(&*cell, -error.raw_os_error().unwrap_or(libc::EIO), 0);
+                Operation::new(cell, u64::MAX, driver_id)
             }
         }
     }
@@ -394,7 +398,7 @@ fn entry(
 }
 
 /// Performs an operation by a blocking call.
-fn call<L: Lease>(kind: Kind, file: &Descriptor, mut buf: Buf<L>, len: usize, offset: u64) -> Done<L> {
+fn call<L: Lease>(kind: Kind, file: &Descriptor, mut buf: Buf<L>, len: usize, offset: u64) -> Completion<L> {
     let mut file = file.file();
     let result = loop {
         let result = match kind {
@@ -416,7 +420,7 @@ fn call<L: Lease>(kind: Kind, file: &Descriptor, mut buf: Buf<L>, len: usize, of
     if let (Kind::Read, &Ok(count)) = (kind, &result) {
         buf.commit(count);
     }
-    Done { result, buf, kind }
+    Completion { result, buf, kind }
 }
 
 impl fmt::Debug for Driver {

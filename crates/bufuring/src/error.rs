@@ -1,5 +1,5 @@
 //! The errors of a driver. An error of the file itself comes with the buffer, in
-//! [`Done`](crate::Done).
+//! [`Completion`](crate::Completion).
 
 use core::fmt;
 use std::io;
@@ -14,10 +14,10 @@ use crate::Operation;
 ///
 /// ```
 /// use bufcore::Lease;
-/// use bufuring::{Done, Driver, Operation};
+/// use bufuring::{Completion, Driver, Operation};
 ///
 /// /// Waits, once more if the first wait fails.
-/// fn wait<L: Lease>(driver: &Driver, operation: Operation<L>) -> std::io::Result<Done<L>> {
+/// fn wait<L: Lease>(driver: &Driver, operation: Operation<L>) -> std::io::Result<Completion<L>> {
 ///     driver.wait(operation).or_else(|refused| Ok(driver.wait(refused.operation)?))
 /// }
 /// ```
@@ -55,7 +55,7 @@ impl<L: Lease> From<WaitError<L>> for io::Error {
 
 /// Says that a write has written fewer bytes than its buffer has.
 ///
-/// It is in the error of [`Done::into_result`](crate::Done::into_result), whose kind is
+/// It is in the error of [`Completion::into_result`](crate::Completion::into_result), whose kind is
 /// [`WriteZero`](io::ErrorKind::WriteZero).
 ///
 /// ```

@@ -90,15 +90,15 @@
 mod arena;
 mod descriptor;
 mod driver;
+mod driver_id;
 mod error;
-mod flights;
+mod in_flight;
 mod mode;
 mod operation;
 mod provided;
 mod ring;
 mod setup;
 mod sleeper;
-mod tag;
 
 pub use arena::Arena;
 pub use bufcore;
@@ -106,7 +106,7 @@ pub use descriptor::Descriptor;
 pub use driver::Driver;
 pub use error::{ReceiveError, ShortWrite, WaitError};
 pub use mode::{Mode, Refused};
-pub use operation::{Done, Operation};
+pub use operation::{Completion, Operation};
 pub use provided::{Group, Receiver};
 pub use setup::Builder;
 

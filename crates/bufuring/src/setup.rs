@@ -6,9 +6,9 @@ use std::io;
 use io_uring::IoUring;
 
 use crate::driver::Engine;
+use crate::driver_id::DriverId;
 use crate::ring::{MOST_REGISTERED_BYTES, Ring};
-use crate::sleeper::Bell;
-use crate::tag::Tag;
+use crate::sleeper::WakeFd;
 use crate::{Arena, Driver, Mode, Refused};
 
 const DEFAULT_ENTRIES: u32 = 64;
@@ -95,13 +95,16 @@ impl Builder {
     #[must_use]
     pub fn build(&self) -> Driver {
         if self.blocking {
-            return Driver::over(Engine::Calls(Tag::new()), Mode::Blocking { refused: None });
+            return Driver::over(Engine::Calls(DriverId::new()), Mode::Blocking { refused: None });
         }
-        let bell = || Bell::new().map_err(|error| Refused::new("eventfd", &error));
-        let (uring, bell) = match self.uring().and_then(|uring| Ok((uring, bell()?))) {
+        let wake_fd = || WakeFd::new().map_err(|error| Refused::new("eventfd", &error));
+        let (uring, wake_fd) = match self.uring().and_then(|uring| Ok((uring, wake_fd()?))) {
             Ok(made) => made,
             Err(refused) => {
-                return Driver::over(Engine::Calls(Tag::new()), Mode::Blocking { refused: Some(refused) });
+                return Driver::over(
+                    Engine::Calls(DriverId::new()),
+                    Mode::Blocking { refused: Some(refused) },
+                );
             }
         };
         let arena = self.arena.as_ref().filter(|_| self.register);
@@ -110,7 +113,7 @@ impl Builder {
             Some(Err(refused)) => (None, Mode::Plain { refused: Some(refused) }),
             None => (None, Mode::Plain { refused: None }),
         };
-        Driver::over(Engine::Ring(Box::new(Ring::new(uring, bell, registered))), mode)
+        Driver::over(Engine::Ring(Box::new(Ring::new(uring, wake_fd, registered))), mode)
     }
 
     /// A ring of a kernel that loses no completion, and reads where an entry said until it was

@@ -19,7 +19,7 @@
 mod arenas;
 mod ends;
 mod files;
-mod flights;
+mod in_flight;
 mod patterns;
 mod polled;
 mod random;

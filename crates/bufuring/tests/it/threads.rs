@@ -98,7 +98,7 @@ fn a_wake_from_another_thread_ends_the_wait_for_completions() {
         }));
         drop(sender);
         waking.join().expect("no trial fails");
-        assert_eq!(driver.in_flight(), 1, "the bell is none of them");
+        assert_eq!(driver.in_flight(), 1, "the wake_fd is none of them");
     });
 }
 

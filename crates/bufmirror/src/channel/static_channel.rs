@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 
 use bufkit::sync::{AtomicBool, AtomicUsize, Ordering};
 
-use super::end::{End, Lending, Reads, Transport, Writes};
+use super::end::{ChannelState, End, Lending, Reads, Writes};
 
 /// What both ends see: of the consumer, and of the producer.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ struct Positions {
 #[derive(Debug)]
 pub struct Polled<'a>(&'a Positions);
 
-impl Transport for Polled<'_> {
+impl ChannelState for Polled<'_> {
     type Access = Lending;
     const CAN_BE_MAPPED: bool = false;
     const IS_OURS: bool = true;

@@ -65,109 +65,12 @@ impl BufRead for MirrorRing {
     }
 }
 
-/// The ends of a channel block, as they do with `std::io`.
-#[cfg(feature = "std")]
-mod channel {
-    use embedded_io::{BufRead, Error, ErrorKind, ErrorType, Read, ReadReady, Write, WriteReady};
-
-    use crate::{Consumer, Producer, WaitError};
-
-    impl Error for WaitError {
-        fn kind(&self) -> ErrorKind {
-            match self {
-                Self::Closed { .. } => ErrorKind::BrokenPipe,
-                Self::TimedOut { .. } => ErrorKind::TimedOut,
-                Self::Corrupt => ErrorKind::InvalidData,
-                Self::NoTasks => ErrorKind::Unsupported,
-                Self::TooLong { .. } => ErrorKind::InvalidInput,
-            }
-        }
-    }
-
-    impl ErrorType for Producer {
-        type Error = WaitError;
-    }
-
-    /// Blocks until there is room for a byte at least.
-    impl Write for Producer {
-        fn write(&mut self, bytes: &[u8]) -> Result<usize, WaitError> {
-            self.wait(usize::from(!bytes.is_empty()))?;
-            Ok(self.put_some(bytes))
-        }
-
-        fn flush(&mut self) -> Result<(), WaitError> {
-            Ok(())
-        }
-    }
-
-    impl WriteReady for Producer {
-        fn write_ready(&mut self) -> Result<bool, WaitError> {
-            Ok(self.spare_capacity() != 0 || self.is_closed())
-        }
-    }
-
-    impl ErrorType for Consumer {
-        type Error = WaitError;
-    }
-
-    /// Blocks until there is a byte at least, or the producer is gone and all was read.
-    impl Read for Consumer {
-        fn read(&mut self, into: &mut [u8]) -> Result<usize, WaitError> {
-            if !into.is_empty() {
-                self.wait_or_end()?;
-            }
-            Ok(self.get_some(into))
-        }
-    }
-
-    impl ReadReady for Consumer {
-        fn read_ready(&mut self) -> Result<bool, WaitError> {
-            Ok(self.is_closed() || !self.is_empty())
-        }
-    }
-
-    /// Blocks as `read` does, and lends all bytes that can be read, at once.
-    impl BufRead for Consumer {
-        fn fill_buf(&mut self) -> Result<&[u8], WaitError> {
-            self.wait_or_end()?;
-            Ok(self.peek())
-        }
-
-        fn consume(&mut self, bytes: usize) {
-            self.consume(bytes);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use embedded_io::{BufRead, Read, ReadReady, Write, WriteReady};
 
     use super::ReserveError;
     use crate::Builder;
-
-    #[cfg(all(feature = "std", not(any(loom, shuttle))))]
-    #[test]
-    fn ends_of_a_channel() {
-        use embedded_io::{Error, ErrorKind};
-
-        let (mut producer, mut consumer) = crate::channel(1).unwrap();
-        assert_eq!((consumer.read_ready(), producer.write_ready()), (Ok(false), Ok(true)));
-        Write::write_all(&mut producer, b"abc").unwrap();
-        assert_eq!((Write::write(&mut producer, b""), Write::flush(&mut producer)), (Ok(0), Ok(())));
-        let mut two = [0; 2];
-        assert_eq!(Read::read(&mut consumer, &mut two), Ok(2));
-        assert_eq!((&two, BufRead::fill_buf(&mut consumer)), (b"ab", Ok(&b"c"[..])));
-        let filler = std::vec![0; producer.spare_capacity()];
-        Write::write_all(&mut producer, &filler).unwrap();
-        assert_eq!((consumer.read_ready(), producer.write_ready()), (Ok(true), Ok(false)));
-        BufRead::consume(&mut consumer, 1 + filler.len());
-        drop(producer);
-        assert_eq!((consumer.read_ready(), Read::read(&mut consumer, &mut two)), (Ok(true), Ok(0)));
-        let (mut producer, consumer) = crate::channel(1).unwrap();
-        drop(consumer);
-        assert_eq!(Write::write(&mut producer, b"a").unwrap_err().kind(), ErrorKind::BrokenPipe);
-    }
 
     #[test]
     fn writes_until_full_and_reads_back() {

@@ -10,7 +10,7 @@ use bufcore::author::count_filled;
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 
 use super::std_io::taken;
-use crate::channel::io::least_of;
+use crate::channel::waking::io::least_of;
 use crate::{Consumer, MirrorRing, Producer, WaitError};
 
 /// Waits until there is room for a byte at least. `BrokenPipe` when the consumer is gone, and after

@@ -16,10 +16,10 @@ use proptest::sample;
 use super::frames::{WORD_BYTES, frame_bytes};
 use super::queue::SHORT_BYTES;
 use super::{Message, MessageQueue, RecvError, SendError};
-use crate::map::{Mirror, Options};
+use crate::map::Mirror;
 
 fn mapped(bytes: usize) -> MessageQueue {
-    MessageQueue::over(Mirror::new(bytes, Options::default()).expect("the system maps"))
+    MessageQueue::over(Mirror::new(bytes, false).expect("the system maps"))
 }
 
 fn heap(bytes: usize) -> MessageQueue {

@@ -4,9 +4,10 @@ use std::io::{self, BufRead, IoSlice, IoSliceMut, Read, Write};
 
 use crate::integrations::std_io::{drain, fill};
 
-use super::end::{Access, End, Reads, Writes};
-use super::waking::Waking;
-use super::{Consumer, Producer, WaitError};
+use super::Waking;
+use super::ends::{Consumer, Producer};
+use super::wait_error::WaitError;
+use crate::channel::end::{Access, End, Reads, Writes};
 
 /// Parts of a ring that are read or written at once, so that both ends have work at one time.
 const PARTS: usize = 8;

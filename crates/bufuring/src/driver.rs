@@ -17,7 +17,7 @@ use crate::driver_id::DriverId;
 use crate::operation::{Kind, OperationCell};
 use crate::ring::Ring;
 use crate::sleeper::Sleeper;
-use crate::{Completion, Descriptor, Mode, Operation, WaitError};
+use crate::{Completion, Descriptor, Mode, Operation};
 
 /// The offset of files and sockets that have a position of their own, or none.
 const AT_POSITION: u64 = u64::MAX;
@@ -58,8 +58,8 @@ pub(crate) const MOST_BYTES: usize = 0x7fff_f000;
 ///     reads.push(driver.read_at(&file, pool.acquire(64)?, 64, at * 64));
 /// }
 /// let mut text = Vec::new();
-/// for read in reads {
-///     text.extend_from_slice(&driver.wait(read)?.into_result()?);
+/// for mut read in reads {
+///     text.extend_from_slice(&driver.wait(&mut read)?.into_result()?);
 /// }
 /// assert_eq!(text[..], std::fs::read("Cargo.toml")?[..8 * 64]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -161,23 +161,21 @@ impl Driver {
     ///
     /// # Errors
     ///
-    /// [`WaitError`] when the kernel refuses to be waited for. It has the operation, still in
-    /// flight. An error of the file is in [`Completion::result`].
+    /// What the kernel refuses to wait with. The operation is still in flight, and can be waited for
+    /// again. An error of the file is in [`Completion::result`].
     ///
     /// # Panics
     ///
     /// Panics when another driver started the operation, and that one is not done. Panics when the
-    /// operation has returned its result as a future.
-    pub fn wait<L: Lease>(&self, mut operation: Operation<L>) -> Result<Completion<L>, WaitError<L>> {
+    /// operation has returned its result already.
+    pub fn wait<L: Lease>(&self, operation: &mut Operation<L>) -> io::Result<Completion<L>> {
         loop {
             if let Some(done) = operation.take() {
                 return Ok(done);
             }
             assert!(operation.is_of(&self.driver_id()), "the operation is another driver's");
             assert!(self.has(operation.key()), "the result was taken already");
-            if let Err(error) = self.wait_any() {
-                return Err(WaitError { error, operation });
-            }
+            self.wait_any()?;
         }
     }
 

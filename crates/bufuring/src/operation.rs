@@ -25,8 +25,8 @@ use crate::{Descriptor, ShortWrite};
 ///
 /// let driver = Driver::builder().build();
 /// let file = Descriptor::new(File::open("Cargo.toml")?);
-/// let operation = driver.read_at(&file, HeapPool::new().acquire(100)?, 9, 0);
-/// let done = driver.wait(operation)?;
+/// let mut operation = driver.read_at(&file, HeapPool::new().acquire(100)?, 9, 0);
+/// let done = driver.wait(&mut operation)?;
 /// assert_eq!((done.result?, &done.buf[..]), (9, &b"[package]"[..]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

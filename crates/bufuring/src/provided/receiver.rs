@@ -18,7 +18,7 @@ use super::buffer_loans::{BufferLoans, Queue};
 use super::group::Group;
 use crate::driver_id::DriverId;
 use crate::in_flight::Pending;
-use crate::{Completion, Descriptor, Driver, Operation, ReceiveError};
+use crate::{Completion, Descriptor, Driver, Operation};
 
 /// After so many buffers in one go the kernel waits for the stream to be ready again. Linux 6.18
 /// then misses the end of a local stream that came before the last bytes were read. Another request
@@ -90,7 +90,7 @@ struct State {
 }
 
 /// The bytes of a stream, an error, or its end.
-type Received<L> = Option<Result<Buf<L>, ReceiveError>>;
+type Received<L> = Option<io::Result<Buf<L>>>;
 
 /// What a receiver finds.
 enum Found<L: Lease> {
@@ -135,9 +135,9 @@ impl<L: Lease> Receiver<L> {
     ///
     /// # Errors
     ///
-    /// - [`ReceiveError::Acquire`]: the kernel has no buffer, and the pool none to give. Also when
+    /// - An [`AcquireError`] within: the kernel has no buffer, and the pool none to give. Also when
     ///   other receivers of the group have the whole budget: their bytes have to be taken first.
-    /// - [`ReceiveError::Io`]: that of the stream, or of waiting.
+    /// - That of the stream, or of waiting.
     ///
     /// # Panics
     ///
@@ -147,7 +147,7 @@ impl<L: Lease> Receiver<L> {
         &mut self,
         driver: &Driver,
         group: &mut Group<P>,
-    ) -> Option<Result<Buf<L>, ReceiveError>> {
+    ) -> Option<io::Result<Buf<L>>> {
         loop {
             match self.find(&mut Context::from_waker(Waker::noop()), driver, group) {
                 Found::Ready(received) => return received,
@@ -177,7 +177,7 @@ impl<L: Lease> Receiver<L> {
     ///
     /// # Errors
     ///
-    /// [`ReceiveError`]: the pool's error where the kernel has no buffer, or that of the stream.
+    /// The pool's [`AcquireError`] where the kernel has no buffer, or the error of the stream.
     /// The task is not woken then: whoever knows when buffers are released polls again.
     ///
     /// # Panics
@@ -219,7 +219,7 @@ impl<L: Lease> Receiver<L> {
         context: &mut Context<'_>,
         driver: &Driver,
         group: &mut Group<P>,
-    ) -> Poll<Option<Result<Buf<L>, ReceiveError>>> {
+    ) -> Poll<Option<io::Result<Buf<L>>>> {
         loop {
             match self.find(context, driver, group) {
                 Found::Ready(received) => return Poll::Ready(received),
@@ -352,11 +352,11 @@ impl<L: Lease> Stream<L> {
         &self,
         driver: &Driver,
         group: &mut Group<P>,
-    ) -> Option<Result<Operation<L>, ReceiveError>> {
+    ) -> Option<io::Result<Operation<L>>> {
         if lock(&self.state).has_ended {
             return None;
         }
-        let buf = group.acquire().map_err(ReceiveError::from);
+        let buf = group.acquire().map_err(io::Error::from);
         Some(buf.map(|buf| driver.read(&self.file, buf, group.bytes())))
     }
 

@@ -118,3 +118,9 @@ fn file(name: &str, flags: i32) -> File {
     std::fs::remove_file(&path).expect("it is there");
     file
 }
+
+/// Whether a pool refused for want of memory, or a group for want of budget.
+fn is_exhausted(error: &std::io::Error) -> bool {
+    let within = error.get_ref().and_then(|within| within.downcast_ref::<bufcore::AcquireError>());
+    matches!(within, Some(bufcore::AcquireError::Exhausted { .. }))
+}

@@ -233,7 +233,10 @@ impl<L: Lease> Operation<L> {
 
     /// The result, once.
     pub(crate) fn take(&mut self) -> Option<Completion<L>> {
-        self.cell.as_ref()?.take()
+        let done = self.cell.as_ref()?.take()?;
+        // With the share of the file.
+        self.cell = None;
+        Some(done)
     }
 }
 
@@ -249,7 +252,7 @@ impl<L: Lease> Future for Operation<L> {
         if let Some(done) = self.take() {
             return Poll::Ready(done);
         }
-        let Some(cell) = &self.cell else { return Poll::Pending };
+        let Some(cell) = &self.cell else { panic!("the result was taken already") };
         // Users' code, with no lock held.
         let mut waker = Some(context.waker().clone());
         let mut state = lock(&cell.state);

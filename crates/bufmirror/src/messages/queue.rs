@@ -11,6 +11,9 @@ mod receiving;
 mod sending;
 mod waiting;
 
+use alloc::sync::Arc;
+use core::ops::Deref;
+
 use bufkit::sync::{AtomicBool, AtomicUsize, Ordering};
 
 use super::frames::{Frames, WORD_BYTES};
@@ -37,9 +40,50 @@ pub(crate) struct Queue {
     closed: AtomicBool,
     /// Nothing more comes (S2).
     over: AtomicBool,
-    pub(crate) senders: AtomicUsize,
-    pub(crate) receivers: AtomicUsize,
+    senders: AtomicUsize,
+    receivers: AtomicUsize,
     spins: u32,
+}
+
+/// A share of a queue, as one of its producers or consumers. When the last one of a side is dropped,
+/// the queue is closed.
+pub(super) struct Handle<const PRODUCES: bool>(Arc<Queue>);
+
+impl<const PRODUCES: bool> Handle<PRODUCES> {
+    /// Makes the first one of its side.
+    pub(super) fn first(queue: &Arc<Queue>) -> Self {
+        Self(Arc::clone(queue))
+    }
+
+    fn count(&self) -> &AtomicUsize {
+        if PRODUCES { &self.0.senders } else { &self.0.receivers }
+    }
+}
+
+impl<const PRODUCES: bool> Deref for Handle<PRODUCES> {
+    type Target = Queue;
+
+    #[inline]
+    fn deref(&self) -> &Queue {
+        &self.0
+    }
+}
+
+impl<const PRODUCES: bool> Clone for Handle<PRODUCES> {
+    fn clone(&self) -> Self {
+        // ORDER: Relaxed: a new one comes from one that is there.
+        self.count().fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<const PRODUCES: bool> Drop for Handle<PRODUCES> {
+    fn drop(&mut self) {
+        // ORDER: AcqRel pairs with itself: the last one closes after all that the others did.
+        if self.count().fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.close();
+        }
+    }
 }
 
 impl Queue {

@@ -180,7 +180,7 @@ impl Pair<'_> {
                     }
                     len
                 };
-                let run = AssertUnwindSafe(|| sender.try_send_up_to(max, write));
+                let run = AssertUnwindSafe(|| sender.try_send_with(max, write));
                 match std::panic::catch_unwind(run) {
                     Ok(found) => assert_eq!(found, wanted),
                     Err(_) => assert!(len > max && wanted.is_ok()),

@@ -121,7 +121,7 @@ fn send(sender: &Sender, number: u8, messages: u8) -> u8 {
         let message = &message[..bytes];
         let done = match choice(5) {
             0 => Some(sender.try_send(message)),
-            4 => Some(sender.try_send_up_to(24, |room| {
+            4 => Some(sender.try_send_with(24, |room| {
                 room[..bytes].copy_from_slice(message);
                 bytes
             })),

@@ -157,7 +157,7 @@ impl<L: Lease> Receiver<L> {
                 }
                 Found::Armed | Found::Unknown => {
                     if let Err(error) = driver.wait_any() {
-                        return Some(Err(error.into()));
+                        return Some(Err(error));
                     }
                 }
             }
@@ -291,7 +291,7 @@ impl<L: Lease> Stream<L> {
         }
         let is_armed = state.is_armed;
         match state.error.take() {
-            Some(error) => return Found::Ready(Some(Err(error.into()))),
+            Some(error) => return Found::Ready(Some(Err(error))),
             None if is_armed => {}
             None if state.has_ended => return Found::Ready(None),
             None if state.is_unknown => return Found::Unknown,
@@ -311,7 +311,7 @@ impl<L: Lease> Stream<L> {
         }
         match self.arm(driver, group.id().unwrap_or_default()) {
             Ok(()) => Found::Armed,
-            Err(error) => Found::Ready(Some(Err(error.into()))),
+            Err(error) => Found::Ready(Some(Err(error))),
         }
     }
 
@@ -368,7 +368,7 @@ impl<L: Lease> Stream<L> {
                 None
             }
             Ok(_) => Some(Ok(done.buf)),
-            Err(error) => Some(Err(error.into())),
+            Err(error) => Some(Err(error)),
         }
     }
 }

@@ -266,6 +266,7 @@ fn operations_are_those_of_their_driver() {
     let refused = catch_unwind(AssertUnwindSafe(|| other.wait(&mut read)));
     assert!(refused.is_err());
     assert_eq!(free_pages(&mut pool), 0, "its driver has it");
+    drop(read);
     driver.wait_any().expect("the kernel answers");
     assert_eq!(free_pages(&mut pool), 1);
     near.write_all(b"x").expect("the other end is open");

@@ -2,12 +2,30 @@
 
 use bufkit::sync::Ordering;
 
-use super::waiting::{Overtakes, Patience};
+use super::waiting::{Patience, Refusal};
 use super::{Queue, SHORT_BYTES};
 use crate::copy::copy;
 use crate::messages::error::RecvError;
 use crate::messages::frames::Header;
 use crate::messages::lane::{Claim, Lane, Positions};
+use crate::messages::wait_queue::WaitQueue;
+
+impl Refusal for RecvError {
+    const TIMED_OUT: Self = Self::TimedOut;
+    const GROWS_IMPATIENT: bool = false;
+
+    fn is_for_now(self) -> bool {
+        matches!(self, Self::Empty)
+    }
+
+    fn wait_queue(queue: &Queue) -> &WaitQueue {
+        &queue.producers.wait_queue
+    }
+
+    fn available(queue: &Queue, wanted: usize) -> usize {
+        queue.messages(wanted)
+    }
+}
 
 impl Queue {
     /// Waits for the next message, of which `take` makes something.
@@ -18,7 +36,7 @@ impl Queue {
         mut take: impl FnMut() -> Result<R, RecvError>,
     ) -> Result<R, RecvError> {
         match take() {
-            Err(RecvError::Empty) => self.receive_later(patience, take),
+            Err(RecvError::Empty) => self.wait(1, patience, RecvError::Empty, |_| take()),
             result => result,
         }
     }
@@ -28,38 +46,7 @@ impl Queue {
         &self,
         mut take: impl FnMut() -> Result<R, RecvError>,
     ) -> Result<R, RecvError> {
-        let wait_queue = &self.producers.wait_queue;
-        let messages = |wanted| self.messages(wanted);
-        self.wait_async(wait_queue, 1, Overtakes::Always, messages, |_| match take() {
-            Err(RecvError::Empty) => None,
-            result => Some(result),
-        })
-        .await
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn receive_later<R>(
-        &self,
-        patience: Patience,
-        mut take: impl FnMut() -> Result<R, RecvError>,
-    ) -> Result<R, RecvError> {
-        let wait_queue = &self.producers.wait_queue;
-        let received = self.wait(
-            wait_queue,
-            1,
-            patience,
-            Overtakes::Always,
-            |wanted| self.messages(wanted),
-            |_| match take() {
-                Err(RecvError::Empty) => None,
-                result => Some(result),
-            },
-        );
-        received.unwrap_or(match patience {
-            Patience::Now => Err(RecvError::Empty),
-            _ => Err(RecvError::TimedOut),
-        })
+        self.wait_async(1, |_| take()).await
     }
 
     /// Returns the header of the next message, and passes by abandoned frames. The caller holds the

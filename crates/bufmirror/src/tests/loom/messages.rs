@@ -82,7 +82,7 @@ fn loom_a_shorter_message() {
                 room[..2].fill(1);
                 2
             };
-            assert_eq!(sender.try_send_up_to(16, write), Ok(0));
+            assert_eq!(sender.try_send_with(16, write), Ok(0));
             assert!(matches!(sender.try_send(&[2; 16]), Ok(1) | Err(SendError::Full { .. })));
         });
         let mut number = 0;

@@ -39,7 +39,7 @@ use crate::map;
 use crate::sync::end_of_addresses;
 
 /// Which of the two ends.
-pub trait Side {
+pub trait Role {
     /// Whether it writes.
     const IS_PRODUCER: bool;
 }
@@ -60,11 +60,11 @@ pub struct Writes;
 #[derive(Debug)]
 pub struct Reads;
 
-impl Side for Writes {
+impl Role for Writes {
     const IS_PRODUCER: bool = true;
 }
 
-impl Side for Reads {
+impl Role for Reads {
     const IS_PRODUCER: bool = false;
 }
 
@@ -163,7 +163,7 @@ pub trait ChannelState {
 /// assert!(send(&mut producer, b'$'));
 /// assert_eq!(consumer.peek(), b"$");
 /// ```
-pub struct End<S: Side, T: ChannelState> {
+pub struct End<S: Role, T: ChannelState> {
     pub(super) channel: T,
     /// Of the memory: twice `capacity` bytes are valid and initialised from here (M1).
     base: NonNull<u8>,
@@ -184,11 +184,11 @@ pub struct End<S: Side, T: ChannelState> {
 
 // SAFETY: an end has its bytes alone (C2), as a `&mut [u8]` would; what its channel shares is
 // atomic or locked.
-unsafe impl<S: Side, T: ChannelState> Send for End<S, T> {}
+unsafe impl<S: Role, T: ChannelState> Send for End<S, T> {}
 // SAFETY: a shared end gives out nothing but numbers.
-unsafe impl<S: Side, T: ChannelState> Sync for End<S, T> {}
+unsafe impl<S: Role, T: ChannelState> Sync for End<S, T> {}
 
-impl<S: Side, T: ChannelState> End<S, T> {
+impl<S: Role, T: ChannelState> End<S, T> {
     /// Makes an end at `position`, which is what the channel says.
     ///
     /// # Safety
@@ -345,13 +345,13 @@ impl<S: Side, T: ChannelState> End<S, T> {
     }
 }
 
-impl<S: Side, T: ChannelState> Drop for End<S, T> {
+impl<S: Role, T: ChannelState> Drop for End<S, T> {
     fn drop(&mut self) {
         self.channel.close(S::IS_PRODUCER);
     }
 }
 
-impl<S: Side, T: ChannelState> fmt::Debug for End<S, T> {
+impl<S: Role, T: ChannelState> fmt::Debug for End<S, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct(if S::IS_PRODUCER { "Producer" } else { "Consumer" })
             .field("capacity", &self.capacity)

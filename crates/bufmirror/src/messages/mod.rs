@@ -51,10 +51,10 @@
 
 mod error;
 mod frames;
-mod lane;
 mod queue;
 mod receiver;
 mod sender;
+mod side;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 mod wait_queue;

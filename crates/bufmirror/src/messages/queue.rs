@@ -1,4 +1,4 @@
-//! The parts that the ends of a queue share: the bytes and the two lanes.
+//! The parts that the ends of a queue share: the bytes and the two sides.
 //!
 //! # Invariants
 //!
@@ -17,7 +17,7 @@ use core::ops::Deref;
 use bufkit::sync::{AtomicBool, AtomicUsize, Ordering};
 
 use super::frames::{Frames, WORD_BYTES};
-use super::lane::{Lane, Positions};
+use super::side::{Positions, Side};
 use crate::map::Mirror;
 
 pub(super) use self::receiving::Taken;
@@ -33,9 +33,9 @@ const SPINS: u32 = if cfg!(any(loom, miri)) { 1 } else { 100 };
 pub(crate) struct Queue {
     pub(crate) frames: Frames,
     /// Frames that are written. Receivers wait for what it publishes.
-    pub(crate) producers: Lane,
+    pub(crate) producers: Side,
     /// Frames that are read. Senders wait for what it publishes.
-    pub(crate) consumers: Lane,
+    pub(crate) consumers: Side,
     /// Nothing more may be sent (S1).
     closed: AtomicBool,
     /// Nothing more comes (S2).
@@ -94,8 +94,8 @@ impl Queue {
         let capacity = frames.capacity();
         Self {
             frames,
-            producers: Lane::new(0, capacity),
-            consumers: Lane::new(0, capacity),
+            producers: Side::new(0, capacity),
+            consumers: Side::new(0, capacity),
             closed: AtomicBool::new(false),
             over: AtomicBool::new(false),
             senders: AtomicUsize::new(1),
@@ -175,7 +175,7 @@ impl Queue {
     /// `positions` are.
     #[inline]
     fn settle(&self, positions: &Positions) {
-        let is_complete = Lane::is_complete(positions);
+        let is_complete = Side::is_complete(positions);
         // ORDER: Relaxed: it is set with the lock held (S1).
         if self.closed.load(Ordering::Relaxed) && is_complete {
             // ORDER: Release pairs with the Acquire in `filled` and `next`.

@@ -35,7 +35,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use self::copy::Copying;
 use self::file::SharedFile;
 use self::processes::Processes;
-use crate::channel::end::{Access, End, Reads, Side, Writes};
+use crate::channel::end::{Access, End, Reads, Role, Writes};
 use crate::channel::waking::Waking;
 use crate::channel::waking::header::Header;
 use crate::channel::waking::transport::Core;
@@ -236,7 +236,7 @@ impl SharedRing {
         self.take()
     }
 
-    fn take<S: Side, A: Access>(&self) -> Result<End<S, Waking<A>>, ShareError> {
+    fn take<S: Role, A: Access>(&self) -> Result<End<S, Waking<A>>, ShareError> {
         let file = self.file.reopen()?;
         file.lock(S::IS_PRODUCER)?;
         let ring = Pages::of_file(Kernel, file.as_owned(), file::HEADER_BYTES, file.capacity(), 2)?;

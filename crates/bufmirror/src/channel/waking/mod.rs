@@ -19,7 +19,7 @@ use bufkit::{Coop, sync::fences};
 
 use self::header::{CLOSED, Half, Header, SLEEPS};
 use self::transport::Core;
-use super::end::{Access, ChannelState, End, Side};
+use super::end::{Access, ChannelState, End, Role};
 
 /// What lies between two ends that wake each other, as one of them has it.
 pub struct Waking<A: Access> {
@@ -127,7 +127,7 @@ impl<A: Access> ChannelState for Waking<A> {
     }
 }
 
-impl<S: Side, A: Access> End<S, Waking<A>> {
+impl<S: Role, A: Access> End<S, Waking<A>> {
     /// Makes an end that continues where the header says that it was.
     pub(crate) fn new(core: &Arc<Core>) -> Self {
         let (base, capacity) = (core.mirror.base(), core.mirror.capacity());

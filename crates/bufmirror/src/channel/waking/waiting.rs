@@ -11,7 +11,7 @@ use bufkit::sync::Ordering;
 use super::Waking;
 use super::header::SLEEPS;
 use super::wait_error::WaitError;
-use crate::channel::end::{Access, ChannelState, End, Lending, Side};
+use crate::channel::end::{Access, ChannelState, End, Lending, Role};
 use crate::parking;
 
 /// How often an end that waits looks before it sleeps: less than a sleep and its end take.
@@ -24,7 +24,7 @@ const PAUSES: u32 = 4;
 /// The longest that it does so: about a microsecond.
 const MOST_PAUSES: u32 = 64;
 
-impl<S: Side, A: Access> End<S, Waking<A>> {
+impl<S: Role, A: Access> End<S, Waking<A>> {
     /// Says whom to wake when the other end moves or closes. The caller looks once more afterwards.
     fn arm(&self, sleeper: Waiter) {
         self.channel.core.transport.arm(S::IS_PRODUCER, sleeper);
@@ -129,7 +129,7 @@ impl<S: Side, A: Access> End<S, Waking<A>> {
     }
 }
 
-impl<S: Side, A: Access> End<S, Waking<A>> {
+impl<S: Role, A: Access> End<S, Waking<A>> {
     /// Blocks until `n` bytes can be read, or until there is room for `n` bytes.
     ///
     /// It looks for some microseconds, then sleeps. If it had to wait, it continues to wait while
@@ -203,7 +203,7 @@ impl<S: Side, A: Access> End<S, Waking<A>> {
     }
 }
 
-impl<S: Side> End<S, Waking<Lending>> {
+impl<S: Role> End<S, Waking<Lending>> {
     /// Waits as [`wait`](Self::wait) does, as a future for any executor. Dropping it loses nothing.
     ///
     /// After 128 completed operations of tasks on a thread, the next poll of each future returns

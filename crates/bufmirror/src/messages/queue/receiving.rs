@@ -7,7 +7,7 @@ use super::{Queue, SHORT_BYTES};
 use crate::copy::copy;
 use crate::messages::error::RecvError;
 use crate::messages::frames::Header;
-use crate::messages::lane::{Claim, Lane, Positions};
+use crate::messages::side::{Claim, Positions, Side};
 use crate::messages::wait_queue::WaitQueue;
 
 impl Refusal for RecvError {
@@ -82,7 +82,7 @@ impl Queue {
     /// Passes by the next frame: it is done.
     #[inline]
     fn skip(&self, positions: &mut Positions, header: Header) {
-        let is_next = Lane::is_complete(positions);
+        let is_next = Side::is_complete(positions);
         self.consumers.pass(&self.frames, positions, header.len());
         if is_next {
             self.consumers.publish_all(positions);
@@ -126,8 +126,8 @@ impl Queue {
         // SAFETY:
         // - valid and initialised: the frame is as long.
         // - not written meanwhile: the frame is claimed and not complete, or the lock is held (N1).
-        //   What was done through other addresses ended before (F2), and the fences of `Lane::lock`
-        //   and `Lane::publish` stand in between.
+        //   What was done through other addresses ended before (F2), and the fences of `Side::lock`
+        //   and `Side::publish` stand in between.
         unsafe { message.as_ref() }
     }
 
@@ -179,7 +179,7 @@ impl Queue {
 /// meanwhile: others' wakers do.
 pub(crate) struct Taken<'a> {
     queue: &'a Queue,
-    /// Of the consumers' lane, and not complete.
+    /// Of the consumers' side, and not complete.
     claim: Claim,
 }
 

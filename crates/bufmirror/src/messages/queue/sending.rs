@@ -7,8 +7,8 @@ use super::{Queue, SHORT_BYTES};
 use crate::copy::copy;
 use crate::messages::error::SendError;
 use crate::messages::frames::{Header, frame_bytes};
-use crate::messages::lane::{Claim, Lane};
 use crate::messages::sender::Written;
+use crate::messages::side::{Claim, Side};
 use crate::messages::wait_queue::WaitQueue;
 
 impl Refusal for SendError {
@@ -87,7 +87,7 @@ impl Queue {
         }
         let Some(write) = write.take() else { return Err(SendError::Closed) };
         if is_copy && len <= SHORT_BYTES {
-            let is_next = Lane::is_complete(&positions);
+            let is_next = Side::is_complete(&positions);
             // SAFETY: there is room for it.
             let claim = unsafe { self.producers.claim(&self.frames, &mut positions, Header::done(len)) };
             write(self.slot(&claim));
@@ -125,7 +125,7 @@ impl Queue {
         // - valid and initialised: the frame is as long.
         // - exclusive: the frame is claimed and open, or the lock is held (N1), and this is called
         //   once for a claim. What was done through other addresses ended before (F2), and the
-        //   fences of `Lane::lock` and `Lane::publish` stand in between.
+        //   fences of `Side::lock` and `Side::publish` stand in between.
         unsafe { slot.as_mut() }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use bufkit::{Coop, Waiter};
 
 use super::Queue;
-use crate::messages::wait_queue::{Kind, PATIENCE, WaitEntry, WaitQueue};
+use crate::messages::wait_queue::{Kind, PATIENCE, PendingWait, WaitQueue};
 use crate::parking;
 
 /// When to try again where there was no memory to be woken by.
@@ -76,7 +76,7 @@ impl Queue {
             Patience::Forever => None,
         };
         let available = |wanted| E::available(self, wanted);
-        let mut waiter = WaitEntry::new(wait_queue, need, Kind::Thread, None, available);
+        let mut waiter = PendingWait::new(wait_queue, need, Kind::Thread, None, available);
         let answer = self.wait_as(&mut waiter, deadline, &mut attempt);
         // Here, and not at the end of the scope: it may wake others, and where a waker panics then,
         // a result that is returned already would be forgotten instead of dropped.
@@ -86,7 +86,7 @@ impl Queue {
 
     fn wait_as<R, E: Refusal>(
         &self,
-        waiter: &mut WaitEntry<'_, impl Fn(usize) -> usize>,
+        waiter: &mut PendingWait<'_, impl Fn(usize) -> usize>,
         deadline: Option<Instant>,
         attempt: &mut impl FnMut(bool) -> Result<R, E>,
     ) -> Result<R, E> {
@@ -96,7 +96,7 @@ impl Queue {
         };
         let mut began = None;
         loop {
-            if waiter.begin_to_seek() {
+            if waiter.begin_spinning() {
                 for _ in 0..self.spins {
                     if waiter.sees()
                         && let Some(answer) = attempt(waiter.has_turn())
@@ -151,7 +151,7 @@ impl Queue {
     ) -> Result<R, E> {
         let since = E::GROWS_IMPATIENT.then(Instant::now);
         let available = |wanted| E::available(self, wanted);
-        let mut waiter = WaitEntry::new(E::wait_queue(self), need, Kind::Task, since, available);
+        let mut waiter = PendingWait::new(E::wait_queue(self), need, Kind::Task, since, available);
         let mut coop = Coop::default();
         let answer = poll_fn(|context| {
             ready!(coop.poll_proceed(context));

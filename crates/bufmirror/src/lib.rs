@@ -173,11 +173,6 @@ pub use ring::MirrorRing;
 ))]
 pub use shared::{ShareError, SharedConsumer, SharedProducer, SharedRing};
 
-#[cfg(feature = "std")]
-bufcore::unwind_safe!(Producer, Consumer);
-#[cfg(all(feature = "std", target_os = "linux", target_pointer_width = "64", not(any(miri, loom, shuttle))))]
-bufcore::unwind_safe!(SharedProducer, SharedConsumer);
-
 #[cfg(all(doc, feature = "std"))]
 #[doc = include_str!("../docs/guide.md")]
 pub mod guide {}

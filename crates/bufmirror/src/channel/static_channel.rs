@@ -14,6 +14,7 @@ use super::end::{ChannelState, End, Lending, Reads, Writes};
 
 /// What both ends see: of the consumer, and of the producer.
 #[derive(Debug)]
+#[cfg_attr(any(loom, shuttle), derive(Default))]
 struct Positions {
     /// C1.
     positions: [AtomicUsize; 2],
@@ -139,13 +140,7 @@ impl<const BYTES: usize> StaticChannel<BYTES> {
     #[allow(clippy::new_without_default, reason = "for models")]
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            positions: Positions {
-                positions: [AtomicUsize::new(0), AtomicUsize::new(0)],
-                closed: [AtomicBool::new(false), AtomicBool::new(false)],
-            },
-            memory: UnsafeCell::new([0; BYTES]),
-        }
+        Self { positions: Positions::default(), memory: UnsafeCell::new([0; BYTES]) }
     }
 
     /// Returns the two ends of the channel, which is emptied.

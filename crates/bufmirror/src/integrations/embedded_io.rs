@@ -1,7 +1,7 @@
 //! The `embedded-io` crate.
 
 use bufcore::ReserveError;
-use embedded_io::{BufRead, ErrorType, Read, ReadReady, Write, WriteReady};
+use embedded_io::{BufRead, ErrorType, Read, Write};
 
 use crate::MirrorRing;
 
@@ -35,22 +35,10 @@ impl Write for MirrorRing {
     }
 }
 
-impl WriteReady for MirrorRing {
-    fn write_ready(&mut self) -> Result<bool, ReserveError> {
-        Ok(self.spare_capacity() != 0)
-    }
-}
-
 /// Reads as many bytes as the ring has. An empty ring reads as ended, until more is written.
 impl Read for MirrorRing {
     fn read(&mut self, into: &mut [u8]) -> Result<usize, ReserveError> {
         Ok(self.get_some(into))
-    }
-}
-
-impl ReadReady for MirrorRing {
-    fn read_ready(&mut self) -> Result<bool, ReserveError> {
-        Ok(!self.is_empty())
     }
 }
 
@@ -67,7 +55,7 @@ impl BufRead for MirrorRing {
 
 #[cfg(test)]
 mod tests {
-    use embedded_io::{BufRead, Read, ReadReady, Write, WriteReady};
+    use embedded_io::{BufRead, Read, Write};
 
     use super::ReserveError;
     use crate::Builder;
@@ -76,11 +64,9 @@ mod tests {
     fn writes_until_full_and_reads_back() {
         let memory: &'static mut [u8] = std::vec![0; 6].leak();
         let mut ring = Builder::new().build_static(memory).unwrap();
-        assert_eq!((ring.read_ready(), ring.write_ready()), (Ok(false), Ok(true)));
         assert_eq!(ring.write(b"abcd"), Ok(3));
         assert_eq!(ring.write(b"d"), Err(ReserveError { requested: 1, available: 0 }));
         assert_eq!((ring.write(b""), ring.flush()), (Ok(0), Ok(())));
-        assert_eq!((ring.read_ready(), ring.write_ready()), (Ok(true), Ok(false)));
         let mut two = [0; 2];
         ring.read_exact(&mut two).unwrap();
         assert_eq!(ring.write(b"ef"), Ok(2));

@@ -294,6 +294,8 @@ pub type SharedProducer = End<Writes, Waking<Copying>>;
 /// ```
 pub type SharedConsumer = End<Reads, Waking<Copying>>;
 
+bufcore::unwind_safe!(SharedProducer, SharedConsumer);
+
 impl AsFd for SharedRing {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_owned().as_fd()

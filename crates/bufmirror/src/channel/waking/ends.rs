@@ -168,6 +168,8 @@ impl Consumer {
     }
 }
 
+bufcore::unwind_safe!(Producer, Consumer);
+
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use alloc::vec;

@@ -1,6 +1,6 @@
 //! `std::io` for the ends of a channel: they block, as the ends of a pipe do.
 
-use std::io::{self, BufRead, IoSlice, IoSliceMut, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 
 use crate::integrations::std_io::{drain, fill};
 
@@ -27,20 +27,10 @@ impl<A: Access> Write for End<Writes, Waking<A>> {
         Ok(self.put_some(bytes))
     }
 
-    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.wait(least_of(slices))?;
-        Ok(self.put_slices(slices))
-    }
-
     /// Does nothing: what was written is on its way already.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// Returns how many bytes a write of `slices` waits for: one, unless they have none.
-pub(crate) fn least_of(slices: &[IoSlice<'_>]) -> usize {
-    usize::from(slices.iter().any(|slice| !slice.is_empty()))
 }
 
 impl Producer {
@@ -79,21 +69,6 @@ impl Producer {
         let room = self.spare_capacity().min(most_at_once(self.capacity()));
         // There is so much.
         self.reserve(room).unwrap_or_default()
-    }
-}
-
-impl<A: Access> End<Writes, Waking<A>> {
-    /// Appends as many of the slices' bytes as there is room for now; returns how many.
-    pub(crate) fn put_slices(&mut self, slices: &[IoSlice<'_>]) -> usize {
-        let mut written = 0;
-        for slice in slices {
-            let n = self.put_some(slice);
-            written += n;
-            if n < slice.len() {
-                break;
-            }
-        }
-        written
     }
 }
 
@@ -155,22 +130,6 @@ impl<A: Access> Read for End<Reads, Waking<A>> {
         }
         self.wait_or_end()?;
         Ok(self.get_some(into))
-    }
-
-    fn read_vectored(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        if slices.iter().all(|slice| slice.is_empty()) {
-            return Ok(0);
-        }
-        self.wait_or_end()?;
-        let mut read = 0;
-        for slice in slices {
-            let n = self.get_some(slice);
-            read += n;
-            if n < slice.len() {
-                break;
-            }
-        }
-        Ok(read)
     }
 }
 

@@ -36,9 +36,19 @@ impl Queue {
         mut take: impl FnMut() -> Result<R, RecvError>,
     ) -> Result<R, RecvError> {
         match take() {
-            Err(RecvError::Empty) => self.wait(1, patience, RecvError::Empty, |_| take()),
+            Err(RecvError::Empty) => self.receive_later(patience, take),
             result => result,
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn receive_later<R>(
+        &self,
+        patience: Patience,
+        mut take: impl FnMut() -> Result<R, RecvError>,
+    ) -> Result<R, RecvError> {
+        self.wait(1, patience, RecvError::Empty, |_| take())
     }
 
     /// Receives as [`receive`](Self::receive) does, and waits as a task.

@@ -64,7 +64,7 @@ impl Queue {
         mut attempt: impl FnMut(bool) -> Result<R, E>,
     ) -> Result<R, E> {
         let wait_queue = E::wait_queue(self);
-        if wait_queue.pass_by() {
+        if E::GROWS_IMPATIENT && wait_queue.pass_by() {
             match attempt(false) {
                 Err(error) if error.is_for_now() => {}
                 result => return result,

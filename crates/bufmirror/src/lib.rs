@@ -159,7 +159,7 @@ pub use bufcore::{
 pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
 #[cfg(feature = "std")]
 pub use channel::{Consumer, Producer, WaitError, channel};
-pub use channel::{End, Reads, StaticChannel, StaticConsumer, StaticProducer, Writes};
+pub use channel::{End, StaticChannel, StaticConsumer, StaticProducer};
 pub use config::{BuildInError, Builder};
 pub use error::{GetError, MapError};
 #[cfg(feature = "std")]

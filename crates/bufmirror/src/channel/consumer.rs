@@ -2,11 +2,11 @@
 
 use bufcore::{ByteSource, Pieces};
 
-use super::end::{Access, ChannelState, End, Lending, Reads};
+use super::end::{Access, ChannelState, End, Lending};
 use crate::GetError;
 use crate::ring::over;
 
-impl<T: ChannelState> End<Reads, T> {
+impl<T: ChannelState> End<false, T> {
     /// Moves the oldest bytes into `into`, and fills all of it.
     ///
     /// Cost: one copy, wherever in the ring, and as [`consume`](Self::consume).
@@ -91,7 +91,7 @@ impl<T: ChannelState> End<Reads, T> {
     }
 }
 
-impl<T: ChannelState<Access = Lending>> End<Reads, T> {
+impl<T: ChannelState<Access = Lending>> End<false, T> {
     /// Returns all bytes that can be read now, oldest first, in one piece.
     ///
     /// Cost: as [`len`](Self::len).
@@ -202,7 +202,7 @@ impl<T: ChannelState<Access = Lending>> End<Reads, T> {
 }
 
 /// Lends all bytes that can be read, at once.
-impl<T: ChannelState<Access = Lending>> ByteSource for End<Reads, T> {
+impl<T: ChannelState<Access = Lending>> ByteSource for End<false, T> {
     #[inline]
     fn peek(&mut self) -> &[u8] {
         self.peek()

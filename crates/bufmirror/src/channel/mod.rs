@@ -10,7 +10,7 @@ mod static_channel;
 #[cfg(feature = "std")]
 pub(crate) mod waking;
 
-pub use end::{End, Reads, Writes};
+pub use end::End;
 pub use static_channel::{StaticChannel, StaticConsumer, StaticProducer};
 #[cfg(feature = "std")]
 pub use waking::ends::{Consumer, Producer, channel};

@@ -2,10 +2,10 @@
 
 use bufcore::{ByteSink, ReserveError};
 
-use super::end::{Access, ChannelState, End, Lending, Writes};
+use super::end::{Access, ChannelState, End, Lending};
 use crate::ring::over;
 
-impl<T: ChannelState> End<Writes, T> {
+impl<T: ChannelState> End<true, T> {
     /// Appends all of `bytes`.
     ///
     /// Cost: one copy, wherever in the ring, and as [`commit`](Self::commit).
@@ -80,7 +80,7 @@ impl<T: ChannelState> End<Writes, T> {
     }
 }
 
-impl<T: ChannelState<Access = Lending>> End<Writes, T> {
+impl<T: ChannelState<Access = Lending>> End<true, T> {
     /// Lends exactly `n` bytes of contiguous room. Nothing counts as written until
     /// [`commit`](Self::commit).
     ///
@@ -153,7 +153,7 @@ impl<T: ChannelState<Access = Lending>> End<Writes, T> {
     }
 }
 
-impl<T: ChannelState<Access = Lending>> ByteSink for End<Writes, T> {
+impl<T: ChannelState<Access = Lending>> ByteSink for End<true, T> {
     #[inline]
     fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError> {
         self.reserve(n)

@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 
 use bufkit::sync::{AtomicBool, AtomicUsize, Ordering};
 
-use super::end::{ChannelState, End, Lending, Reads, Writes};
+use super::end::{ChannelState, End, Lending};
 
 /// What both ends see: of the consumer, and of the producer.
 #[derive(Debug)]
@@ -214,7 +214,7 @@ impl<const BYTES: usize> fmt::Debug for StaticChannel<BYTES> {
 /// assert_eq!(consumer.peek(), b"hello");
 /// # Ok::<(), bufmirror::ReserveError>(())
 /// ```
-pub type StaticProducer<'a> = End<Writes, Polled<'a>>;
+pub type StaticProducer<'a> = End<true, Polled<'a>>;
 
 /// The end of a [`StaticChannel`] that reads. Dropping it tells the producer.
 ///
@@ -228,4 +228,4 @@ pub type StaticProducer<'a> = End<Writes, Polled<'a>>;
 /// assert_eq!((lines, consumer.peek()), (2, &b"thr"[..]));
 /// # Ok::<(), bufmirror::ReserveError>(())
 /// ```
-pub type StaticConsumer<'a> = End<Reads, Polled<'a>>;
+pub type StaticConsumer<'a> = End<false, Polled<'a>>;

@@ -23,9 +23,9 @@ const MAGIC: [u8; 16] = *b"bufmirror ring\x01\x08";
 /// An open file that holds a ring (S1).
 #[derive(Debug)]
 pub(super) struct SharedFile {
-    file: OwnedFd,
+    pub(super) file: OwnedFd,
     /// Bytes of the ring: whole pages.
-    capacity: usize,
+    pub(super) capacity: usize,
 }
 
 impl SharedFile {
@@ -76,18 +76,6 @@ impl SharedFile {
         let file = OpenOptions::new().read(true).write(true).open(path);
         let file = file.map_err(|error| error_of("open", &error))?;
         Ok(Self { file: file.into(), capacity: self.capacity })
-    }
-
-    pub(super) fn capacity(&self) -> usize {
-        self.capacity
-    }
-
-    pub(super) fn as_owned(&self) -> &OwnedFd {
-        &self.file
-    }
-
-    pub(super) fn into_owned(self) -> OwnedFd {
-        self.file
     }
 
     /// Takes an end, until the file is closed.

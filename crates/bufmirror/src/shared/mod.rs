@@ -35,7 +35,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use self::copy::Copying;
 use self::file::SharedFile;
 use self::processes::Processes;
-use crate::channel::end::{Access, End, Reads, Role, Writes};
+use crate::channel::end::{Access, End};
 use crate::channel::waking::Waking;
 use crate::channel::waking::header::Header;
 use crate::channel::waking::transport::Core;
@@ -130,7 +130,7 @@ impl SharedRing {
     /// Returns the bytes that the ring holds when it is full.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.file.capacity()
+        self.file.capacity
     }
 
     /// Takes the end that writes. It copies the bytes that it is given.
@@ -236,11 +236,11 @@ impl SharedRing {
         self.take()
     }
 
-    fn take<S: Role, A: Access>(&self) -> Result<End<S, Waking<A>>, ShareError> {
+    fn take<const PRODUCER: bool, A: Access>(&self) -> Result<End<PRODUCER, Waking<A>>, ShareError> {
         let file = self.file.reopen()?;
-        file.lock(S::IS_PRODUCER)?;
-        let ring = Pages::of_file(Kernel, file.as_owned(), file::HEADER_BYTES, file.capacity(), 2)?;
-        let transport = Processes::new(file, S::IS_PRODUCER)?;
+        file.lock(PRODUCER)?;
+        let ring = Pages::of_file(Kernel, &file.file, file::HEADER_BYTES, file.capacity, 2)?;
+        let transport = Processes::new(file, PRODUCER)?;
         Ok(End::new(&Core::new(Mirror::over_pages(ring), transport)))
     }
 }
@@ -269,7 +269,7 @@ impl SharedRing {
 /// assert_eq!(reader.join().unwrap()?, "sample 0\nsample 1\nsample 2\n");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type SharedProducer = End<Writes, Waking<Copying>>;
+pub type SharedProducer = End<true, Waking<Copying>>;
 
 /// The end of a [`SharedRing`] that reads. Dropping it tells the other process.
 ///
@@ -292,19 +292,19 @@ pub type SharedProducer = End<Writes, Waking<Copying>>;
 /// assert_eq!(lines?, ["one", "two"]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type SharedConsumer = End<Reads, Waking<Copying>>;
+pub type SharedConsumer = End<false, Waking<Copying>>;
 
 bufcore::unwind_safe!(SharedProducer, SharedConsumer);
 
 impl AsFd for SharedRing {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_owned().as_fd()
+        self.file.file.as_fd()
     }
 }
 
 impl From<SharedRing> for OwnedFd {
     fn from(ring: SharedRing) -> Self {
-        ring.file.into_owned()
+        ring.file.file
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) struct Processes {
 impl Processes {
     /// Makes the transport of the end that the caller has just locked.
     pub(super) fn new(file: SharedFile, producer: bool) -> Result<Self, ShareError> {
-        let page = Pages::of_file(Kernel, file.as_owned(), 0, HEADER_BYTES, 1)?;
+        let page = Pages::of_file(Kernel, &file.file, 0, HEADER_BYTES, 1)?;
         let transport = Self { page, file, producer };
         // ORDER: Relaxed: the flags are hints; the lock says who is there.
         transport.mine().state.0.store(OPENED, Ordering::Relaxed);

@@ -3,7 +3,7 @@
 use super::Waking;
 use super::threads::Threads;
 use super::transport::Core;
-use crate::channel::end::{End, Lending, Reads, Writes};
+use crate::channel::end::{End, Lending};
 use crate::map::Mirror;
 use crate::{Builder, MapError};
 
@@ -24,7 +24,7 @@ use crate::{Builder, MapError};
 /// assert_eq!(consumer.peek(), b"hello world");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type Producer = End<Writes, Waking<Lending>>;
+pub type Producer = End<true, Waking<Lending>>;
 
 /// The end of a [`channel`](crate::channel()) that reads. Dropping it closes the channel: the
 /// producer's waits and writes fail.
@@ -47,7 +47,7 @@ pub type Producer = End<Writes, Waking<Lending>>;
 /// assert_eq!(consumer.peek(), b"\x05wor");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type Consumer = End<Reads, Waking<Lending>>;
+pub type Consumer = End<false, Waking<Lending>>;
 
 /// Makes a channel of bytes for two threads, which holds at least `capacity` bytes. One end writes,
 /// the other reads.

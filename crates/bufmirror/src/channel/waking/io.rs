@@ -7,7 +7,7 @@ use crate::integrations::std_io::{drain, fill};
 use super::Waking;
 use super::ends::{Consumer, Producer};
 use super::wait_error::WaitError;
-use crate::channel::end::{Access, End, Reads, Writes};
+use crate::channel::end::{Access, End};
 
 /// Parts of a ring that are read or written at once, so that both ends have work at one time.
 const PARTS: usize = 8;
@@ -21,7 +21,7 @@ fn most_at_once(capacity: usize) -> usize {
 }
 
 /// Blocks until there is room for a byte at least. `BrokenPipe` when the consumer is gone.
-impl<A: Access> Write for End<Writes, Waking<A>> {
+impl<A: Access> Write for End<true, Waking<A>> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.wait(usize::from(!bytes.is_empty()))?;
         Ok(self.put_some(bytes))
@@ -112,7 +112,7 @@ impl Consumer {
     }
 }
 
-impl<A: Access> End<Reads, Waking<A>> {
+impl<A: Access> End<false, Waking<A>> {
     /// Blocks until there is a byte or the end.
     pub(crate) fn wait_or_end(&mut self) -> Result<(), WaitError> {
         match self.wait(1) {
@@ -123,7 +123,7 @@ impl<A: Access> End<Reads, Waking<A>> {
 }
 
 /// Blocks until there is a byte at least, or the producer is gone and all was read.
-impl<A: Access> Read for End<Reads, Waking<A>> {
+impl<A: Access> Read for End<false, Waking<A>> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if into.is_empty() {
             return Ok(0);

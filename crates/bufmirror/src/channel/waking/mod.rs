@@ -19,7 +19,7 @@ use bufkit::{Coop, sync::fences};
 
 use self::header::{CLOSED, Half, Header, SLEEPS};
 use self::transport::Core;
-use super::end::{Access, ChannelState, End, Role};
+use super::end::{Access, ChannelState, End};
 
 /// What lies between two ends that wake each other, as one of them has it.
 pub struct Waking<A: Access> {
@@ -127,7 +127,7 @@ impl<A: Access> ChannelState for Waking<A> {
     }
 }
 
-impl<S: Role, A: Access> End<S, Waking<A>> {
+impl<const PRODUCER: bool, A: Access> End<PRODUCER, Waking<A>> {
     /// Makes an end that continues where the header says that it was.
     pub(crate) fn new(core: &Arc<Core>) -> Self {
         let (base, capacity) = (core.mirror.base(), core.mirror.capacity());
@@ -142,7 +142,7 @@ impl<S: Role, A: Access> End<S, Waking<A>> {
         };
         // ORDER: Relaxed: it was stored by this thread, or by an end that was there before, whose
         // process has ended.
-        let position = channel.position(S::IS_PRODUCER).load(Ordering::Relaxed);
+        let position = channel.position(PRODUCER).load(Ordering::Relaxed);
         // SAFETY:
         // - valid: the mirror's (M1), which the channel keeps.
         // - exclusive: each core is made for one end, or for one of each side; between processes

@@ -11,7 +11,7 @@ use bufkit::sync::Ordering;
 use super::Waking;
 use super::header::SLEEPS;
 use super::wait_error::WaitError;
-use crate::channel::end::{Access, ChannelState, End, Lending, Role};
+use crate::channel::end::{Access, ChannelState, End, Lending};
 use crate::parking;
 
 /// How often an end that waits looks before it sleeps: less than a sleep and its end take.
@@ -24,27 +24,27 @@ const PAUSES: u32 = 4;
 /// The longest that it does so: about a microsecond.
 const MOST_PAUSES: u32 = 64;
 
-impl<S: Role, A: Access> End<S, Waking<A>> {
+impl<const PRODUCER: bool, A: Access> End<PRODUCER, Waking<A>> {
     /// Says whom to wake when the other end moves or closes. The caller looks once more afterwards.
     fn arm(&self, sleeper: Waiter) {
-        self.channel.core.transport.arm(S::IS_PRODUCER, sleeper);
+        self.channel.core.transport.arm(PRODUCER, sleeper);
         // ORDER: Release pairs with the Acquire in `wake`.
-        self.channel.half(S::IS_PRODUCER).state.0.fetch_or(SLEEPS, Ordering::Release);
+        self.channel.half(PRODUCER).state.0.fetch_or(SLEEPS, Ordering::Release);
         self.channel.core.sleepers_fence();
     }
 
     /// Takes back what `arm` said.
     fn disarm(&self) {
         // ORDER: Relaxed: a late wake finds nobody, or wakes for nothing.
-        self.channel.half(S::IS_PRODUCER).state.0.fetch_and(!SLEEPS, Ordering::Relaxed);
-        self.channel.core.transport.disarm(S::IS_PRODUCER);
+        self.channel.half(PRODUCER).state.0.fetch_and(!SLEEPS, Ordering::Relaxed);
+        self.channel.core.transport.disarm(PRODUCER);
     }
 
     /// Looks whether `n` bytes are this end's, or never will be.
     fn check(&mut self, n: usize) -> Option<Result<(), WaitError>> {
         // Before the look at the position, which is then the last one.
-        let is_closed = self.channel.is_closed(S::IS_PRODUCER, false);
-        if self.has(n) && !(S::IS_PRODUCER && is_closed) {
+        let is_closed = self.channel.is_closed(PRODUCER, false);
+        if self.has(n) && !(PRODUCER && is_closed) {
             return Some(Ok(()));
         }
         // ORDER: Relaxed: as where it is set. Models have no other processes.
@@ -101,8 +101,7 @@ impl<S: Role, A: Access> End<S, Waking<A>> {
 
     /// Asks the system whether the other end is still there.
     fn look_for_death(&mut self) {
-        self.channel.is_dead =
-            self.channel.core.transport.is_dead(&self.channel.half(!S::IS_PRODUCER).state.0);
+        self.channel.is_dead = self.channel.core.transport.is_dead(&self.channel.half(!PRODUCER).state.0);
     }
 
     /// Blocks until `n` bytes are this end's, or until the moment `until`, if there is one.
@@ -123,13 +122,13 @@ impl<S: Role, A: Access> End<S, Waking<A>> {
                 self.disarm();
                 return Err(WaitError::TimedOut { requested: n, available: self.cached_available });
             }
-            self.channel.core.transport.sleep(&self.channel.half(S::IS_PRODUCER).state.0, left);
+            self.channel.core.transport.sleep(&self.channel.half(PRODUCER).state.0, left);
             self.look_for_death();
         }
     }
 }
 
-impl<S: Role, A: Access> End<S, Waking<A>> {
+impl<const PRODUCER: bool, A: Access> End<PRODUCER, Waking<A>> {
     /// Blocks until `n` bytes can be read, or until there is room for `n` bytes.
     ///
     /// It looks for some microseconds, then sleeps. If it had to wait, it continues to wait while
@@ -203,7 +202,7 @@ impl<S: Role, A: Access> End<S, Waking<A>> {
     }
 }
 
-impl<S: Role> End<S, Waking<Lending>> {
+impl<const PRODUCER: bool> End<PRODUCER, Waking<Lending>> {
     /// Waits as [`wait`](Self::wait) does, as a future for any executor. Dropping it loses nothing.
     ///
     /// After 128 completed operations of tasks on a thread, the next poll of each future returns

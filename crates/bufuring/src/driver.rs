@@ -161,8 +161,8 @@ impl Driver {
     ///
     /// # Errors
     ///
-    /// What the kernel refuses to wait with. The operation is still in flight, and can be waited for
-    /// again. An error of the file is in [`Completion::result`].
+    /// What the kernel refuses to wait with. The operation is still in flight, and can be waited
+    /// for again. An error of the file is in [`Completion::result`].
     ///
     /// # Panics
     ///

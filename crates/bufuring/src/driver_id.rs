@@ -1,4 +1,5 @@
-//! What tells one driver from another, and tells a driver which handles were dropped; see [`DriverId`].
+//! What tells one driver from another, and tells a driver which handles were dropped; see
+//! [`DriverId`].
 
 use std::mem;
 use std::sync::Arc;

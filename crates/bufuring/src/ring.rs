@@ -27,8 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// An `io_uring` with the owners of the memory that it may write.
 ///
-/// - G1: what the kernel may access of our memory belongs to an entry of `in_flight`, or of `groups`,
-///   or to `registered`.
+/// - G1: what the kernel may access of our memory belongs to an entry of `in_flight`, or of
+///   `groups`, or to `registered`.
 /// - G2: entries of `in_flight` leave after their last completion, those of `groups` once no
 ///   operation refers to them and the kernel has forgotten them. Whatever is left at the end is
 ///   leaked.
@@ -71,8 +71,8 @@ impl Ring {
         &self.wake_fd
     }
 
-    /// Has the descriptor end the next wait for completions. `false` if completions have to be taken
-    /// first.
+    /// Has the descriptor end the next wait for completions. `false` if completions have to be
+    /// taken first.
     pub(crate) fn poll_wake_fd(&mut self) -> io::Result<bool> {
         if !self.is_armed && self.make_room()? {
             let file = types::Fd(self.wake_fd.descriptor());

@@ -30,8 +30,8 @@ impl Write for MirrorRing {
     ///
     /// # Errors
     ///
-    /// As of [`write_all`](Self::write_all). `requested` is one more than there is room for, however
-    /// long the text is.
+    /// As of [`write_all`](Self::write_all). `requested` is one more than there is room for,
+    /// however long the text is.
     fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> io::Result<()> {
         let available = self.spare_capacity();
         let mut rest = self.reserve(available)?;

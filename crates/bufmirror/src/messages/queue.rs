@@ -45,8 +45,8 @@ pub(crate) struct Queue {
     spins: u32,
 }
 
-/// A share of a queue, as one of its producers or consumers. When the last one of a side is dropped,
-/// the queue is closed.
+/// A share of a queue, as one of its producers or consumers. When the last one of a side is
+/// dropped, the queue is closed.
 pub(super) struct Handle<const PRODUCES: bool>(Arc<Queue>);
 
 impl<const PRODUCES: bool> Handle<PRODUCES> {

@@ -2,8 +2,8 @@
 //!
 //! It counts what they wait for: messages that can be received, or bytes that are free. A waiter is
 //! asleep until there are as many as it needs. A thread *spins* when it was woken, or never slept
-//! yet, and is about to look. A task that was woken does not count as one that spinning: it may not be
-//! polled for long, or never.
+//! yet, and is about to look. A task that was woken does not count as one that spins: it may not
+//! be polled for long, or never.
 //!
 //! # Invariants
 //!

@@ -41,8 +41,8 @@ pub struct Waking<A: Access> {
 impl<A: Access> Waking<A> {
     #[inline(always)]
     fn half(&self, producer: bool) -> &Half {
-        // SAFETY: the transport, which `core` keeps, has it there. It is atomics only, so whoever writes
-        // to it, it is valid.
+        // SAFETY: the transport, which `core` keeps, has it there. It is atomics only, so whoever
+        // writes to it, it is valid.
         let header = unsafe { self.header.as_ref() };
         header.half(producer)
     }

@@ -1,4 +1,5 @@
-//! Each system call of the set-up fails once, and others take the addresses. Nothing is left behind.
+//! Each system call of the set-up fails once, and others take the addresses. Nothing is left
+//! behind.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;

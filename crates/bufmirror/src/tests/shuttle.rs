@@ -16,7 +16,7 @@ use buftest::models::{Signal, choice, explore, finish, handle_carelessly};
 use shuttle::sync::Mutex;
 use shuttle::thread;
 
-use crate::channel::over;
+use crate::channel::waking::ends::over;
 use crate::map::Mirror;
 use crate::messages::{Receiver, RecvError, SendError, Sender};
 use crate::{Consumer, MessageQueue, Producer, WaitError};

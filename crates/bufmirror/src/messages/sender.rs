@@ -42,7 +42,7 @@ pub struct Sender {
 
 /// What the writer of a message returns: how many bytes it wrote, or nothing for all of them.
 pub trait Written {
-    /// Returns how many bytes were written of `len`. More is a panic of the caller's.
+    /// Returns how many of `len` bytes were written. A send panics if it is more.
     fn of(self, len: usize) -> usize;
 }
 

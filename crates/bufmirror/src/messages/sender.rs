@@ -41,6 +41,12 @@ pub struct Sender {
 }
 
 /// What the writer of a message returns: how many bytes it wrote, or nothing for all of them.
+///
+/// ```
+/// use bufmirror::messages::Written;
+///
+/// assert_eq!((3_usize.of(5), ().of(5)), (3, 5));
+/// ```
 pub trait Written {
     /// Returns how many of `len` bytes were written. A send panics if it is more.
     fn of(self, len: usize) -> usize;

@@ -187,8 +187,8 @@ fn read<P: BufferPool>(
             reads.push_back((piece, driver.read_at(file, buf, piece.len, piece.offset)));
             begun += 1;
         }
-        let Some((piece, read)) = reads.pop_front() else { return Ok(()) };
-        let done = driver.wait(read).map_err(|refused| refused.error)?;
+        let Some((piece, mut read)) = reads.pop_front() else { return Ok(()) };
+        let done = driver.wait(&mut read)?;
         let buf = done.into_result().context("a read failed")?;
         course.take(piece, &buf)?;
     }

@@ -4,7 +4,7 @@ use core::fmt;
 
 use bufcore::Region;
 
-use crate::map::{Mirror, Options};
+use crate::map::Mirror;
 use crate::{MapError, MirrorRing};
 
 /// The settings of a [`MirrorRing`]. They can be given in any order and are checked when the ring
@@ -22,12 +22,11 @@ use crate::{MapError, MirrorRing};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Builder {
     capacity: Option<usize>,
-    options: Options,
+    populate: bool,
 }
 
 impl Builder {
-    /// Returns the defaults: ordinary pages, which the system provides when they are touched, and
-    /// which forked processes share.
+    /// Returns the defaults: pages that the system provides when they are touched.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -41,8 +40,7 @@ impl Builder {
     /// ```
     #[must_use]
     pub const fn new() -> Self {
-        let options = Options { huge_pages: false, populate: false, dont_fork: false };
-        Self { capacity: None, options }
+        Self { capacity: None, populate: false }
     }
 
     /// Sets the least number of bytes that the ring holds. Over a given region the default is half
@@ -66,29 +64,6 @@ impl Builder {
         self
     }
 
-    /// Sets whether to use huge pages where the system has some to give. The capacity is then a
-    /// multiple of 2 MiB, with huge pages and without.
-    ///
-    /// On Linux the ring takes those that the administrator has set aside (`vm.nr_hugepages`).
-    /// Where there are none, it takes ordinary pages and asks the kernel to merge them, which the
-    /// kernel does where `shmem_enabled` of transparent huge pages lets it. Other systems give
-    /// ordinary pages.
-    ///
-    /// ```
-    /// # #[cfg(feature = "std")] {
-    /// use bufmirror::MirrorRing;
-    ///
-    /// let ring = MirrorRing::builder().capacity(1 << 20).huge_pages(true).build()?;
-    /// assert!(!ring.is_mapped() || ring.capacity() % (2 << 20) == 0); // at least one huge page
-    /// # }
-    /// # Ok::<(), bufmirror::MapError>(())
-    /// ```
-    #[must_use]
-    pub const fn huge_pages(mut self, huge_pages: bool) -> Self {
-        self.options.huge_pages = huge_pages;
-        self
-    }
-
     /// Sets whether to fault all pages in now, so that no later access does. It matters for mapped
     /// rings only.
     ///
@@ -103,29 +78,7 @@ impl Builder {
     /// ```
     #[must_use]
     pub const fn populate(mut self, populate: bool) -> Self {
-        self.options.populate = populate;
-        self
-    }
-
-    /// Sets whether to leave the ring's memory out of processes that are forked off
-    /// (`MADV_DONTFORK`, Linux only).
-    ///
-    /// A child would otherwise share the pages, not have a copy of them; either way it must not
-    /// touch the ring. It matters for mapped rings only.
-    ///
-    /// ```
-    /// # #[cfg(feature = "std")] {
-    /// use bufmirror::MirrorRing;
-    ///
-    /// // For a program that starts others while it has large rings.
-    /// let mut ring = MirrorRing::builder().capacity(1 << 20).dont_fork(true).build()?;
-    /// ring.put(&[7; 1 << 20])?; // no child shares these pages
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub const fn dont_fork(mut self, dont_fork: bool) -> Self {
-        self.options.dont_fork = dont_fork;
+        self.populate = populate;
         self
     }
 
@@ -146,40 +99,16 @@ impl Builder {
     /// ```
     #[cfg(feature = "alloc")]
     pub fn build(self) -> Result<MirrorRing, MapError> {
-        Mirror::new(self.capacity.unwrap_or(0), self.options).map(MirrorRing::over)
-    }
-
-    /// Builds the ends of a channel over such a ring; see [`channel`](fn@crate::channel).
-    ///
-    /// # Errors
-    ///
-    /// As [`build`](Self::build).
-    ///
-    /// ```
-    /// use bufmirror::Builder;
-    ///
-    /// let settings = Builder::new().capacity(64 << 10).populate(true); // no faults later
-    /// let (mut producer, mut consumer) = settings.channel()?;
-    /// let reader = std::thread::spawn(move || {
-    ///     consumer.wait(4)?;
-    ///     Ok::<_, bufmirror::WaitError>(consumer.peek().to_vec())
-    /// });
-    /// producer.put(b"ping")?;
-    /// assert_eq!(reader.join().unwrap()?, b"ping");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[cfg(feature = "std")]
-    pub fn channel(self) -> Result<(crate::Producer, crate::Consumer), MapError> {
-        Mirror::new(self.capacity.unwrap_or(0), self.options).map(crate::channel::over)
+        self.mirror(1).map(MirrorRing::over)
     }
 
     /// Makes the memory alone, of a multiple of `granule` bytes where nothing is mapped. Pages are
     /// a multiple of all that is asked for.
-    #[cfg(feature = "std")]
+    #[cfg(feature = "alloc")]
     pub(crate) fn mirror(self, granule: usize) -> Result<Mirror, MapError> {
         let requested = self.capacity.unwrap_or(0);
         let bytes = bufcore::size::align_up(requested, granule).ok_or(MapError::TooLarge { requested })?;
-        Mirror::new(bytes, self.options)
+        Mirror::new(bytes, self.populate)
     }
 
     /// Builds the ring over the caller's `region`, which holds its bytes twice: nothing is mapped,

@@ -44,11 +44,9 @@
 //! shared memory (`shm_open`), whose name is removed at once. That part is type-checked only, since
 //! our tests run on Linux.
 //!
-//! Windows maps a section over two placeholders (`VirtualAlloc2` and `MapViewOfFile3`, Windows 10
-//! version 1803). Where there are none, the ring reserves addresses, gives them back, and maps the
-//! section there. If another thread takes them in between, it tries again, up to 100 times. Our
-//! tests run the second way, in Wine, which has no placeholders. Capacities are multiples of 64 KiB
-//! there.
+//! Windows reserves addresses, gives them back, and maps a section there twice. If another thread
+//! takes them in between, it tries again, up to 100 times. Our tests run in Wine. Capacities are
+//! multiples of 64 KiB there.
 //!
 //! Everywhere else, without the feature `std`, and over a given region, the ring has the same
 //! interface over ordinary memory of *twice* its capacity. When `head` reaches
@@ -76,8 +74,8 @@
 //!
 //! # Forks
 //!
-//! A mapped ring's pages are shared with processes that are forked off. A child must not touch its
-//! parent's rings; [`Builder::dont_fork`] leaves them out of it.
+//! A mapped ring's pages are shared with processes that are forked off. Between fork and exec a
+//! child uses and drops no ring, no queue and no end.
 //!
 //! # Features
 //!
@@ -87,7 +85,7 @@
 //! | `alloc` | rings on the heap |
 //! | `bytes` | `Buf` and `BufMut` for rings |
 //! | `embedded-io-0_7` | `Read`, `BufRead` and `Write` for rings |
-//! | `embedded-io-async-0_7` | the same as futures, for rings and the ends of a channel |
+//! | `embedded-io-async-0_7` | the same as futures for `bufcore`'s buffers |
 //! | `tokio` | `AsyncRead`, `AsyncBufRead` and `AsyncWrite` for the ends of a channel |
 //!
 //! Without any of them, rings over a caller's memory need neither an operating system nor an
@@ -161,7 +159,7 @@ pub use bufcore::{
 pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
 #[cfg(feature = "std")]
 pub use channel::{Consumer, Producer, WaitError, channel};
-pub use channel::{End, Reads, StaticChannel, StaticConsumer, StaticProducer, Writes};
+pub use channel::{End, StaticChannel, StaticConsumer, StaticProducer};
 pub use config::{BuildInError, Builder};
 pub use error::{GetError, MapError};
 #[cfg(feature = "std")]
@@ -174,11 +172,6 @@ pub use ring::MirrorRing;
     not(any(miri, loom, shuttle))
 ))]
 pub use shared::{ShareError, SharedConsumer, SharedProducer, SharedRing};
-
-#[cfg(feature = "std")]
-bufcore::unwind_safe!(Producer, Consumer);
-#[cfg(all(feature = "std", target_os = "linux", target_pointer_width = "64", not(any(miri, loom, shuttle))))]
-bufcore::unwind_safe!(SharedProducer, SharedConsumer);
 
 #[cfg(all(doc, feature = "std"))]
 #[doc = include_str!("../docs/guide.md")]

@@ -19,10 +19,7 @@ mod real {
 
     /// Sleeps until it was woken since the last time, or for so long, or for no reason.
     pub(crate) fn park(timeout: Option<Duration>) {
-        match timeout {
-            Some(timeout) => thread::park_timeout(timeout),
-            None => thread::park(),
-        }
+        thread::park_timeout(timeout.unwrap_or(Duration::MAX));
     }
 }
 

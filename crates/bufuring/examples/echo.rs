@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             println!("connection {at} is answered first");
         }
         // The buffer that the kernel filled is the one that is sent.
-        driver.wait(driver.write(&connections[at].1, bytes))?.result?;
+        driver.wait(&mut driver.write(&connections[at].1, bytes))?.result?;
     }
     drop(connections);
     driver.reap();

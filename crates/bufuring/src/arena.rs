@@ -2,6 +2,7 @@
 
 use core::alloc::Layout;
 use core::fmt;
+use core::ops::Deref;
 use core::ptr::NonNull;
 
 use bufcore::{HugePages, MapOptions, MemoryProvider, Provided, Region, RegionError, SharedRegion};
@@ -105,22 +106,6 @@ impl Arena {
         degrees
     }
 
-    /// Cuts a part of `len` bytes for a pool, its start aligned to `alignment`.
-    ///
-    /// Contents: zero.
-    /// Cost: as [`SharedRegion::part`].
-    ///
-    /// # Errors
-    ///
-    /// As [`SharedRegion::part`]: [`RegionError::OutOfMemory`] when no gap is so large.
-    ///
-    /// # Panics
-    ///
-    /// Never.
-    pub fn part(&self, len: usize, alignment: usize) -> Result<Region, RegionError> {
-        self.shared.part(len, alignment)
-    }
-
     /// Returns the options that the mapping has, which may be less than those that were asked for.
     #[must_use]
     pub fn granted(&self) -> MapOptions {
@@ -132,35 +117,14 @@ impl Arena {
     pub fn refused(&self) -> Option<RegionError> {
         self.refused
     }
+}
 
-    /// Returns where the arena starts.
-    #[must_use]
-    pub fn as_ptr(&self) -> NonNull<u8> {
-        self.shared.as_ptr()
-    }
+/// Pools take parts of the shared region.
+impl Deref for Arena {
+    type Target = SharedRegion;
 
-    /// Returns the bytes of the arena.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.shared.len()
-    }
-
-    /// Returns whether the arena has no bytes, which none has that was mapped.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.shared.is_empty()
-    }
-
-    /// Returns whether the `len` bytes from `start` on all lie in the arena.
-    #[must_use]
-    pub fn contains(&self, start: *const u8, len: usize) -> bool {
-        self.shared.contains(start, len)
-    }
-
-    /// Returns the bytes of the largest gap between parts.
-    #[must_use]
-    pub fn spare_bytes(&self) -> usize {
-        self.shared.spare_bytes()
+    fn deref(&self) -> &SharedRegion {
+        &self.shared
     }
 }
 

@@ -10,14 +10,14 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use bufcore::{Buf, BufferPool, Lease};
+use bufcore::{Buf, Lease};
 use io_uring::{opcode, squeue, types};
 
-use crate::operation::{Flight, Kind};
+use crate::driver_id::DriverId;
+use crate::operation::{Kind, OperationCell};
 use crate::ring::Ring;
 use crate::sleeper::Sleeper;
-use crate::tag::Tag;
-use crate::{Arena, Builder, Descriptor, Done, Group, Mode, Operation, Receiver, WaitError};
+use crate::{Completion, Descriptor, Mode, Operation};
 
 /// The offset of files and sockets that have a position of their own, or none.
 const AT_POSITION: u64 = u64::MAX;
@@ -37,8 +37,7 @@ pub(crate) const MOST_BYTES: usize = 0x7fff_f000;
 ///
 /// Threads: one at a time (`Send`, not `Sync`).
 ///
-/// Between fork and exec a child uses no driver. Calls that need the ring fail there
-/// ([`Unsupported`](io::ErrorKind::Unsupported)), and a drop does nothing to the parent.
+/// Between fork and exec a child uses and drops no driver.
 ///
 /// Memory for its table of operations comes from the global allocator, as that of a `Vec` does.
 ///
@@ -59,8 +58,8 @@ pub(crate) const MOST_BYTES: usize = 0x7fff_f000;
 ///     reads.push(driver.read_at(&file, pool.acquire(64)?, 64, at * 64));
 /// }
 /// let mut text = Vec::new();
-/// for read in reads {
-///     text.extend_from_slice(&driver.wait(read)?.into_result()?);
+/// for mut read in reads {
+///     text.extend_from_slice(&driver.wait(&mut read)?.into_result()?);
 /// }
 /// assert_eq!(text[..], std::fs::read("Cargo.toml")?[..8 * 64]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -74,26 +73,10 @@ pub struct Driver {
 /// code runs.
 pub(crate) enum Engine {
     Ring(Box<Ring>),
-    Calls(Tag),
+    Calls(DriverId),
 }
 
 impl Driver {
-    /// Makes a driver with 64 entries that registers `arena`, if the system allows it.
-    ///
-    /// # Panics
-    ///
-    /// Never.
-    #[must_use]
-    pub fn new(arena: &Arena) -> Self {
-        Builder::new().arena(arena).build()
-    }
-
-    /// Returns the settings, to be changed and built.
-    #[must_use]
-    pub fn builder() -> Builder {
-        Builder::new()
-    }
-
     pub(crate) fn over(engine: Engine, mode: Mode) -> Self {
         Self { engine: RefCell::new(engine), mode }
     }
@@ -172,57 +155,27 @@ impl Driver {
         self.start(Kind::Write, file, buf, len, AT_POSITION)
     }
 
-    /// Lends up to `buffers` buffers of `pool`, of `bytes` each, to the kernel for what arrives.
-    ///
-    /// # Panics
-    ///
-    /// Never. Where the system provides no buffers so, [`Group::refused`] says it, and receivers
-    /// read one buffer at a time.
-    ///
-    /// [`Group`] has an example.
-    #[must_use]
-    pub fn group<P: BufferPool>(&self, pool: P, buffers: u16, bytes: usize) -> Group<P> {
-        Group::new(self, pool, buffers, bytes)
-    }
-
-    /// Receives from a stream, into buffers of `group`.
-    ///
-    /// # Panics
-    ///
-    /// Panics when `group` is another driver's.
-    ///
-    /// [`Group`] has an example.
-    #[must_use]
-    pub fn receive<P: BufferPool>(&self, stream: &Descriptor, group: &Group<P>) -> Receiver<P::Lease> {
-        Receiver::new(self, stream, group)
-    }
-
     /// Waits until the kernel is done with `operation`, and returns its result and buffer.
     ///
     /// Other operations that complete meanwhile keep their results.
     ///
     /// # Errors
     ///
-    /// [`WaitError`] when the kernel refuses to be waited for. It has the operation, still in
-    /// flight. An error of the file is in [`Done::result`].
+    /// What the kernel refuses to wait with. The operation is still in flight, and can be waited
+    /// for again. An error of the file is in [`Completion::result`].
     ///
     /// # Panics
     ///
     /// Panics when another driver started the operation, and that one is not done. Panics when the
-    /// operation has returned its result as a future.
-    pub fn wait<L: Lease>(&self, mut operation: Operation<L>) -> Result<Done<L>, WaitError<L>> {
+    /// operation has returned its result already.
+    pub fn wait<L: Lease>(&self, operation: &mut Operation<L>) -> io::Result<Completion<L>> {
         loop {
             if let Some(done) = operation.take() {
                 return Ok(done);
             }
-            assert!(operation.is_of(&self.tag()), "the operation is another driver's");
-            assert!(
-                self.has(operation.key()) || self.check_process().is_err(),
-                "the result was taken already"
-            );
-            if let Err(error) = self.wait_any() {
-                return Err(WaitError { error, operation });
-            }
+            assert!(operation.is_of(&self.driver_id()), "the operation is another driver's");
+            assert!(self.has(operation.key()), "the result was taken already");
+            self.wait_any()?;
         }
     }
 
@@ -235,7 +188,7 @@ impl Driver {
     /// What the kernel refuses it with. Everything remains in flight.
     pub fn submit(&self) -> io::Result<()> {
         self.tidy();
-        let Some(mut ring) = self.ring() else { return self.check_process() };
+        let Some(mut ring) = self.ring() else { return Ok(()) };
         if ring.has_news() { ring.enter(0) } else { Ok(()) }
     }
 
@@ -276,7 +229,7 @@ impl Driver {
     pub fn wait_any(&self) -> io::Result<usize> {
         loop {
             let count = self.reap();
-            let Some(mut ring) = self.ring() else { return self.check_process().map(|()| count) };
+            let Some(mut ring) = self.ring() else { return Ok(count) };
             let is_over = count > 0 || ring.in_flight() == 0;
             if !is_over || ring.has_news() {
                 ring.enter(usize::from(!is_over))?;
@@ -302,7 +255,7 @@ impl Driver {
     /// ```
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
-        let sleeper = Arc::new(Sleeper::new(self.ring().map(|ring| ring.bell().clone())));
+        let sleeper = Arc::new(Sleeper::new(self.ring().map(|ring| ring.wake_fd().clone())));
         let waker = Waker::from(Arc::clone(&sleeper));
         loop {
             sleeper.begin();
@@ -321,7 +274,7 @@ impl Driver {
         let is_over = self.reap() > 0;
         if let Some(mut ring) = self.ring() {
             let in_flight = ring.in_flight() > 0;
-            let waits = in_flight && !is_over && ring.arm_bell()? && sleeper.may_wait();
+            let waits = in_flight && !is_over && ring.poll_wake_fd()? && sleeper.may_wait();
             if waits || ring.has_news() {
                 ring.enter(usize::from(waits))?;
             }
@@ -329,37 +282,25 @@ impl Driver {
                 return Ok(());
             }
         }
-        self.check_process()?;
         if !is_over {
             sleeper.park();
         }
         Ok(())
     }
 
-    /// The ring, if there is one and this process made it.
+    /// Returns the ring, if there is one.
     pub(crate) fn ring(&self) -> Option<RefMut<'_, Ring>> {
         RefMut::filter_map(self.engine.borrow_mut(), |engine| match engine {
-            Engine::Ring(ring) if ring.is_own() => Some(&mut **ring),
-            _ => None,
+            Engine::Ring(ring) => Some(&mut **ring),
+            Engine::Calls(_) => None,
         })
         .ok()
     }
 
-    /// Fails in a forked child of the process that made the ring.
-    fn check_process(&self) -> io::Result<()> {
+    pub(crate) fn driver_id(&self) -> DriverId {
         match &*self.engine.borrow() {
-            Engine::Ring(ring) if !ring.is_own() => {
-                Err(io::Error::new(io::ErrorKind::Unsupported, "the driver is that of a parent process"))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// What tells this driver from others.
-    pub(crate) fn tag(&self) -> Tag {
-        match &*self.engine.borrow() {
-            Engine::Ring(ring) => ring.tag().clone(),
-            Engine::Calls(tag) => tag.clone(),
+            Engine::Ring(ring) => ring.driver_id().clone(),
+            Engine::Calls(driver_id) => driver_id.clone(),
         }
     }
 
@@ -395,13 +336,9 @@ impl Driver {
         len: usize,
         offset: u64,
     ) -> Operation<L> {
-        let tag = self.tag();
+        let driver_id = self.driver_id();
         if self.ring().is_none() {
-            let done = match self.check_process() {
-                Ok(()) => call(kind, file, buf, len, offset),
-                Err(error) => Done { result: Err(error), buf, kind },
-            };
-            return Operation::landed(file.clone(), done, tag);
+            return Operation::completed(file.clone(), call(kind, file, buf, len, offset), driver_id);
         }
         let range = match kind {
             Kind::Read => {
@@ -413,23 +350,27 @@ impl Driver {
         let mut ring = match self.ring_with_room() {
             Ok(ring) => ring,
             Err(error) => {
-                return Operation::landed(file.clone(), Done { result: Err(error), buf, kind }, tag);
+                return Operation::completed(
+                    file.clone(),
+                    Completion { result: Err(error), buf, kind },
+                    driver_id,
+                );
             }
         };
         let entry = entry(kind, file, range, offset, ring.registered(range.0, range.1));
-        let flight = Arc::new(Flight::new(kind, range.1, file.clone(), buf));
+        let cell = Arc::new(OperationCell::new(kind, range.1, file.clone(), buf));
         // SAFETY:
         // - memory: the range is a part of `buf`'s memory, which is valid until the lease is
-        //   dropped, and exclusive (`Lease`, rule 1). The flight has the buffer, and gives it to
+        //   dropped, and exclusive (`Lease`, rule 1). The cell has the buffer, and gives it to
         //   nobody before its completion (U1). To read its filled part, the kernel needs no more.
-        // - file: the flight has a share of it.
-        let pushed = unsafe { ring.push(entry, Arc::<Flight<L>>::clone(&flight)) };
+        // - file: the cell has a share of it.
+        let pushed = unsafe { ring.push(entry, Arc::<OperationCell<L>>::clone(&cell)) };
         drop(ring);
         match pushed {
-            Ok(key) => Operation::new(flight, key, tag),
+            Ok(key) => Operation::new(cell, key, driver_id),
             Err(error) => {
-                crate::flights::Pending::complete(&*flight, -error.raw_os_error().unwrap_or(libc::EIO), 0);
-                Operation::new(flight, u64::MAX, tag)
+                crate::in_flight::Pending::complete(&*cell, -error.raw_os_error().unwrap_or(libc::EIO), 0);
+                Operation::new(cell, u64::MAX, driver_id)
             }
         }
     }
@@ -455,7 +396,7 @@ fn entry(
 }
 
 /// Performs an operation by a blocking call.
-fn call<L: Lease>(kind: Kind, file: &Descriptor, mut buf: Buf<L>, len: usize, offset: u64) -> Done<L> {
+fn call<L: Lease>(kind: Kind, file: &Descriptor, mut buf: Buf<L>, len: usize, offset: u64) -> Completion<L> {
     let mut file = file.file();
     let result = loop {
         let result = match kind {
@@ -477,7 +418,7 @@ fn call<L: Lease>(kind: Kind, file: &Descriptor, mut buf: Buf<L>, len: usize, of
     if let (Kind::Read, &Ok(count)) = (kind, &result) {
         buf.commit(count);
     }
-    Done { result, buf, kind }
+    Completion { result, buf, kind }
 }
 
 impl fmt::Debug for Driver {

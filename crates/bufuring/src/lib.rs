@@ -62,9 +62,9 @@
 //! println!("{}", driver.mode()); // "registered", or what the system refused
 //!
 //! let file = Descriptor::new(File::open("Cargo.toml")?);
-//! let head = driver.read_at(&file, pool.acquire(64)?, 64, 0);
-//! let next = driver.read_at(&file, pool.acquire(64)?, 64, 64);
-//! let (head, next) = (driver.wait(head)?.into_result()?, driver.wait(next)?.into_result()?);
+//! let mut head = driver.read_at(&file, pool.acquire(64)?, 64, 0);
+//! let mut next = driver.read_at(&file, pool.acquire(64)?, 64, 64);
+//! let (head, next) = (driver.wait(&mut head)?.into_result()?, driver.wait(&mut next)?.into_result()?);
 //! assert!(head.starts_with(b"[package]") && next.len() == 64);
 //! # Ok(())
 //! # }
@@ -90,24 +90,23 @@
 mod arena;
 mod descriptor;
 mod driver;
+mod driver_id;
 mod error;
-mod flights;
+mod in_flight;
 mod mode;
 mod operation;
-mod process;
 mod provided;
 mod ring;
 mod setup;
 mod sleeper;
-mod tag;
 
 pub use arena::Arena;
 pub use bufcore;
 pub use descriptor::Descriptor;
 pub use driver::Driver;
-pub use error::{ReceiveError, ShortWrite, WaitError};
+pub use error::ShortWrite;
 pub use mode::{Mode, Refused};
-pub use operation::{Done, Operation};
+pub use operation::{Completion, Operation};
 pub use provided::{Group, Receiver};
 pub use setup::Builder;
 

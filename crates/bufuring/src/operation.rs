@@ -11,8 +11,8 @@ use std::sync::Arc;
 use bufcore::{Buf, Lease};
 use bufkit::sync::{Mutex, lock};
 
-use crate::flights::Pending;
-use crate::tag::Tag;
+use crate::driver_id::DriverId;
+use crate::in_flight::Pending;
 use crate::{Descriptor, ShortWrite};
 
 /// The result of an operation, with its buffer.
@@ -25,12 +25,12 @@ use crate::{Descriptor, ShortWrite};
 ///
 /// let driver = Driver::builder().build();
 /// let file = Descriptor::new(File::open("Cargo.toml")?);
-/// let operation = driver.read_at(&file, HeapPool::new().acquire(100)?, 9, 0);
-/// let done = driver.wait(operation)?;
+/// let mut operation = driver.read_at(&file, HeapPool::new().acquire(100)?, 9, 0);
+/// let done = driver.wait(&mut operation)?;
 /// assert_eq!((done.result?, &done.buf[..]), (9, &b"[package]"[..]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Done<L: Lease> {
+pub struct Completion<L: Lease> {
     /// How many bytes were read or written, or why none were. A read of 0 bytes is at the end.
     pub result: io::Result<usize>,
     /// The buffer. A read has appended its bytes; a write has changed nothing.
@@ -38,7 +38,7 @@ pub struct Done<L: Lease> {
     pub(crate) kind: Kind,
 }
 
-impl<L: Lease> Done<L> {
+impl<L: Lease> Completion<L> {
     /// Returns the buffer of a read that succeeded, or of a write that wrote all of it.
     ///
     /// A read may have appended fewer bytes than were asked for. The length of the buffer says how
@@ -58,9 +58,9 @@ impl<L: Lease> Done<L> {
     }
 }
 
-impl<L: Lease> fmt::Debug for Done<L> {
+impl<L: Lease> fmt::Debug for Completion<L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Done").field("result", &self.result).field("len", &self.buf.len()).finish()
+        f.debug_struct("Completion").field("result", &self.result).field("len", &self.buf.len()).finish()
     }
 }
 
@@ -73,7 +73,7 @@ pub(crate) enum Kind {
 
 /// What a driver and a handle share of an operation. Its memory is here alone while the kernel may
 /// use it (U1).
-pub(crate) struct Flight<L: Lease> {
+pub(crate) struct OperationCell<L: Lease> {
     kind: Kind,
     /// The most bytes that can be transferred.
     len: usize,
@@ -84,24 +84,24 @@ pub(crate) struct Flight<L: Lease> {
 
 enum State<L: Lease> {
     /// The kernel may use the buffer's memory.
-    Flying { buf: Buf<L>, waker: Option<Waker> },
+    InFlight { buf: Buf<L>, waker: Option<Waker> },
     /// The same, and the handle was dropped.
     Dropped(Buf<L>),
     /// It is done with it.
-    Landed(Done<L>),
+    Completed(Completion<L>),
     /// The result was taken.
     Taken,
 }
 
-impl<L: Lease> Flight<L> {
+impl<L: Lease> OperationCell<L> {
     pub(crate) fn new(kind: Kind, len: usize, file: Descriptor, buf: Buf<L>) -> Self {
-        Self { kind, len, _file: file, state: Mutex::new(State::Flying { buf, waker: None }) }
+        Self { kind, len, _file: file, state: Mutex::new(State::InFlight { buf, waker: None }) }
     }
 
-    fn take(&self) -> Option<Done<L>> {
+    fn take(&self) -> Option<Completion<L>> {
         let mut state = lock(&self.state);
         match mem::replace(&mut *state, State::Taken) {
-            State::Landed(done) => Some(done),
+            State::Completed(done) => Some(done),
             other => {
                 *state = other;
                 None
@@ -109,15 +109,15 @@ impl<L: Lease> Flight<L> {
         }
     }
 
-    fn is_flying(&self) -> bool {
-        matches!(*lock(&self.state), State::Flying { .. })
+    fn is_in_flight(&self) -> bool {
+        matches!(*lock(&self.state), State::InFlight { .. })
     }
 
     /// Notes that the handle was dropped. Returns whether the kernel may use the buffer's memory.
     fn give_up(&self) -> bool {
         let mut state = lock(&self.state);
         let waker = match mem::replace(&mut *state, State::Taken) {
-            State::Flying { buf, waker } => {
+            State::InFlight { buf, waker } => {
                 *state = State::Dropped(buf);
                 waker
             }
@@ -133,17 +133,17 @@ impl<L: Lease> Flight<L> {
     }
 }
 
-impl<L: Lease> Pending for Flight<L> {
+impl<L: Lease> Pending for OperationCell<L> {
     fn complete(&self, result: i32, _: u32) {
         let mut state = lock(&self.state);
         let (mut buf, waker) = match mem::replace(&mut *state, State::Taken) {
-            State::Flying { buf, waker } => (buf, waker),
+            State::InFlight { buf, waker } => (buf, waker),
             State::Dropped(buf) => {
                 // Users' code, with no lock held.
                 drop(state);
                 return drop(buf);
             }
-            State::Landed(_) | State::Taken => return,
+            State::Completed(_) | State::Taken => return,
         };
         let result = match usize::try_from(result) {
             Ok(count) => Ok(count.min(self.len)),
@@ -153,7 +153,7 @@ impl<L: Lease> Pending for Flight<L> {
             // At most `len`, which was at most what the buffer had room for.
             buf.commit(count);
         }
-        *state = State::Landed(Done { result, buf, kind: self.kind });
+        *state = State::Completed(Completion { result, buf, kind: self.kind });
         drop(state);
         // Users' code, with no lock held.
         if let Some(waker) = waker {
@@ -199,64 +199,67 @@ impl<L: Lease> Pending for Flight<L> {
 #[must_use = "an operation that is dropped is cancelled"]
 pub struct Operation<L: Lease> {
     /// `Some` until it is dropped.
-    flight: Option<Arc<Flight<L>>>,
+    cell: Option<Arc<OperationCell<L>>>,
     /// The number that the driver has for it.
     key: u64,
-    tag: Tag,
+    driver_id: DriverId,
 }
 
 impl<L: Lease> Operation<L> {
-    pub(crate) fn new(flight: Arc<Flight<L>>, key: u64, tag: Tag) -> Self {
-        Self { flight: Some(flight), key, tag }
+    pub(crate) fn new(cell: Arc<OperationCell<L>>, key: u64, driver_id: DriverId) -> Self {
+        Self { cell: Some(cell), key, driver_id }
     }
 
     /// An operation that needed no kernel, or none that answers later.
-    pub(crate) fn landed(file: Descriptor, done: Done<L>, tag: Tag) -> Self {
-        let (kind, state) = (done.kind, Mutex::new(State::Landed(done)));
-        Self::new(Arc::new(Flight { kind, len: 0, _file: file, state }), u64::MAX, tag)
+    pub(crate) fn completed(file: Descriptor, done: Completion<L>, driver_id: DriverId) -> Self {
+        let (kind, state) = (done.kind, Mutex::new(State::Completed(done)));
+        Self::new(Arc::new(OperationCell { kind, len: 0, _file: file, state }), u64::MAX, driver_id)
     }
 
     pub(crate) fn key(&self) -> u64 {
         self.key
     }
 
-    /// Whether the driver with this tag started it.
-    pub(crate) fn is_of(&self, tag: &Tag) -> bool {
-        self.tag.is(tag)
+    /// Whether the driver with this driver_id started it.
+    pub(crate) fn is_of(&self, driver_id: &DriverId) -> bool {
+        self.driver_id.is(driver_id)
     }
 
     /// Returns whether the result is there, so that waiting takes no time.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        !self.flight.as_ref().is_some_and(|flight| flight.is_flying())
+        !self.cell.as_ref().is_some_and(|cell| cell.is_in_flight())
     }
 
     /// The result, once.
-    pub(crate) fn take(&mut self) -> Option<Done<L>> {
-        self.flight.as_ref()?.take()
+    pub(crate) fn take(&mut self) -> Option<Completion<L>> {
+        let done = self.cell.as_ref()?.take()?;
+        // With the share of the file.
+        self.cell = None;
+        Some(done)
     }
 }
 
 impl<L: Lease> Future for Operation<L> {
-    type Output = Done<L>;
+    type Output = Completion<L>;
 
     /// Returns the result when the driver has it.
     ///
     /// # Panics
     ///
     /// Panics when it is polled again after it returned the result.
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Done<L>> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Completion<L>> {
         if let Some(done) = self.take() {
             return Poll::Ready(done);
         }
-        let Some(flight) = &self.flight else { return Poll::Pending };
+        let Some(cell) = &self.cell else { panic!("the result was taken already") };
         // Users' code, with no lock held.
         let mut waker = Some(context.waker().clone());
-        let mut state = lock(&flight.state);
+        let mut state = lock(&cell.state);
         match &mut *state {
-            State::Flying { waker: place, .. } => mem::swap(place, &mut waker),
-            // It landed meanwhile, on another thread.
-            State::Landed(_) => {
+            State::InFlight { waker: place, .. } => mem::swap(place, &mut waker),
+            // It completed meanwhile, on another thread.
+            State::Completed(_) => {
                 drop(state);
                 return self.take().map_or(Poll::Pending, Poll::Ready);
             }
@@ -270,9 +273,9 @@ impl<L: Lease> Future for Operation<L> {
 
 impl<L: Lease> Drop for Operation<L> {
     fn drop(&mut self) {
-        let Some(flight) = self.flight.take() else { return };
-        if flight.give_up() {
-            self.tag.operation_dropped(self.key);
+        let Some(cell) = self.cell.take() else { return };
+        if cell.give_up() {
+            self.driver_id.operation_dropped(self.key);
         }
     }
 }

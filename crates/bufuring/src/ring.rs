@@ -2,7 +2,6 @@
 
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,18 +9,17 @@ use std::time::{Duration, Instant};
 use bufcore::author::catch_user_panic;
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 
-use crate::flights::{Flights, Pending};
-use crate::process::Mark;
-use crate::provided::{Lent, Provided};
-use crate::sleeper::Bell;
-use crate::tag::Tag;
+use crate::driver_id::DriverId;
+use crate::in_flight::{InFlight, Pending};
+use crate::provided::{BufRing, BufRingOwner};
+use crate::sleeper::WakeFd;
 use crate::{Arena, Refused};
 
 /// The number of completions that nobody waits for: those of cancellations.
-const NOBODY: u64 = u64::MAX;
-/// The number of the operation that is completed when the bell is rung. The table of operations has
-/// no place for it, nor for `NOBODY`.
-const RUNG: u64 = u64::MAX - 1;
+const NO_OWNER: u64 = u64::MAX;
+/// The number of the operation that is completed when the descriptor is signalled. The table has
+/// no place for it, nor for `NO_OWNER`.
+const WAKE_KEY: u64 = u64::MAX - 1;
 /// The kernel takes at most so many bytes as one registered buffer.
 pub(crate) const MOST_REGISTERED_BYTES: usize = 1 << 30;
 /// How long the end of a ring waits for what is in flight.
@@ -29,64 +27,56 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// An `io_uring` with the owners of the memory that it may write.
 ///
-/// - G1: what the kernel may access of our memory belongs to an entry of `flights`, or of `groups`,
-///   or to `registered`.
-/// - G2: entries of `flights` leave after their last completion, those of `groups` once no
+/// - G1: what the kernel may access of our memory belongs to an entry of `in_flight`, or of
+///   `groups`, or to `registered`.
+/// - G2: entries of `in_flight` leave after their last completion, those of `groups` once no
 ///   operation refers to them and the kernel has forgotten them. Whatever is left at the end is
 ///   leaked.
 pub(crate) struct Ring {
     uring: ManuallyDrop<IoUring>,
-    flights: ManuallyDrop<Flights>,
-    groups: ManuallyDrop<Vec<Option<Lent>>>,
+    in_flight: ManuallyDrop<InFlight>,
+    groups: ManuallyDrop<Vec<Option<BufRing>>>,
     registered: Option<Arena>,
     /// Ends a wait for completions.
-    bell: Bell,
-    /// Whether the kernel looks at the bell.
+    wake_fd: WakeFd,
+    /// Whether the kernel polls the descriptor.
     is_armed: bool,
     /// How many groups were dropped that are in `groups` yet.
     closing: usize,
-    tag: Tag,
-    /// A forked child has no part in what is in flight.
-    mark: Mark,
+    driver_id: DriverId,
 }
 
 impl Ring {
     /// Makes a ring that knows the memory of `registered`, if that was registered with it.
-    pub(crate) fn new(uring: IoUring, bell: Bell, mark: Mark, registered: Option<Arena>) -> Self {
+    pub(crate) fn new(uring: IoUring, wake_fd: WakeFd, registered: Option<Arena>) -> Self {
         Self {
             uring: ManuallyDrop::new(uring),
-            flights: ManuallyDrop::default(),
+            in_flight: ManuallyDrop::default(),
             groups: ManuallyDrop::default(),
             registered,
-            bell,
+            wake_fd,
             is_armed: false,
             closing: 0,
-            tag: Tag::new(),
-            mark,
+            driver_id: DriverId::new(),
         }
     }
 
-    /// Whether this process made the ring, which is not mapped in forked children.
-    pub(crate) fn is_own(&self) -> bool {
-        self.mark.is_own()
-    }
-
     /// What tells this driver from others.
-    pub(crate) fn tag(&self) -> &Tag {
-        &self.tag
+    pub(crate) fn driver_id(&self) -> &DriverId {
+        &self.driver_id
     }
 
     /// What ends a wait for completions, once it is armed.
-    pub(crate) fn bell(&self) -> &Bell {
-        &self.bell
+    pub(crate) fn wake_fd(&self) -> &WakeFd {
+        &self.wake_fd
     }
 
-    /// Has the bell end the next wait for completions. `false` if completions have to be taken
-    /// first.
-    pub(crate) fn arm_bell(&mut self) -> io::Result<bool> {
+    /// Has the descriptor end the next wait for completions. `false` if completions have to be
+    /// taken first.
+    pub(crate) fn poll_wake_fd(&mut self) -> io::Result<bool> {
         if !self.is_armed && self.make_room()? {
-            let file = types::Fd(self.bell.descriptor());
-            let entry = opcode::PollAdd::new(file, libc::POLLIN as u32).build().user_data(RUNG);
+            let file = types::Fd(self.wake_fd.descriptor());
+            let entry = opcode::PollAdd::new(file, libc::POLLIN as u32).build().user_data(WAKE_KEY);
             // SAFETY: it names no memory. The ring has the file until it is dropped, and the kernel
             // for longer, if it learns of the entry.
             self.is_armed = unsafe { self.uring.submission().push(&entry) }.is_ok();
@@ -96,7 +86,7 @@ impl Ring {
 
     /// The number of operations in flight.
     pub(crate) fn in_flight(&self) -> usize {
-        self.flights.len()
+        self.in_flight.len()
     }
 
     /// The most completions that the ring holds.
@@ -134,14 +124,14 @@ impl Ring {
         pending: Arc<dyn Pending>,
     ) -> Result<u64, io::Error> {
         // It has an owner in the table before the kernel learns of it (F1).
-        let key = self.flights.insert(pending);
+        let key = self.in_flight.insert(pending);
         let entry = entry.user_data(key);
         // SAFETY: the caller's promise; `pending` stays in the table until its last completion
         // (G2).
         match unsafe { self.uring.submission().push(&entry) } {
             Ok(()) => Ok(key),
             Err(_) => {
-                self.flights.remove(key);
+                self.in_flight.remove(key);
                 Err(io::Error::from_raw_os_error(libc::EBUSY))
             }
         }
@@ -149,26 +139,26 @@ impl Ring {
 
     /// Whether `key` is the number of an operation in flight.
     pub(crate) fn has(&self, key: u64) -> bool {
-        self.flights.get(key).is_some()
+        self.in_flight.get(key).is_some()
     }
 
     /// Asks the kernel to end an operation soon. It is completed in any case.
     pub(crate) fn cancel(&mut self, key: u64) {
-        let entry = opcode::AsyncCancel::new(key).build().user_data(NOBODY);
+        let entry = opcode::AsyncCancel::new(key).build().user_data(NO_OWNER);
         // SAFETY: it names no memory and no file.
         if unsafe { self.uring.submission().push(&entry) }.is_err() {
-            self.tag.operation_dropped(key);
+            self.driver_id.operation_dropped(key);
         }
     }
 
     /// Cancels operations whose handles were dropped, and returns the groups that nobody uses any
     /// more, for the caller to drop.
-    pub(crate) fn tidy(&mut self) -> Vec<Lent> {
-        if let Some(dropped) = self.tag.news() {
+    pub(crate) fn tidy(&mut self) -> Vec<BufRing> {
+        if let Some(dropped) = self.driver_id.news() {
             self.closing += dropped.groups;
             match dropped.operations() {
                 Some(keys) => self.cancel_all(keys),
-                None => self.cancel_all(&self.flights.keys(|pending| pending.is_unwanted())),
+                None => self.cancel_all(&self.in_flight.keys(|pending| pending.is_unwanted())),
             }
         }
         let mut closed = Vec::new();
@@ -177,7 +167,7 @@ impl Ring {
         }
         for (at, place) in self.groups.iter_mut().enumerate() {
             // Each operation of the group shares it, so none is in flight (G2).
-            if place.as_ref().is_some_and(Lent::is_unused)
+            if place.as_ref().is_some_and(BufRing::is_unused)
                 && self.uring.submitter().unregister_buf_ring(at as u16).is_ok()
             {
                 closed.extend(place.take());
@@ -196,7 +186,7 @@ impl Ring {
             match self.make_room() {
                 Ok(true) => self.cancel(key),
                 // At the next call.
-                _ => self.tag.operation_dropped(key),
+                _ => self.driver_id.operation_dropped(key),
             }
         }
     }
@@ -239,13 +229,13 @@ impl Ring {
         loop {
             let entry = self.next_entry()?;
             let (key, flags) = (entry.user_data(), entry.flags());
-            if key == RUNG {
+            if key == WAKE_KEY {
                 self.is_armed = false;
-                self.bell.silence();
+                self.wake_fd.clear();
             }
             let pending = match cqueue::more(flags) {
-                true => self.flights.get(key).cloned(),
-                false => self.flights.remove(key),
+                true => self.in_flight.get(key).cloned(),
+                false => self.in_flight.remove(key),
             };
             if let Some(pending) = pending {
                 return Some((pending, entry.result(), flags));
@@ -255,11 +245,11 @@ impl Ring {
 
     /// Registers a ring of `buffers` places for provided buffers, which `owner` owns. Returns its
     /// number.
-    pub(crate) fn lend(&mut self, buffers: u16, owner: Arc<dyn Provided>) -> Result<u16, Refused> {
+    pub(crate) fn lend(&mut self, buffers: u16, owner: Arc<dyn BufRingOwner>) -> Result<u16, Refused> {
         let none = || Refused { call: "io_uring_register", errno: libc::ENOSPC };
         let at = self.groups.iter().position(Option::is_none).unwrap_or(self.groups.len());
         let id = u16::try_from(at).map_err(|_| none())?;
-        let lent = Lent::new(buffers, owner)?;
+        let lent = BufRing::new(buffers, owner)?;
         // SAFETY: the places stay until the ring was unregistered, or for ever (G2).
         unsafe { lent.register(&self.uring, id)? };
         if at == self.groups.len() {
@@ -301,13 +291,13 @@ impl Ring {
         let mut pause = Duration::from_micros(20);
         loop {
             // In each turn, as the kernel may have no room for some of these in the first.
-            self.cancel_all(&self.flights.keys(|_| true));
+            self.cancel_all(&self.in_flight.keys(|_| true));
             let entered = self.enter(0);
             while let Some((pending, result, flags)) = self.next_completion() {
                 // It may run users' code: what is behind it has to be settled in any case.
                 catch_user_panic(move || pending.complete(result, flags));
             }
-            if self.flights.len() == 0 {
+            if self.in_flight.len() == 0 {
                 return true;
             }
             if entered.is_err() || started.elapsed() > PATIENCE {
@@ -321,17 +311,10 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        if !self.is_own() {
-            // The parent's operations continue. The ring is not mapped here, and something else may
-            // be at its addresses: only its descriptor goes.
-            // SAFETY: the ring's own, which is not used again.
-            drop(unsafe { OwnedFd::from_raw_fd(self.uring.as_raw_fd()) });
-            return;
-        }
         if self.settle() {
             self.end_groups();
             // SAFETY: it is not used again. No operation is in it.
-            unsafe { ManuallyDrop::drop(&mut self.flights) };
+            unsafe { ManuallyDrop::drop(&mut self.in_flight) };
             // SAFETY: it is not used again. No group is in it.
             unsafe { ManuallyDrop::drop(&mut self.groups) };
         }

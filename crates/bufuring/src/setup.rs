@@ -6,10 +6,9 @@ use std::io;
 use io_uring::IoUring;
 
 use crate::driver::Engine;
-use crate::process::Mark;
+use crate::driver_id::DriverId;
 use crate::ring::{MOST_REGISTERED_BYTES, Ring};
-use crate::sleeper::Bell;
-use crate::tag::Tag;
+use crate::sleeper::WakeFd;
 use crate::{Arena, Driver, Mode, Refused};
 
 const DEFAULT_ENTRIES: u32 = 64;
@@ -96,13 +95,16 @@ impl Builder {
     #[must_use]
     pub fn build(&self) -> Driver {
         if self.blocking {
-            return Driver::over(Engine::Calls(Tag::new()), Mode::Blocking { refused: None });
+            return Driver::over(Engine::Calls(DriverId::new()), Mode::Blocking { refused: None });
         }
-        let bell = || Bell::new().map_err(|error| Refused::new("eventfd", &error));
-        let (uring, bell, mark) = match self.uring().and_then(|uring| Ok((uring, bell()?, Mark::new()?))) {
+        let wake_fd = || WakeFd::new().map_err(|error| Refused::new("eventfd", &error));
+        let (uring, wake_fd) = match self.uring().and_then(|uring| Ok((uring, wake_fd()?))) {
             Ok(made) => made,
             Err(refused) => {
-                return Driver::over(Engine::Calls(Tag::new()), Mode::Blocking { refused: Some(refused) });
+                return Driver::over(
+                    Engine::Calls(DriverId::new()),
+                    Mode::Blocking { refused: Some(refused) },
+                );
             }
         };
         let arena = self.arena.as_ref().filter(|_| self.register);
@@ -111,14 +113,14 @@ impl Builder {
             Some(Err(refused)) => (None, Mode::Plain { refused: Some(refused) }),
             None => (None, Mode::Plain { refused: None }),
         };
-        Driver::over(Engine::Ring(Box::new(Ring::new(uring, bell, mark, registered))), mode)
+        Driver::over(Engine::Ring(Box::new(Ring::new(uring, wake_fd, registered))), mode)
     }
 
     /// A ring of a kernel that loses no completion, and reads where an entry said until it was
     /// taken.
     fn uring(&self) -> Result<IoUring, Refused> {
         let entries = self.entries.max(1);
-        // A forked child does not see it: two processes would take each other's completions.
+        // Not mapped in a forked child: two processes would take each other's completions.
         let plain = || IoUring::builder().dontfork().setup_clamp().build(entries);
         // Fewer interrupts, since 5.19.
         let uring = IoUring::builder().dontfork().setup_clamp().setup_coop_taskrun().build(entries);
@@ -133,6 +135,24 @@ impl Builder {
 }
 
 /// Registers all memory of `arena`, in pieces that the kernel takes.
+impl Driver {
+    /// Makes a driver with 64 entries that registers `arena`, if the system allows it.
+    ///
+    /// # Panics
+    ///
+    /// Never.
+    #[must_use]
+    pub fn new(arena: &Arena) -> Self {
+        Builder::new().arena(arena).build()
+    }
+
+    /// Returns the settings, to be changed and built.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+}
+
 fn register(uring: &IoUring, arena: &Arena) -> Result<(), Refused> {
     let (start, len) = (arena.as_ptr().as_ptr(), arena.len());
     let pieces: Vec<_> = (0..len)

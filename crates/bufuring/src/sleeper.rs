@@ -12,10 +12,10 @@ use bufkit::sync::{Mutex, lock};
 
 /// Ends a wait for completions: a file (`eventfd`) that can be read once it was rung.
 #[derive(Debug, Clone)]
-pub(crate) struct Bell(Arc<File>);
+pub(crate) struct WakeFd(Arc<File>);
 
-impl Bell {
-    /// Makes a bell that was not rung.
+impl WakeFd {
+    /// Makes a descriptor that was not signalled.
     pub(crate) fn new() -> io::Result<Self> {
         // SAFETY: no preconditions.
         let number = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
@@ -27,15 +27,15 @@ impl Bell {
         Ok(Self(Arc::new(File::from(file))))
     }
 
-    fn ring(&self) {
-        // It fails only where it was rung 2^64 times.
-        let _rung = (&*self.0).write(&1_u64.to_ne_bytes());
+    fn signal(&self) {
+        // It fails only where it was signalled 2^64 times.
+        let _result = (&*self.0).write(&1_u64.to_ne_bytes());
     }
 
     /// Undoes all calls of `ring` so far.
-    pub(crate) fn silence(&self) {
-        // It fails only where it was not rung.
-        let _rung = (&*self.0).read(&mut [0; 8]);
+    pub(crate) fn clear(&self) {
+        // It fails only where it was not signalled.
+        let _result = (&*self.0).read(&mut [0; 8]);
     }
 
     pub(crate) fn descriptor(&self) -> RawFd {
@@ -61,14 +61,14 @@ enum Activity {
 pub(crate) struct Sleeper {
     thread: Thread,
     /// Ends its waits for completions, if it has any.
-    bell: Option<Bell>,
+    wake_fd: Option<WakeFd>,
     activity: Mutex<Activity>,
 }
 
 impl Sleeper {
-    /// Makes the waker of this thread, whose waits for completions `bell` ends.
-    pub(crate) fn new(bell: Option<Bell>) -> Self {
-        Self { thread: thread::current(), bell, activity: Mutex::new(Activity::Awake) }
+    /// Makes the waker of this thread, whose waits for completions `wake_fd` ends.
+    pub(crate) fn new(wake_fd: Option<WakeFd>) -> Self {
+        Self { thread: thread::current(), wake_fd, activity: Mutex::new(Activity::Awake) }
     }
 
     /// Notes that the thread is about to poll. What was woken before is polled then.
@@ -106,9 +106,9 @@ impl Wake for Sleeper {
 
     fn wake_by_ref(self: &Arc<Self>) {
         let was = mem::replace(&mut *lock(&self.activity), Activity::Woken);
-        match (was, &self.bell) {
+        match (was, &self.wake_fd) {
             (Activity::Parked, _) => self.thread.unpark(),
-            (Activity::Waiting, Some(bell)) => bell.ring(),
+            (Activity::Waiting, Some(wake_fd)) => wake_fd.signal(),
             // It looks before it sleeps.
             _ => {}
         }
@@ -120,20 +120,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bell_rings_until_it_is_silenced() {
-        let bell = Bell::new().expect("the system makes one");
-        let is_rung = |bell: &Bell| {
-            let mut poll = libc::pollfd { fd: bell.descriptor(), events: libc::POLLIN, revents: 0 };
+    fn a_signal_is_pending_until_it_is_cleared() {
+        let wake_fd = WakeFd::new().expect("the system makes one");
+        let is_signalled = |wake_fd: &WakeFd| {
+            let mut poll = libc::pollfd { fd: wake_fd.descriptor(), events: libc::POLLIN, revents: 0 };
             // SAFETY: one entry, which lives through the call.
             unsafe { libc::poll(&raw mut poll, 1, 0) == 1 }
         };
-        assert!(!is_rung(&bell));
-        bell.ring();
-        bell.ring();
-        assert!(is_rung(&bell));
-        bell.silence();
-        assert!(!is_rung(&bell));
-        bell.silence();
+        assert!(!is_signalled(&wake_fd));
+        wake_fd.signal();
+        wake_fd.signal();
+        assert!(is_signalled(&wake_fd));
+        wake_fd.clear();
+        assert!(!is_signalled(&wake_fd));
+        wake_fd.clear();
     }
 
     #[test]

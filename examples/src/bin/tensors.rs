@@ -96,8 +96,8 @@ mod linux {
                     reads.push_back((at, driver.read_at(&file, pool.acquire(args.chunk)?, args.chunk, at)));
                     at += args.chunk as u64;
                 }
-                let Some((at, read)) = reads.pop_front() else { break };
-                let bytes = driver.wait(read)?.into_result()?;
+                let Some((at, mut read)) = reads.pop_front() else { break };
+                let bytes = driver.wait(&mut read)?.into_result()?;
                 // What of the chunk is the tensor's. The last read of a file is shorter.
                 let from = tensor.from.saturating_sub(at) as usize;
                 let to = tensor.to.saturating_sub(at).min(args.chunk as u64) as usize;

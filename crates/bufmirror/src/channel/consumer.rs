@@ -2,39 +2,11 @@
 
 use bufcore::{ByteSource, Pieces};
 
-use super::end::{Access, End, Lending, Reads, Transport};
-#[cfg(feature = "std")]
-use super::waking::Waking;
+use super::end::{Access, ChannelState, End, Lending};
 use crate::GetError;
 use crate::ring::over;
 
-/// The end of a [`channel`](crate::channel()) that reads. Dropping it closes the channel: the
-/// producer's waits and writes fail.
-///
-/// [`peek`](Self::peek), [`consume`](Self::consume) and [`get`](Self::get) never wait.
-/// [`wait`](Self::wait) and its siblings wait for bytes, by blocking the thread or as a future.
-/// `std::io::Read` and `BufRead` block, as a pipe does, and read an end when the producer is gone
-/// and all was read.
-///
-/// ```
-/// # #[cfg(feature = "std")] {
-/// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
-/// producer.put(b"\x05hello\x05wor")?;
-/// // Records with their length in front, each looked at where it is.
-/// while let [length, rest @ ..] = consumer.peek() {
-///     let length = usize::from(*length);
-///     let Some(word) = rest.get(..length) else { break }; // the rest has yet to come
-///     assert_eq!(word, b"hello");
-///     consumer.consume(1 + length);
-/// }
-/// assert_eq!(consumer.peek(), b"\x05wor");
-/// # }
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[cfg(feature = "std")]
-pub type Consumer = End<Reads, Waking<Lending>>;
-
-impl<T: Transport> End<Reads, T> {
+impl<T: ChannelState> End<false, T> {
     /// Moves the oldest bytes into `into`, and fills all of it.
     ///
     /// Cost: one copy, wherever in the ring, and as [`consume`](Self::consume).
@@ -119,7 +91,7 @@ impl<T: Transport> End<Reads, T> {
     }
 }
 
-impl<T: Transport<Access = Lending>> End<Reads, T> {
+impl<T: ChannelState<Access = Lending>> End<false, T> {
     /// Returns all bytes that can be read now, oldest first, in one piece.
     ///
     /// Cost: as [`len`](Self::len).
@@ -229,40 +201,8 @@ impl<T: Transport<Access = Lending>> End<Reads, T> {
     }
 }
 
-#[cfg(feature = "std")]
-impl Consumer {
-    /// Returns all bytes that can be read now, oldest first, in one piece, to be changed in place:
-    /// unmasked, decrypted.
-    ///
-    /// They stay as they are left, until they are consumed.
-    ///
-    /// Cost: as [`len`](Self::len). Where memory is not mapped twice, what is left of them is
-    /// copied once when the ring's end is passed.
-    ///
-    /// ```
-    /// # #[cfg(feature = "std")] {
-    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
-    /// producer.put(b"TEXT")?;
-    /// consumer.peek_mut()[1..].make_ascii_lowercase();
-    /// assert_eq!(consumer.peek(), b"Text");
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn peek_mut(&mut self) -> &mut [u8] {
-        self.look();
-        self.is_changed = !self.is_mapped();
-        let mut filled = self.window(self.cached_available);
-        // SAFETY:
-        // - valid and initialised: as in `lend`.
-        // - exclusive: as in `lend`, and `&mut self` makes it the only borrow.
-        unsafe { filled.as_mut() }
-    }
-}
-
 /// Lends all bytes that can be read, at once.
-impl<T: Transport<Access = Lending>> ByteSource for End<Reads, T> {
+impl<T: ChannelState<Access = Lending>> ByteSource for End<false, T> {
     #[inline]
     fn peek(&mut self) -> &[u8] {
         self.peek()

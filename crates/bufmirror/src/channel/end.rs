@@ -29,7 +29,6 @@
 //!   system does so no more, both ends execute their own from then on (`Core::go_plain`).
 
 use core::fmt;
-use core::marker::PhantomData;
 use core::ptr::NonNull;
 
 use bufkit::sync::{AtomicUsize, Ordering, RELEASE};
@@ -37,36 +36,6 @@ use bufkit::sync::{AtomicUsize, Ordering, RELEASE};
 use crate::copy::copy;
 use crate::map;
 use crate::sync::end_of_addresses;
-
-/// Which of the two ends.
-pub trait Side {
-    /// Whether it writes.
-    const IS_PRODUCER: bool;
-}
-
-/// The end that writes.
-///
-/// ```
-/// assert_eq!(format!("{:?}", bufmirror::Writes), "Writes"); // a name in the types of ends
-/// ```
-#[derive(Debug)]
-pub struct Writes;
-
-/// The end that reads.
-///
-/// ```
-/// assert_eq!(format!("{:?}", bufmirror::Reads), "Reads"); // a name in the types of ends
-/// ```
-#[derive(Debug)]
-pub struct Reads;
-
-impl Side for Writes {
-    const IS_PRODUCER: bool = true;
-}
-
-impl Side for Reads {
-    const IS_PRODUCER: bool = false;
-}
 
 /// How an end uses the bytes that it has.
 pub trait Access {
@@ -110,7 +79,7 @@ impl Access for Lending {
 
 /// What lies between the ends, beside the ring. Threads may share it: it is atomics, locks, and
 /// what this end alone changes by `&mut`.
-pub trait Transport {
+pub trait ChannelState {
     /// How ends over it use their bytes.
     type Access: Access;
     /// Whether positions are this program's alone. Others are checked.
@@ -163,8 +132,8 @@ pub trait Transport {
 /// assert!(send(&mut producer, b'$'));
 /// assert_eq!(consumer.peek(), b"$");
 /// ```
-pub struct End<S: Side, T: Transport> {
-    pub(super) transport: T,
+pub struct End<const PRODUCER: bool, T: ChannelState> {
+    pub(super) channel: T,
     /// Of the memory: twice `capacity` bytes are valid and initialised from here (M1).
     base: NonNull<u8>,
     /// Bytes, each with two addresses; not 0.
@@ -179,28 +148,27 @@ pub struct End<S: Side, T: Transport> {
     /// in place where nothing is mapped. Those that count are the ones at the addresses from `at`
     /// on.
     pub(super) is_changed: bool,
-    side: PhantomData<S>,
 }
 
-// SAFETY: an end has its bytes alone (C2), as a `&mut [u8]` would; what its transport shares is
+// SAFETY: an end has its bytes alone (C2), as a `&mut [u8]` would; what its channel shares is
 // atomic or locked.
-unsafe impl<S: Side, T: Transport> Send for End<S, T> {}
+unsafe impl<const PRODUCER: bool, T: ChannelState> Send for End<PRODUCER, T> {}
 // SAFETY: a shared end gives out nothing but numbers.
-unsafe impl<S: Side, T: Transport> Sync for End<S, T> {}
+unsafe impl<const PRODUCER: bool, T: ChannelState> Sync for End<PRODUCER, T> {}
 
-impl<S: Side, T: Transport> End<S, T> {
-    /// Makes an end at `position`, which is what the transport says.
+impl<const PRODUCER: bool, T: ChannelState> End<PRODUCER, T> {
+    /// Makes an end at `position`, which is what the channel says.
     ///
     /// # Safety
     ///
     /// 1. `base` is valid for reads and writes of twice `capacity` initialised bytes as long as
-    ///    `transport` exists, and `capacity` is not 0.
+    ///    `channel` exists, and `capacity` is not 0.
     /// 2. The bytes are used by this end and one of the other side only, over the same positions.
     #[inline]
-    pub(super) unsafe fn over(transport: T, base: NonNull<u8>, capacity: usize, position: usize) -> Self {
+    pub(super) unsafe fn over(channel: T, base: NonNull<u8>, capacity: usize, position: usize) -> Self {
         let at = position % capacity;
-        let (cached_available, is_changed, side) = (0, false, PhantomData);
-        let mut end = Self { transport, base, capacity, at, position, cached_available, is_changed, side };
+        let (cached_available, is_changed) = (0, false);
+        let mut end = Self { channel, base, capacity, at, position, cached_available, is_changed };
         end.look();
         end
     }
@@ -224,7 +192,7 @@ impl<S: Side, T: Transport> End<S, T> {
     #[inline]
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.transport.is_closed(S::IS_PRODUCER, true)
+        self.channel.is_closed(PRODUCER, true)
     }
 
     /// Returns the bytes that the ring holds when it is full.
@@ -269,18 +237,15 @@ impl<S: Side, T: Transport> End<S, T> {
     pub(super) fn count(&self) -> usize {
         // ORDER: Acquire pairs with the store in `advance`: what the other end did with the bytes
         // happened before (C3).
-        let other = self.transport.position(!S::IS_PRODUCER).load(Ordering::Acquire);
-        let filled = if S::IS_PRODUCER {
-            self.position.wrapping_sub(other)
-        } else {
-            other.wrapping_sub(self.position)
-        };
+        let other = self.channel.position(!PRODUCER).load(Ordering::Acquire);
+        let filled =
+            if PRODUCER { self.position.wrapping_sub(other) } else { other.wrapping_sub(self.position) };
         if !T::IS_OURS && filled > self.capacity {
-            self.transport.note_corrupt();
+            self.channel.note_corrupt();
             0
-        } else if S::IS_PRODUCER {
+        } else if PRODUCER {
             // The other end may have read the last byte there will be.
-            if self.transport.is_over() { 0 } else { self.capacity - filled }
+            if self.channel.is_over() { 0 } else { self.capacity - filled }
         } else {
             filled
         }
@@ -292,25 +257,25 @@ impl<S: Side, T: Transport> End<S, T> {
     pub(super) fn advance(&mut self, n: usize) {
         debug_assert!(n <= self.cached_available);
         if T::CAN_BE_MAPPED {
-            if S::IS_PRODUCER && !self.transport.is_mapped() {
+            if PRODUCER && !self.channel.is_mapped() {
                 self.reflect_apart(n);
             }
             end_of_addresses();
-        } else if S::IS_PRODUCER {
+        } else if PRODUCER {
             self.reflect(n);
         }
         self.at += n;
         self.cached_available -= n;
         if self.at >= self.capacity {
             self.at -= self.capacity;
-            if T::CAN_BE_MAPPED && !S::IS_PRODUCER && self.is_changed {
+            if T::CAN_BE_MAPPED && !PRODUCER && self.is_changed {
                 self.bring_down();
             }
         }
         self.position = self.position.wrapping_add(n);
         // ORDER: `RELEASE` pairs with the Acquire in `count`: C3.
-        self.transport.position(S::IS_PRODUCER).store(self.position, RELEASE);
-        self.transport.moved(S::IS_PRODUCER);
+        self.channel.position(PRODUCER).store(self.position, RELEASE);
+        self.channel.moved(PRODUCER);
     }
 
     /// Makes the next `n` bytes, which are known to be this end's, the same at both addresses.
@@ -345,17 +310,17 @@ impl<S: Side, T: Transport> End<S, T> {
     }
 }
 
-impl<S: Side, T: Transport> Drop for End<S, T> {
+impl<const PRODUCER: bool, T: ChannelState> Drop for End<PRODUCER, T> {
     fn drop(&mut self) {
-        self.transport.close(S::IS_PRODUCER);
+        self.channel.close(PRODUCER);
     }
 }
 
-impl<S: Side, T: Transport> fmt::Debug for End<S, T> {
+impl<const PRODUCER: bool, T: ChannelState> fmt::Debug for End<PRODUCER, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct(if S::IS_PRODUCER { "Producer" } else { "Consumer" })
+        f.debug_struct(if PRODUCER { "Producer" } else { "Consumer" })
             .field("capacity", &self.capacity)
-            .field("is_closed", &self.transport.is_closed(S::IS_PRODUCER, false))
+            .field("is_closed", &self.channel.is_closed(PRODUCER, false))
             .finish_non_exhaustive()
     }
 }

@@ -2,34 +2,10 @@
 
 use bufcore::{ByteSink, ReserveError};
 
-use super::end::{Access, End, Lending, Transport, Writes};
-#[cfg(feature = "std")]
-use super::waking::Waking;
+use super::end::{Access, ChannelState, End, Lending};
 use crate::ring::over;
 
-/// The end of a [`channel`](crate::channel()) that writes. Dropping it closes the channel: the
-/// consumer reads what is left.
-///
-/// [`reserve`](Self::reserve), [`commit`](Self::commit) and [`put`](Self::put) never wait.
-/// [`wait`](Self::wait) and its siblings wait for room, by blocking the thread or as a future.
-/// `std::io::Write` blocks, as a pipe does.
-///
-/// Contents: what a reservation lends is zeros or recycled bytes.
-///
-/// ```
-/// # #[cfg(feature = "std")] {
-/// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
-/// producer.reserve(5)?.copy_from_slice(b"hello"); // in place
-/// producer.commit(5);
-/// producer.put(b" world")?; // by copying
-/// assert_eq!(consumer.peek(), b"hello world");
-/// # }
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[cfg(feature = "std")]
-pub type Producer = End<Writes, Waking<Lending>>;
-
-impl<T: Transport> End<Writes, T> {
+impl<T: ChannelState> End<true, T> {
     /// Appends all of `bytes`.
     ///
     /// Cost: one copy, wherever in the ring, and as [`commit`](Self::commit).
@@ -104,7 +80,7 @@ impl<T: Transport> End<Writes, T> {
     }
 }
 
-impl<T: Transport<Access = Lending>> End<Writes, T> {
+impl<T: ChannelState<Access = Lending>> End<true, T> {
     /// Lends exactly `n` bytes of contiguous room. Nothing counts as written until
     /// [`commit`](Self::commit).
     ///
@@ -177,35 +153,7 @@ impl<T: Transport<Access = Lending>> End<Writes, T> {
     }
 }
 
-#[cfg(feature = "std")]
-impl Producer {
-    /// Ends the stream as dropping this would: the consumer reads what is left, and then its end.
-    ///
-    /// From now on there is no room here, and waits fail as if the consumer had been dropped. A
-    /// second call does nothing.
-    ///
-    /// Cost: a locked instruction. If the consumer sleeps, what waking it costs.
-    ///
-    /// ```
-    /// # #[cfg(feature = "std")] {
-    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
-    /// producer.put(b"last words")?;
-    /// producer.close();
-    /// assert_eq!(producer.put_some(b"more"), 0);
-    /// assert!(consumer.is_closed());
-    /// assert_eq!(consumer.peek(), b"last words");
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn close(&mut self) {
-        if !self.transport.is_over() {
-            self.transport.end();
-            self.cached_available = 0;
-        }
-    }
-}
-
-impl<T: Transport<Access = Lending>> ByteSink for End<Writes, T> {
+impl<T: ChannelState<Access = Lending>> ByteSink for End<true, T> {
     #[inline]
     fn reserve(&mut self, n: usize) -> Result<&mut [u8], ReserveError> {
         self.reserve(n)

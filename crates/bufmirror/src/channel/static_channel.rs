@@ -10,10 +10,11 @@ use core::ptr::NonNull;
 
 use bufkit::sync::{AtomicBool, AtomicUsize, Ordering};
 
-use super::end::{End, Lending, Reads, Transport, Writes};
+use super::end::{ChannelState, End, Lending};
 
 /// What both ends see: of the consumer, and of the producer.
 #[derive(Debug)]
+#[cfg_attr(any(loom, shuttle), derive(Default))]
 struct Positions {
     /// C1.
     positions: [AtomicUsize; 2],
@@ -25,7 +26,7 @@ struct Positions {
 #[derive(Debug)]
 pub struct Polled<'a>(&'a Positions);
 
-impl Transport for Polled<'_> {
+impl ChannelState for Polled<'_> {
     type Access = Lending;
     const CAN_BE_MAPPED: bool = false;
     const IS_OURS: bool = true;
@@ -139,13 +140,7 @@ impl<const BYTES: usize> StaticChannel<BYTES> {
     #[allow(clippy::new_without_default, reason = "for models")]
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            positions: Positions {
-                positions: [AtomicUsize::new(0), AtomicUsize::new(0)],
-                closed: [AtomicBool::new(false), AtomicBool::new(false)],
-            },
-            memory: UnsafeCell::new([0; BYTES]),
-        }
+        Self { positions: Positions::default(), memory: UnsafeCell::new([0; BYTES]) }
     }
 
     /// Returns the two ends of the channel, which is emptied.
@@ -219,7 +214,7 @@ impl<const BYTES: usize> fmt::Debug for StaticChannel<BYTES> {
 /// assert_eq!(consumer.peek(), b"hello");
 /// # Ok::<(), bufmirror::ReserveError>(())
 /// ```
-pub type StaticProducer<'a> = End<Writes, Polled<'a>>;
+pub type StaticProducer<'a> = End<true, Polled<'a>>;
 
 /// The end of a [`StaticChannel`] that reads. Dropping it tells the producer.
 ///
@@ -233,4 +228,4 @@ pub type StaticProducer<'a> = End<Writes, Polled<'a>>;
 /// assert_eq!((lines, consumer.peek()), (2, &b"thr"[..]));
 /// # Ok::<(), bufmirror::ReserveError>(())
 /// ```
-pub type StaticConsumer<'a> = End<Reads, Polled<'a>>;
+pub type StaticConsumer<'a> = End<false, Polled<'a>>;

@@ -1,7 +1,7 @@
 //! The `embedded-io` crate.
 
 use bufcore::ReserveError;
-use embedded_io::{BufRead, ErrorType, Read, ReadReady, Write, WriteReady};
+use embedded_io::{BufRead, ErrorType, Read, Write};
 
 use crate::MirrorRing;
 
@@ -35,22 +35,10 @@ impl Write for MirrorRing {
     }
 }
 
-impl WriteReady for MirrorRing {
-    fn write_ready(&mut self) -> Result<bool, ReserveError> {
-        Ok(self.spare_capacity() != 0)
-    }
-}
-
 /// Reads as many bytes as the ring has. An empty ring reads as ended, until more is written.
 impl Read for MirrorRing {
     fn read(&mut self, into: &mut [u8]) -> Result<usize, ReserveError> {
         Ok(self.get_some(into))
-    }
-}
-
-impl ReadReady for MirrorRing {
-    fn read_ready(&mut self) -> Result<bool, ReserveError> {
-        Ok(!self.is_empty())
     }
 }
 
@@ -65,119 +53,20 @@ impl BufRead for MirrorRing {
     }
 }
 
-/// The ends of a channel block, as they do with `std::io`.
-#[cfg(feature = "std")]
-mod channel {
-    use embedded_io::{BufRead, Error, ErrorKind, ErrorType, Read, ReadReady, Write, WriteReady};
-
-    use crate::{Consumer, Producer, WaitError};
-
-    impl Error for WaitError {
-        fn kind(&self) -> ErrorKind {
-            match self {
-                Self::Closed { .. } => ErrorKind::BrokenPipe,
-                Self::TimedOut { .. } => ErrorKind::TimedOut,
-                Self::Corrupt => ErrorKind::InvalidData,
-                Self::NoTasks => ErrorKind::Unsupported,
-                Self::TooLong { .. } => ErrorKind::InvalidInput,
-            }
-        }
-    }
-
-    impl ErrorType for Producer {
-        type Error = WaitError;
-    }
-
-    /// Blocks until there is room for a byte at least.
-    impl Write for Producer {
-        fn write(&mut self, bytes: &[u8]) -> Result<usize, WaitError> {
-            self.wait(usize::from(!bytes.is_empty()))?;
-            Ok(self.put_some(bytes))
-        }
-
-        fn flush(&mut self) -> Result<(), WaitError> {
-            Ok(())
-        }
-    }
-
-    impl WriteReady for Producer {
-        fn write_ready(&mut self) -> Result<bool, WaitError> {
-            Ok(self.spare_capacity() != 0 || self.is_closed())
-        }
-    }
-
-    impl ErrorType for Consumer {
-        type Error = WaitError;
-    }
-
-    /// Blocks until there is a byte at least, or the producer is gone and all was read.
-    impl Read for Consumer {
-        fn read(&mut self, into: &mut [u8]) -> Result<usize, WaitError> {
-            if !into.is_empty() {
-                self.wait_or_end()?;
-            }
-            Ok(self.get_some(into))
-        }
-    }
-
-    impl ReadReady for Consumer {
-        fn read_ready(&mut self) -> Result<bool, WaitError> {
-            Ok(self.is_closed() || !self.is_empty())
-        }
-    }
-
-    /// Blocks as `read` does, and lends all bytes that can be read, at once.
-    impl BufRead for Consumer {
-        fn fill_buf(&mut self) -> Result<&[u8], WaitError> {
-            self.wait_or_end()?;
-            Ok(self.peek())
-        }
-
-        fn consume(&mut self, bytes: usize) {
-            self.consume(bytes);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use embedded_io::{BufRead, Read, ReadReady, Write, WriteReady};
+    use embedded_io::{BufRead, Read, Write};
 
     use super::ReserveError;
     use crate::Builder;
-
-    #[cfg(all(feature = "std", not(any(loom, shuttle))))]
-    #[test]
-    fn ends_of_a_channel() {
-        use embedded_io::{Error, ErrorKind};
-
-        let (mut producer, mut consumer) = crate::channel(1).unwrap();
-        assert_eq!((consumer.read_ready(), producer.write_ready()), (Ok(false), Ok(true)));
-        Write::write_all(&mut producer, b"abc").unwrap();
-        assert_eq!((Write::write(&mut producer, b""), Write::flush(&mut producer)), (Ok(0), Ok(())));
-        let mut two = [0; 2];
-        assert_eq!(Read::read(&mut consumer, &mut two), Ok(2));
-        assert_eq!((&two, BufRead::fill_buf(&mut consumer)), (b"ab", Ok(&b"c"[..])));
-        let filler = std::vec![0; producer.spare_capacity()];
-        Write::write_all(&mut producer, &filler).unwrap();
-        assert_eq!((consumer.read_ready(), producer.write_ready()), (Ok(true), Ok(false)));
-        BufRead::consume(&mut consumer, 1 + filler.len());
-        drop(producer);
-        assert_eq!((consumer.read_ready(), Read::read(&mut consumer, &mut two)), (Ok(true), Ok(0)));
-        let (mut producer, consumer) = crate::channel(1).unwrap();
-        drop(consumer);
-        assert_eq!(Write::write(&mut producer, b"a").unwrap_err().kind(), ErrorKind::BrokenPipe);
-    }
 
     #[test]
     fn writes_until_full_and_reads_back() {
         let memory: &'static mut [u8] = std::vec![0; 6].leak();
         let mut ring = Builder::new().build_static(memory).unwrap();
-        assert_eq!((ring.read_ready(), ring.write_ready()), (Ok(false), Ok(true)));
         assert_eq!(ring.write(b"abcd"), Ok(3));
         assert_eq!(ring.write(b"d"), Err(ReserveError { requested: 1, available: 0 }));
         assert_eq!((ring.write(b""), ring.flush()), (Ok(0), Ok(())));
-        assert_eq!((ring.read_ready(), ring.write_ready()), (Ok(true), Ok(false)));
         let mut two = [0; 2];
         ring.read_exact(&mut two).unwrap();
         assert_eq!(ring.write(b"ef"), Ok(2));

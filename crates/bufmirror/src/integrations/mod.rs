@@ -4,8 +4,6 @@
 mod bytes;
 #[cfg(feature = "embedded-io-0_7")]
 mod embedded_io;
-#[cfg(feature = "embedded-io-async-0_7")]
-mod embedded_io_async;
 #[cfg(feature = "std")]
 pub(crate) mod std_io;
 #[cfg(feature = "tokio")]

@@ -30,14 +30,20 @@ impl Write for MirrorRing {
     ///
     /// # Errors
     ///
-    /// As of [`write_all`](Self::write_all).
+    /// As of [`write_all`](Self::write_all). `requested` is one more than there is room for,
+    /// however long the text is.
     fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> io::Result<()> {
         let available = self.spare_capacity();
-        let mut target = Target { room: self.reserve(available)?, len: 0 };
-        fmt::write(&mut target, text).map_err(|_| io::Error::other("a value's `Display` failed"))?;
-        let requested = target.len;
-        if requested > available {
-            return Err(ReserveError { requested, available }.into());
+        let mut rest = self.reserve(available)?;
+        let written = rest.write_fmt(text);
+        let requested = available - rest.len();
+        if let Err(error) = written {
+            let is_full = error.kind() == io::ErrorKind::WriteZero;
+            return Err(if is_full {
+                ReserveError { requested: available + 1, available }.into()
+            } else {
+                error
+            });
         }
         self.commit(requested);
         Ok(())
@@ -140,23 +146,6 @@ impl MirrorRing {
             return Err(ReserveError { requested: 1, available: 0 }.into());
         }
         Ok(self.reserve(free)?)
-    }
-}
-
-/// Takes the text that fits, and measures all of it.
-struct Target<'a> {
-    room: &'a mut [u8],
-    len: usize,
-}
-
-impl fmt::Write for Target<'_> {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let end = self.len.saturating_add(text.len());
-        if let Some(room) = self.room.get_mut(self.len..end) {
-            room.copy_from_slice(text.as_bytes());
-        }
-        self.len = end;
-        Ok(())
     }
 }
 

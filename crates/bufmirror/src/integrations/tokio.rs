@@ -4,33 +4,20 @@
 use core::future::poll_fn;
 use core::pin::Pin;
 use core::task::{Context, Poll, ready};
-use std::io::{self, IoSlice};
+use std::io;
 
 use bufcore::author::count_filled;
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 
 use super::std_io::taken;
-use crate::channel::io::least_of;
 use crate::{Consumer, MirrorRing, Producer, WaitError};
 
 /// Waits until there is room for a byte at least. `BrokenPipe` when the consumer is gone, and after
 /// a shutdown.
 impl AsyncWrite for Producer {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        ready!(self.poll_wait(cx, least_of(slices)))?;
-        Poll::Ready(Ok(self.put_slices(slices)))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(self.poll_wait(cx, usize::from(!bytes.is_empty())))?;
+        Poll::Ready(Ok(self.put_some(bytes)))
     }
 
     /// Does nothing: what was written is on its way already.

@@ -35,7 +35,7 @@
     )),
     path = "no_pages.rs"
 )]
-mod pages;
+pub(crate) mod pages;
 
 use core::ptr::NonNull;
 
@@ -43,17 +43,6 @@ use bufcore::{Region, size};
 
 use crate::MapError;
 use pages::Pages;
-
-/// How to map. Nothing of it applies where nothing is mapped.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Options {
-    /// Huge pages where the system has some to give.
-    pub(crate) huge_pages: bool,
-    /// All pages faulted in at once, at both addresses.
-    pub(crate) populate: bool,
-    /// Children of this process do not get the mapping.
-    pub(crate) dont_fork: bool,
-}
 
 /// The memory of one ring.
 pub(crate) struct Mirror {
@@ -80,33 +69,20 @@ unsafe impl Sync for Mirror {}
 impl Mirror {
     /// Makes a mirror of at least `bytes`, mapped where the system can, else on the heap.
     #[cfg(feature = "alloc")]
-    pub(crate) fn new(bytes: usize, options: Options) -> Result<Self, MapError> {
+    pub(crate) fn new(bytes: usize, populate: bool) -> Result<Self, MapError> {
         if bytes == 0 {
             return Err(MapError::Empty);
         }
-        match pages::map(bytes, options)? {
-            Some(pages) => {
-                Ok(Self { base: pages.base(), capacity: pages.capacity(), backing: Backing::Pages(pages) })
-            }
+        match pages::map(bytes, populate)? {
+            Some(pages) => Ok(Self::over_pages(pages)),
             None => Self::on_heap(bytes),
         }
     }
 
-    /// `capacity` bytes of `file`, from `offset` on, mapped twice: whole pages both, and the file
-    /// has them.
-    #[cfg(all(
-        feature = "std",
-        target_os = "linux",
-        target_pointer_width = "64",
-        not(any(miri, loom, shuttle))
-    ))]
-    pub(crate) fn of_file(
-        file: &std::os::fd::OwnedFd,
-        offset: usize,
-        capacity: usize,
-    ) -> Result<Self, MapError> {
-        let pages = pages::map_file(file, offset, capacity)?;
-        Ok(Self { base: pages.base(), capacity: pages.capacity(), backing: Backing::Pages(pages) })
+    /// Makes a mirror over memory that is mapped twice.
+    #[cfg(feature = "alloc")]
+    pub(crate) fn over_pages(pages: Pages) -> Self {
+        Self { base: pages.base(), capacity: pages.capacity(), backing: Backing::Pages(pages) }
     }
 
     /// Makes a copying mirror of `bytes`, on the heap.

@@ -6,12 +6,10 @@ use core::convert::Infallible;
 use core::ptr::NonNull;
 
 #[cfg(feature = "alloc")]
-use super::Options;
-#[cfg(feature = "alloc")]
 use crate::MapError;
 
 /// Pages that are mapped twice: there are none.
-pub(super) struct Pages(#[allow(dead_code, reason = "no value exists")] Infallible);
+pub(crate) struct Pages(#[allow(dead_code, reason = "no value exists")] Infallible);
 
 #[cfg(feature = "alloc")]
 impl Pages {
@@ -26,6 +24,6 @@ impl Pages {
 
 /// Maps nothing, which is no error: the caller copies then.
 #[cfg(feature = "alloc")]
-pub(super) fn map(_: usize, _: Options) -> Result<Option<Pages>, MapError> {
+pub(super) fn map(_: usize, _: bool) -> Result<Option<Pages>, MapError> {
     Ok(None)
 }

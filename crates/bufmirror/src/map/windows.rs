@@ -1,15 +1,12 @@
 //! One section of memory, mapped twice in a row, on Windows.
 //!
 //! 1. `section`: memory that has a size, and no address yet.
-//! 2. `reserve_placeholders`: addresses for both views at once, in two parts. `replace` maps the
-//!    section over each. Nothing of another thread's can come in between.
-//! 3. Where the system has no placeholders (before Windows 10, version 1803): `reserve` finds
-//!    addresses for both views, and gives them back. `map_at` maps the section there, twice. The
-//!    call fails if another thread took the addresses meanwhile. Then it is tried again.
-//! 4. The section is closed: the views keep it.
+//! 2. `reserve` finds addresses for both views, and `release` gives them back. `map_at` maps the
+//!    section there, twice. It fails if another thread took the addresses in between. Then it is
+//!    tried again.
+//! 3. The section is closed: the views keep it.
 //!
-//! A step that fails undoes what was done before, by the drops of the section, of a [`Placeholder`]
-//! and of a [`View`].
+//! A step that fails undoes what was done before, by the drops of the section and of a [`View`].
 
 #[path = "windows/calls.rs"]
 mod calls;
@@ -17,27 +14,22 @@ mod calls;
 #[path = "windows/tests.rs"]
 mod tests;
 
-use core::mem;
 use core::ptr::NonNull;
 use std::os::windows::io::OwnedHandle;
 
 use bufcore::size;
 
 use self::calls::{Calls, Kernel};
-use super::Options;
 use crate::MapError;
 
-/// What the capacity is a multiple of where huge pages are asked for, as on other systems. Windows
-/// gives large pages only to programs with a privilege, so ordinary ones do.
-const HUGE_PAGE_BYTES: usize = 2 << 20;
 /// Bytes of a page, on each processor that Windows has.
 const PAGE_BYTES: usize = 4096;
-/// How often addresses are looked for without placeholders. Others take them in between only while
-/// they map or allocate much.
+/// How often addresses are looked for. Others take them in between only while they map or allocate
+/// much.
 const TRIES: usize = 100;
 
 /// A section's pages, mapped twice in a row.
-pub(super) struct Pages<C: Calls = Kernel> {
+pub(crate) struct Pages<C: Calls = Kernel> {
     first: View<C>,
     #[allow(dead_code, reason = "kept for its Drop")]
     second: View<C>,
@@ -47,26 +39,20 @@ pub(super) struct Pages<C: Calls = Kernel> {
 
 /// Maps at least `bytes`, which are not 0. Never without a result here; where nothing can be mapped
 /// there is none.
-pub(super) fn map(bytes: usize, options: Options) -> Result<Option<Pages>, MapError> {
-    map_by(Kernel, bytes, options).map(Some)
+pub(super) fn map(bytes: usize, populate: bool) -> Result<Option<Pages>, MapError> {
+    map_by(Kernel, bytes, populate).map(Some)
 }
 
 /// Maps as [`map`] does, by other means than the system's, for tests.
-fn map_by<C: Calls>(calls: C, bytes: usize, options: Options) -> Result<Pages<C>, MapError> {
-    let unit = calls.granularity();
-    let granule = if options.huge_pages { unit.max(HUGE_PAGE_BYTES) } else { unit };
+fn map_by<C: Calls>(calls: C, bytes: usize, populate: bool) -> Result<Pages<C>, MapError> {
     let too_large = MapError::TooLarge { requested: bytes };
-    let capacity = size::align_up(bytes, granule).ok_or(too_large)?;
+    let capacity = size::align_up(bytes, calls.granularity()).ok_or(too_large)?;
     if capacity > size::MAX_BYTES / 2 {
         return Err(too_large);
     }
     let section = calls.section(capacity)?;
-    let pages = match Pages::over_placeholders(calls, &section, capacity) {
-        Ok(pages) => pages,
-        // Whatever the reason is, the other way does without.
-        Err(_) => Pages::over_free_addresses(calls, &section, capacity)?,
-    };
-    if options.populate {
+    let pages = Pages::over_free_addresses(calls, &section, capacity)?;
+    if populate {
         pages.first.touch(capacity);
         pages.second.touch(capacity);
     }
@@ -74,16 +60,6 @@ fn map_by<C: Calls>(calls: C, bytes: usize, options: Options) -> Result<Pages<C>
 }
 
 impl<C: Calls> Pages<C> {
-    fn over_placeholders(calls: C, section: &OwnedHandle, capacity: usize) -> Result<Self, MapError> {
-        let base = calls.reserve_placeholders(capacity)?;
-        let first = Placeholder { calls, at: base };
-        // SAFETY: as many bytes further is the second placeholder.
-        let second = Placeholder { calls, at: unsafe { base.add(capacity) } };
-        let first = first.replace(section, capacity)?;
-        let second = second.replace(section, capacity)?;
-        Ok(Self { first, second, capacity })
-    }
-
     fn over_free_addresses(calls: C, section: &OwnedHandle, capacity: usize) -> Result<Self, MapError> {
         let mut refused = MapError::OutOfMemory { requested: capacity };
         for _ in 0..TRIES {
@@ -102,37 +78,13 @@ impl<C: Calls> Pages<C> {
     }
 
     /// Returns the first byte of the first mapping.
-    pub(super) fn base(&self) -> NonNull<u8> {
+    pub(crate) fn base(&self) -> NonNull<u8> {
         self.first.at
     }
 
     /// Returns the bytes of one mapping.
     pub(super) fn capacity(&self) -> usize {
         self.capacity
-    }
-}
-
-/// Reserved addresses that a view can replace; given back when it drops.
-struct Placeholder<C: Calls> {
-    calls: C,
-    at: NonNull<u8>,
-}
-
-impl<C: Calls> Placeholder<C> {
-    /// Maps the section in the place of all `bytes` of the placeholder.
-    fn replace(self, section: &OwnedHandle, bytes: usize) -> Result<View<C>, MapError> {
-        // SAFETY: the placeholder is this one's, and has as many bytes.
-        unsafe { self.calls.replace(self.at, section, bytes) }?;
-        let view = View { calls: self.calls, at: self.at };
-        mem::forget(self);
-        Ok(view)
-    }
-}
-
-impl<C: Calls> Drop for Placeholder<C> {
-    fn drop(&mut self) {
-        // SAFETY: a reservation of this one's alone.
-        unsafe { self.calls.release(self.at) };
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! [`MessageQueue`] is a ring whose memory is mapped twice in a row, so each message is one slice,
 //! wherever it lies. It is copied once in and once out, or at neither side ([`Sender::send_with`],
-//! [`Sender::send_up_to`], [`Receiver::recv`]).
+//! [`Receiver::recv`]).
 //!
 //! # What is guaranteed
 //!
@@ -51,10 +51,10 @@
 
 mod error;
 mod frames;
-mod lane;
 mod queue;
 mod receiver;
 mod sender;
+mod side;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 mod wait_queue;
@@ -64,9 +64,9 @@ use core::fmt;
 
 pub use self::error::{RecvError, SendError};
 pub use self::receiver::{Message, Received, Receiver};
-pub use self::sender::Sender;
+pub use self::sender::{Sender, Written};
 
-use self::queue::Queue;
+use self::queue::{Handle, Queue};
 use crate::map::Mirror;
 use crate::{Builder, MapError};
 
@@ -96,7 +96,6 @@ use crate::{Builder, MapError};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct MessageQueue {
-    queue: Arc<Queue>,
     sender: Sender,
     receiver: Receiver,
 }
@@ -125,8 +124,8 @@ impl MessageQueue {
     /// Makes a queue over memory of a multiple of [`frames::WORD_BYTES`].
     pub(crate) fn over(mirror: Mirror) -> Self {
         let queue = Arc::new(Queue::new(mirror));
-        let (sender, receiver) = (Sender::new(Arc::clone(&queue)), Receiver::new(Arc::clone(&queue)));
-        Self { queue, sender, receiver }
+        let (sender, receiver) = (Handle::first(&queue), Handle::first(&queue));
+        Self { sender: Sender { queue: sender }, receiver: Receiver { queue: receiver } }
     }
 
     /// Splits the queue into its two ends, each of which can be cloned. When all of one side are
@@ -193,19 +192,19 @@ impl MessageQueue {
     /// ```
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.queue.frames.capacity()
+        self.sender.queue.frames.capacity()
     }
 
     /// Returns the bytes of the longest message: the capacity, less 8.
     #[must_use]
     pub fn max_message(&self) -> usize {
-        self.queue.max_message()
+        self.sender.queue.max_message()
     }
 
     /// Returns whether the memory is mapped twice. Otherwise it is twice the capacity.
     #[must_use]
     pub fn is_mapped(&self) -> bool {
-        self.queue.frames.is_mapped()
+        self.sender.queue.frames.is_mapped()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The parts that the ends of a queue share: the bytes and the two lanes.
+//! The parts that the ends of a queue share: the bytes and the two sides.
 //!
 //! # Invariants
 //!
@@ -11,10 +11,13 @@ mod receiving;
 mod sending;
 mod waiting;
 
+use alloc::sync::Arc;
+use core::ops::Deref;
+
 use bufkit::sync::{AtomicBool, AtomicUsize, Ordering};
 
 use super::frames::{Frames, WORD_BYTES};
-use super::lane::{Lane, Positions};
+use super::side::{Positions, Side};
 use crate::map::Mirror;
 
 pub(super) use self::receiving::Taken;
@@ -30,16 +33,57 @@ const SPINS: u32 = if cfg!(any(loom, miri)) { 1 } else { 100 };
 pub(crate) struct Queue {
     pub(crate) frames: Frames,
     /// Frames that are written. Receivers wait for what it publishes.
-    pub(crate) producers: Lane,
+    pub(crate) producers: Side,
     /// Frames that are read. Senders wait for what it publishes.
-    pub(crate) consumers: Lane,
+    pub(crate) consumers: Side,
     /// Nothing more may be sent (S1).
     closed: AtomicBool,
     /// Nothing more comes (S2).
     over: AtomicBool,
-    pub(crate) senders: AtomicUsize,
-    pub(crate) receivers: AtomicUsize,
+    senders: AtomicUsize,
+    receivers: AtomicUsize,
     spins: u32,
+}
+
+/// A share of a queue, as one of its producers or consumers. When the last one of a side is
+/// dropped, the queue is closed.
+pub(super) struct Handle<const PRODUCES: bool>(Arc<Queue>);
+
+impl<const PRODUCES: bool> Handle<PRODUCES> {
+    /// Makes the first one of its side.
+    pub(super) fn first(queue: &Arc<Queue>) -> Self {
+        Self(Arc::clone(queue))
+    }
+
+    fn count(&self) -> &AtomicUsize {
+        if PRODUCES { &self.0.senders } else { &self.0.receivers }
+    }
+}
+
+impl<const PRODUCES: bool> Deref for Handle<PRODUCES> {
+    type Target = Queue;
+
+    #[inline]
+    fn deref(&self) -> &Queue {
+        &self.0
+    }
+}
+
+impl<const PRODUCES: bool> Clone for Handle<PRODUCES> {
+    fn clone(&self) -> Self {
+        // ORDER: Relaxed: a new one comes from one that is there.
+        self.count().fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<const PRODUCES: bool> Drop for Handle<PRODUCES> {
+    fn drop(&mut self) {
+        // ORDER: AcqRel pairs with itself: the last one closes after all that the others did.
+        if self.count().fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.close();
+        }
+    }
 }
 
 impl Queue {
@@ -50,8 +94,8 @@ impl Queue {
         let capacity = frames.capacity();
         Self {
             frames,
-            producers: Lane::new(0, capacity),
-            consumers: Lane::new(0, capacity),
+            producers: Side::new(0, capacity),
+            consumers: Side::new(0, capacity),
             closed: AtomicBool::new(false),
             over: AtomicBool::new(false),
             senders: AtomicUsize::new(1),
@@ -131,7 +175,7 @@ impl Queue {
     /// `positions` are.
     #[inline]
     fn settle(&self, positions: &Positions) {
-        let is_complete = Lane::is_complete(positions);
+        let is_complete = Side::is_complete(positions);
         // ORDER: Relaxed: it is set with the lock held (S1).
         if self.closed.load(Ordering::Relaxed) && is_complete {
             // ORDER: Release pairs with the Acquire in `filled` and `next`.

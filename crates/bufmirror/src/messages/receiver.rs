@@ -1,14 +1,11 @@
 //! The end that receives, and the message that is read in place.
 
-use alloc::sync::Arc;
 use core::fmt;
 use core::ops::Deref;
 use core::time::Duration;
 
-use bufkit::sync::Ordering;
-
 use super::error::RecvError;
-use super::queue::{Patience, Queue, Taken};
+use super::queue::{Handle, Patience, Taken};
 
 /// The end of a [`MessageQueue`](crate::MessageQueue) that receives. It is cloned for each
 /// consumer, or shared; each message goes to one of them.
@@ -39,8 +36,9 @@ use super::queue::{Patience, Queue, Taken};
 /// assert_eq!(receiver.recv_into(&mut large), Err(RecvError::Closed));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Clone)]
 pub struct Receiver {
-    queue: Arc<Queue>,
+    pub(super) queue: Handle<false>,
 }
 
 /// The length and the number of a message that [`recv_into`](Receiver::recv_into) copied.
@@ -66,10 +64,6 @@ pub struct Received {
 }
 
 impl Receiver {
-    pub(super) fn new(queue: Arc<Queue>) -> Self {
-        Self { queue }
-    }
-
     /// Takes the next message, as soon as there is one, to be read in place.
     ///
     /// Its bytes are the queue's until the [`Message`] is dropped. Other receivers get later
@@ -284,23 +278,6 @@ impl Receiver {
     #[must_use]
     pub fn max_message(&self) -> usize {
         self.queue.max_message()
-    }
-}
-
-impl Clone for Receiver {
-    fn clone(&self) -> Self {
-        // ORDER: Relaxed: a new one comes from one that is there.
-        self.queue.receivers.fetch_add(1, Ordering::Relaxed);
-        Self { queue: Arc::clone(&self.queue) }
-    }
-}
-
-impl Drop for Receiver {
-    fn drop(&mut self) {
-        // ORDER: AcqRel pairs with itself: the last one closes after all that the others did.
-        if self.queue.receivers.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.queue.close();
-        }
     }
 }
 

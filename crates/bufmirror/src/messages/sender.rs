@@ -1,14 +1,11 @@
 //! The end that sends.
 
-use alloc::sync::Arc;
 use core::fmt;
 use core::time::Duration;
 use std::io::IoSlice;
 
-use bufkit::sync::Ordering;
-
 use super::error::SendError;
-use super::queue::{Patience, Queue};
+use super::queue::{Handle, Patience};
 use crate::copy::copy;
 
 /// The end of a [`MessageQueue`](crate::MessageQueue) that sends. It is cloned for each producer,
@@ -38,15 +35,38 @@ use crate::copy::copy;
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Clone)]
 pub struct Sender {
-    queue: Arc<Queue>,
+    pub(super) queue: Handle<true>,
+}
+
+/// What the writer of a message returns: how many bytes it wrote, or nothing for all of them.
+///
+/// ```
+/// use bufmirror::messages::Written;
+///
+/// assert_eq!((3_usize.of(5), ().of(5)), (3, 5));
+/// ```
+pub trait Written {
+    /// Returns how many of `len` bytes were written. A send panics if it is more.
+    fn of(self, len: usize) -> usize;
+}
+
+impl Written for () {
+    #[inline]
+    fn of(self, len: usize) -> usize {
+        len
+    }
+}
+
+impl Written for usize {
+    #[inline]
+    fn of(self, _: usize) -> usize {
+        self
+    }
 }
 
 impl Sender {
-    pub(super) fn new(queue: Arc<Queue>) -> Self {
-        Self { queue }
-    }
-
     /// Sends a message, as soon as there is room.
     ///
     /// Cost: one lock and one copy; two locks above 256 bytes, with the copy between them. The call
@@ -212,7 +232,9 @@ impl Sender {
         self.gather(parts, Patience::of(timeout))
     }
 
-    /// Sends a message of `len` bytes which `write` writes in place, as soon as there is room.
+    /// Sends a message of up to `max` bytes which `write` writes in place, as soon as there is room
+    /// for `max` bytes. `write` returns how many it wrote, or nothing for all: the message is the
+    /// first of them. The room for `max` bytes is taken until the message was received.
     ///
     /// No lock is held while `write` runs, and others may send. But receivers get later messages
     /// only after this one. So `write` should not take long, and must not wait for receivers.
@@ -226,7 +248,8 @@ impl Sender {
     ///
     /// # Panics
     ///
-    /// When `write` does. Nothing is sent then, and the sequence number that it had is left out.
+    /// When `write` does, or returns more than `max`. Nothing is sent then, and the sequence number
+    /// that it had is left out.
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -238,8 +261,32 @@ impl Sender {
     /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn send_with(&self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<u64, SendError> {
-        self.queue.send(len, Patience::Forever, false, write)
+    ///
+    /// Messages that are read or encoded into place, whose length is known only afterwards:
+    ///
+    /// ```
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let mut number = 42_u64;
+    /// sender.send_with(10, |room| {
+    ///     let mut len = 0;
+    ///     while number >= 0x80 {
+    ///         room[len] = number as u8 | 0x80;
+    ///         (number, len) = (number >> 7, len + 1);
+    ///     }
+    ///     room[len] = number as u8;
+    ///     len + 1
+    /// })?;
+    /// assert_eq!(&*receiver.recv()?, [42]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn send_with<W: Written>(
+        &self,
+        max: usize,
+        write: impl FnOnce(&mut [u8]) -> W,
+    ) -> Result<u64, SendError> {
+        self.queue.send(max, Patience::Forever, false, write)
     }
 
     /// Sends as [`send_with`](Self::send_with) does, if there is room now.
@@ -264,8 +311,25 @@ impl Sender {
     /// assert_eq!(*receiver.recv()?, [7; 1000]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn try_send_with(&self, len: usize, write: impl FnOnce(&mut [u8])) -> Result<u64, SendError> {
-        self.queue.send(len, Patience::Now, false, write)
+    ///
+    /// ```
+    /// use std::io::Read;
+    ///
+    /// use bufmirror::MessageQueue;
+    ///
+    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let mut socket = &b"a datagram"[..];
+    /// // Reads straight into the queue; a failed read sends a message of no bytes.
+    /// sender.try_send_with(1500, |room| socket.read(room).unwrap_or(0))?;
+    /// assert_eq!(&*receiver.recv()?, b"a datagram");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn try_send_with<W: Written>(
+        &self,
+        max: usize,
+        write: impl FnOnce(&mut [u8]) -> W,
+    ) -> Result<u64, SendError> {
+        self.queue.send(max, Patience::Now, false, write)
     }
 
     /// Sends as [`send_with`](Self::send_with) does, if there is room before `timeout` has passed.
@@ -287,117 +351,15 @@ impl Sender {
     /// let (sender, _receiver) = MessageQueue::new(4096)?.split();
     /// while sender.try_send(&[0; 1000]).is_ok() {} // nobody receives
     /// let timeout = Duration::from_millis(10);
-    /// let late = sender.send_with_timeout(1000, timeout, |_room| unreachable!("no room came"));
+    /// let late = sender.send_with_timeout(1000, timeout, |room| room.fill(1));
     /// assert_eq!(late, Err(SendError::TimedOut));
     /// # Ok::<(), bufmirror::MapError>(())
     /// ```
-    pub fn send_with_timeout(
-        &self,
-        len: usize,
-        timeout: Duration,
-        write: impl FnOnce(&mut [u8]),
-    ) -> Result<u64, SendError> {
-        self.queue.send(len, Patience::of(timeout), false, write)
-    }
-
-    /// Sends a message of up to `max` bytes which `write` writes in place, as soon as there is room
-    /// for `max` bytes. `write` returns how many it wrote: the message is the first of them.
-    ///
-    /// This serves messages that are read into place, or encoded, and whose length is known only
-    /// afterwards. All else is as with [`send_with`](Self::send_with). The room for `max` bytes is
-    /// taken until the message was received.
-    ///
-    /// ```
-    /// use bufmirror::MessageQueue;
-    ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
-    /// let mut number = 42_u64;
-    /// sender.send_up_to(10, |room| {
-    ///     let mut len = 0;
-    ///     while number >= 0x80 {
-    ///         room[len] = number as u8 | 0x80;
-    ///         (number, len) = (number >> 7, len + 1);
-    ///     }
-    ///     room[len] = number as u8;
-    ///     len + 1
-    /// })?;
-    /// assert_eq!(&*receiver.recv()?, [42]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`send`](Self::send), with `max`; `write` is not called then.
-    ///
-    /// # Panics
-    ///
-    /// When `write` does, or returns more than `max`. Nothing is sent then, and the sequence number
-    /// that it had is left out.
-    pub fn send_up_to(&self, max: usize, write: impl FnOnce(&mut [u8]) -> usize) -> Result<u64, SendError> {
-        self.queue.send(max, Patience::Forever, false, write)
-    }
-
-    /// Sends as [`send_up_to`](Self::send_up_to) does, if there is room for `max` bytes now.
-    ///
-    /// # Errors
-    ///
-    /// As [`try_send`](Self::try_send), with `max`; `write` is not called then.
-    ///
-    /// # Panics
-    ///
-    /// As [`send_up_to`](Self::send_up_to).
-    ///
-    /// ```
-    /// use std::io::Read;
-    ///
-    /// use bufmirror::MessageQueue;
-    ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
-    /// let mut socket = &b"a datagram"[..];
-    /// // Reads straight into the queue; a failed read sends a message of no bytes.
-    /// sender.try_send_up_to(1500, |room| socket.read(room).unwrap_or(0))?;
-    /// assert_eq!(&*receiver.recv()?, b"a datagram");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn try_send_up_to(
-        &self,
-        max: usize,
-        write: impl FnOnce(&mut [u8]) -> usize,
-    ) -> Result<u64, SendError> {
-        self.queue.send(max, Patience::Now, false, write)
-    }
-
-    /// Sends as [`send_up_to`](Self::send_up_to) does, if there is room for `max` bytes before
-    /// `timeout` has passed.
-    ///
-    /// # Errors
-    ///
-    /// As [`send_timeout`](Self::send_timeout), with `max`; `write` is not called then.
-    ///
-    /// # Panics
-    ///
-    /// As [`send_up_to`](Self::send_up_to).
-    ///
-    /// ```
-    /// use std::io::Write;
-    /// use std::time::Duration;
-    ///
-    /// use bufmirror::MessageQueue;
-    ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
-    /// sender.send_up_to_timeout(80, Duration::from_secs(5), |mut room| {
-    ///     let free = room.len();
-    ///     let _cut_off = write!(room, "{:?}", Some("a value")); // at most 80 bytes of it
-    ///     free - room.len()
-    /// })?;
-    /// assert_eq!(&*receiver.recv()?, b"Some(\"a value\")");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn send_up_to_timeout(
+    pub fn send_with_timeout<W: Written>(
         &self,
         max: usize,
         timeout: Duration,
-        write: impl FnOnce(&mut [u8]) -> usize,
+        write: impl FnOnce(&mut [u8]) -> W,
     ) -> Result<u64, SendError> {
         self.queue.send(max, Patience::of(timeout), false, write)
     }
@@ -468,23 +430,6 @@ impl Sender {
     #[must_use]
     pub fn max_message(&self) -> usize {
         self.queue.max_message()
-    }
-}
-
-impl Clone for Sender {
-    fn clone(&self) -> Self {
-        // ORDER: Relaxed: a new one comes from one that is there.
-        self.queue.senders.fetch_add(1, Ordering::Relaxed);
-        Self { queue: Arc::clone(&self.queue) }
-    }
-}
-
-impl Drop for Sender {
-    fn drop(&mut self) {
-        // ORDER: AcqRel pairs with itself: the last one closes after all that the others did.
-        if self.queue.senders.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.queue.close();
-        }
     }
 }
 

@@ -11,12 +11,12 @@ use proptest::prelude::*;
 use self::program::message;
 use super::frames::{WORD_BYTES, frame_bytes};
 use super::{Message, MessageQueue, RecvError, SendError};
-use crate::map::{Mirror, Options};
+use crate::map::Mirror;
 
 mod program;
 
 fn mapped(bytes: usize) -> MessageQueue {
-    MessageQueue::over(Mirror::new(bytes, Options::default()).expect("the system maps"))
+    MessageQueue::over(Mirror::new(bytes, false).expect("the system maps"))
 }
 
 fn heap(bytes: usize) -> MessageQueue {

@@ -1,23 +1,23 @@
 //! The queue of those who wait: for a message, or for room.
 //!
 //! It counts what they wait for: messages that can be received, or bytes that are free. A waiter is
-//! asleep until there are as many as it needs. A thread *seeks* when it was woken, or never slept
-//! yet, and is about to look. A task that was woken does not count as one that seeks: it may not be
-//! polled for long, or never.
+//! asleep until there are as many as it needs. A thread *spins* when it was woken, or never slept
+//! yet, and is about to look. A task that was woken does not count as one that spins: it may not
+//! be polled for long, or never.
 //!
 //! # Invariants
 //!
 //! - L1: the first bit of `state` says whether somebody sleeps; the others count the threads that
-//!   seek. It is changed by whole operations only, and the bit only with the queue locked. `need`
+//!   spin. It is changed by whole operations only, and the bit only with the queue locked. `need`
 //!   is what the first in the queue waits for.
-//! - L2: somebody has to be woken when somebody sleeps, no thread seeks, and there is as much as
+//! - L2: somebody has to be woken when somebody sleeps, no thread spins, and there is as much as
 //!   the first needs. This may become true by a change of one of the three: by making more of what
-//!   is waited for, by going to sleep, or by no longer seeking. After such a change, the one that
+//!   is waited for, by going to sleep, or by no longer spinning. After such a change, the one that
 //!   made it executes a full fence and then looks whether it is true. Several messages may be
-//!   published by one change, and messages that are sent while a thread seeks wake nobody. So a
+//!   published by one change, and messages that are sent while a thread spins wake nobody. So a
 //!   look wakes one task after the other. It ends when there is not enough for the next one beyond
 //!   what is `promised` to tasks that were woken and have not been polled since. A thread that it
-//!   wakes looks in turn when it ends seeking.
+//!   wakes looks in turn when it ends spinning.
 //! - L3: wakers, which are users' code, are cloned, called and dropped with no lock held, and after
 //!   all that belongs to the change was changed. So is the allocator called.
 //! - L4: at most one task has a reservation: it waits for so long that others go behind it, which
@@ -28,8 +28,8 @@
 //!
 //! Fences of this kind have one order. Take the last of them, when all is quiet: each change comes
 //! before its own fence, and so before the look that follows the last one. That look sees all of
-//! them. If somebody had to be woken, it did so. If that was a thread, then it seeks, and not all
-//! was quiet. For a thread ends seeking by finding, by going to sleep again, or by giving up, and
+//! them. If somebody had to be woken, it did so. If that was a thread, then it spins, and not all
+//! was quiet. For a thread ends spinning by finding, by going to sleep again, or by giving up, and
 //! each of these is a change after which it looks. If it was a task, its next poll or its drop is
 //! such a change, too.
 //!
@@ -40,32 +40,32 @@
 //! task is polled or dropped. When the next one goes to sleep, the promises are cut to the messages
 //! that are left.
 //!
-//! A thread that holds a message is not one that seeks, for it may hold it for ever.
+//! A thread that holds a message is not one that spins, for it may hold it for ever.
 
-mod tickets;
-mod waiter;
+mod pending_wait;
+mod wait_entries;
 
 use alloc::collections::VecDeque;
 
 use bufkit::Waiter;
 use bufkit::sync::{AtomicUsize, Ordering, fence};
 
-pub(super) use self::tickets::{Kind, PATIENCE};
-use self::tickets::{Reservation, Standing, Ticket, Tickets};
-pub(super) use self::waiter::WaitEntry;
+pub(super) use self::pending_wait::PendingWait;
+pub(super) use self::wait_entries::{Kind, PATIENCE};
+use self::wait_entries::{Reservation, Standing, WaitEntries, WaitEntry};
 use crate::lock::{Lock, Locked};
 
 /// The bit of `state` that says that somebody sleeps.
 const SLEEPERS: usize = 1;
-/// One that seeks, in `state`.
-const SEEKER: usize = 2;
+/// One that spins, in `state`.
+const SPINNER: usize = 2;
 /// Of this number of looks that find too little, one looks at the clock as well.
 const LOOKS_AT_CLOCK: usize = 16;
 
 /// Those who wait for one thing.
 pub(crate) struct WaitQueue {
-    queue: Lock<Tickets>,
-    /// Whether somebody sleeps, and how many seek (L1).
+    queue: Lock<WaitEntries>,
+    /// Whether somebody sleeps, and how many spin (L1).
     state: AtomicUsize,
     /// What the first needs (L1).
     need: AtomicUsize,
@@ -89,7 +89,7 @@ impl WaitQueue {
     /// Makes a queue for what there is at most `all` of.
     pub(crate) fn new(all: usize) -> Self {
         Self {
-            queue: Lock::new(Tickets::default()),
+            queue: Lock::new(WaitEntries::default()),
             state: AtomicUsize::new(0),
             need: AtomicUsize::new(0),
             impatient: AtomicUsize::new(0),
@@ -130,33 +130,33 @@ impl WaitQueue {
     /// Wakes the first, and returns whether there is enough for the next one as well (L2).
     fn wake_next(&self, there: impl Fn(usize) -> usize) -> bool {
         let mut queue = self.queue.lock();
-        // ORDER: Relaxed: the bit is of the lock; a thread that has begun to seek meanwhile looks
+        // ORDER: Relaxed: the bit is of the lock; a thread that has begun to spin meanwhile looks
         // afterwards (L2).
         if self.state.load(Ordering::Relaxed) != SLEEPERS {
             return false;
         }
-        let Some(need) = queue.tickets.front().map(|first| first.need) else { return false };
+        let Some(need) = queue.entries.front().map(|first| first.need) else { return false };
         let available = there(need);
         // When all is free, nobody may come who would look again.
         let kept = if available >= self.all { 0 } else { queue.reserved() };
-        let is_enough = |ticket: &Ticket| available.saturating_sub(kept) >= ticket.need;
-        let first = if queue.tickets.front().is_some_and(is_enough) { queue.call(0) } else { None };
+        let is_enough = |entry: &WaitEntry| available.saturating_sub(kept) >= entry.need;
+        let first = if queue.entries.front().is_some_and(is_enough) { queue.call(0) } else { None };
         let Some(first) = first else { return false };
         // A thread as well, since the task may not be polled.
-        let is_thread = |ticket: &Ticket| ticket.kind == Kind::Thread;
-        let place = if first.kind == Kind::Task && queue.threads > 0 && !first.kind.seeks() {
-            queue.tickets.iter().position(is_thread)
+        let is_thread = |entry: &WaitEntry| entry.kind == Kind::Thread;
+        let place = if first.kind == Kind::Task && queue.threads > 0 && !first.kind.spins_when_woken() {
+            queue.entries.iter().position(is_thread)
         } else {
             None
         };
-        let place = place.filter(|&place| queue.tickets.get(place).is_some_and(is_enough));
+        let place = place.filter(|&place| queue.entries.get(place).is_some_and(is_enough));
         let second = place.and_then(|place| queue.call(place));
-        let seekers = if first.kind.seeks() || second.is_some() { SEEKER } else { 0 };
+        let spinners = if first.kind.spins_when_woken() || second.is_some() { SPINNER } else { 0 };
         if first.kind == Kind::Task {
             queue.promised = queue.promised.saturating_add(first.need);
         }
-        self.renew(&queue, seekers.wrapping_sub(SLEEPERS), seekers);
-        let next = queue.tickets.front().filter(|_| seekers == 0);
+        self.renew(&queue, spinners.wrapping_sub(SLEEPERS), spinners);
+        let next = queue.entries.front().filter(|_| spinners == 0);
         let wanted = next.map(|next| next.need.saturating_add(kept.max(queue.promised)));
         let is_enough = wanted.is_some_and(|wanted| there(wanted) >= wanted);
         drop(queue);
@@ -182,8 +182,8 @@ impl WaitQueue {
             return;
         }
         let mut queue = self.queue.lock();
-        let Tickets { tickets, reservation: reservation @ None, .. } = &mut *queue else { return };
-        if let Some(Ticket { number, need, since: Some(since), .. }) = tickets.front()
+        let WaitEntries { entries, reservation: reservation @ None, .. } = &mut *queue else { return };
+        if let Some(WaitEntry { number, need, since: Some(since), .. }) = entries.front()
             && since.elapsed() >= PATIENCE
         {
             *reservation = Some(Reservation { number: *number, need: *need, woken: None });
@@ -221,8 +221,8 @@ impl WaitQueue {
     /// Renews what the first needs, after a change of the queue. Adds one of two numbers to the
     /// state, as the queue is empty or not.
     #[inline]
-    fn renew(&self, queue: &Locked<'_, Tickets>, if_empty: usize, if_not: usize) {
-        let first = queue.tickets.front();
+    fn renew(&self, queue: &Locked<'_, WaitEntries>, if_empty: usize, if_not: usize) {
+        let first = queue.entries.front();
         // ORDER: Relaxed: the Release below, and the fence after that, publish it.
         self.need.store(first.map_or(0, |first| first.need), Ordering::Relaxed);
         let change = if first.is_none() { if_empty } else { if_not };
@@ -230,21 +230,21 @@ impl WaitQueue {
         self.state.fetch_add(change, Ordering::Release);
     }
 
-    /// Begins to seek without having slept, unless somebody does already: one is enough.
-    fn begin_to_seek(&self) -> bool {
+    /// Begins to spin without having slept, unless somebody does already: one is enough.
+    fn begin_spinning(&self) -> bool {
         // ORDER: Relaxed: what it finds it finds by other means; whom it keeps from being woken is
         // looked after when it ends (L2).
         let state = self.state.load(Ordering::Relaxed);
-        state < SEEKER
+        state < SPINNER
             && self
                 .state
-                .compare_exchange(state, state + SEEKER, Ordering::Relaxed, Ordering::Relaxed)
+                .compare_exchange(state, state + SPINNER, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok()
     }
 
-    fn end_seeking(&self, there: impl Fn(usize) -> usize) {
+    fn end_spinning(&self, there: impl Fn(usize) -> usize) {
         // ORDER: Relaxed: the fence in `look` orders it.
-        self.state.fetch_sub(SEEKER, Ordering::Relaxed);
+        self.state.fetch_sub(SPINNER, Ordering::Relaxed);
         self.look(there);
     }
 
@@ -253,21 +253,21 @@ impl WaitQueue {
     fn sleep(
         &self,
         number: Option<u64>,
-        mut ticket: Ticket,
+        mut entry: WaitEntry,
         standing: Standing,
         there: impl Fn(usize) -> usize,
     ) -> Option<u64> {
         let mut queue = self.queue.lock();
-        while queue.tickets.len() == queue.tickets.capacity() {
+        while queue.entries.len() == queue.entries.capacity() {
             // The allocator is called without the lock (L3).
-            let room = (2 * queue.tickets.len()).max(4);
+            let room = (2 * queue.entries.len()).max(4);
             drop(queue);
             let mut larger = VecDeque::new();
             larger.try_reserve_exact(room).ok()?;
             queue = self.queue.lock();
-            if larger.capacity() > queue.tickets.len() {
-                larger.append(&mut queue.tickets);
-                core::mem::swap(&mut larger, &mut queue.tickets);
+            if larger.capacity() > queue.entries.len() {
+                larger.append(&mut queue.entries);
+                core::mem::swap(&mut larger, &mut queue.entries);
             }
             drop(queue);
             drop(larger);
@@ -275,45 +275,45 @@ impl WaitQueue {
         }
         let number = number.unwrap_or(queue.next);
         queue.next += 1;
-        ticket.number = number;
-        queue.threads += usize::from(ticket.kind == Kind::Thread);
+        entry.number = number;
+        queue.threads += usize::from(entry.kind == Kind::Thread);
         // What others took is promised no more: a task that was forgotten does not answer.
         queue.promised = queue.promised.min(there(queue.promised));
         if let Some(reservation) = queue.reservation.as_mut().filter(|it| it.number == number) {
             reservation.woken = None;
         }
-        let was_empty = queue.tickets.is_empty();
+        let was_empty = queue.entries.is_empty();
         if standing.has_slept {
-            queue.tickets.push_front(ticket);
+            queue.entries.push_front(entry);
         } else {
-            queue.tickets.push_back(ticket);
+            queue.entries.push_back(entry);
         }
         let rises = if was_empty { SLEEPERS } else { 0 };
-        let falls = if standing.seeks { SEEKER } else { 0 };
+        let falls = if standing.spinning { SPINNER } else { 0 };
         self.renew(&queue, 0, rises.wrapping_sub(falls));
         Some(number)
     }
 
-    /// Leaves the queue, with the ticket. Returns `None` when it was woken before.
-    fn remove(&self, number: u64, kind: Kind, need: usize) -> Option<Ticket> {
+    /// Leaves the queue, with the entry. Returns `None` when it was woken before.
+    fn remove(&self, number: u64, kind: Kind, need: usize) -> Option<WaitEntry> {
         let mut queue = self.queue.lock();
-        let place = queue.tickets.iter().position(|ticket| ticket.number == number);
-        let ticket = place.and_then(|place| queue.call(place));
-        if ticket.is_some() {
+        let place = queue.entries.iter().position(|entry| entry.number == number);
+        let entry = place.and_then(|place| queue.call(place));
+        if entry.is_some() {
             self.renew(&queue, SLEEPERS.wrapping_neg(), 0);
         } else if kind == Kind::Task {
             queue.keep_promise(need);
         }
-        ticket
+        entry
     }
 
     /// Says whom to wake from now on, for a task. Returns `false` when it was woken before.
     fn replace(&self, number: u64, need: usize, mut sleeper: Waiter) -> bool {
         let mut queue = self.queue.lock();
-        let ticket = queue.tickets.iter_mut().find(|ticket| ticket.number == number);
-        let is_asleep = ticket.is_some();
-        if let Some(ticket) = ticket {
-            core::mem::swap(&mut ticket.sleeper, &mut sleeper);
+        let entry = queue.entries.iter_mut().find(|entry| entry.number == number);
+        let is_asleep = entry.is_some();
+        if let Some(entry) = entry {
+            core::mem::swap(&mut entry.sleeper, &mut sleeper);
         } else {
             queue.keep_promise(need);
         }
@@ -324,7 +324,7 @@ impl WaitQueue {
     }
 
     fn has(&self, number: u64) -> bool {
-        self.queue.lock().tickets.iter().any(|ticket| ticket.number == number)
+        self.queue.lock().entries.iter().any(|entry| entry.number == number)
     }
 
     /// Returns whether others have to go behind somebody who has waited for long.

@@ -25,7 +25,7 @@
 
 mod copy;
 mod file;
-mod link;
+mod processes;
 
 use core::fmt;
 use core::mem::size_of;
@@ -33,13 +33,15 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use self::copy::Copying;
-use self::file::{Seat, SharedFile};
-use self::link::Processes;
-use crate::channel::end::{Access, End, Reads, Side, Writes};
-use crate::channel::header::Header;
-use crate::channel::link::Core;
+use self::file::SharedFile;
+use self::processes::Processes;
+use crate::channel::end::{Access, End};
 use crate::channel::waking::Waking;
+use crate::channel::waking::header::Header;
+use crate::channel::waking::transport::Core;
 use crate::map::Mirror;
+use crate::map::pages::Pages;
+use crate::map::pages::calls::Kernel;
 use crate::{Consumer, MapError, Producer};
 
 /// A ring that two processes can open: one writes, the other reads.
@@ -128,15 +130,13 @@ impl SharedRing {
     /// Returns the bytes that the ring holds when it is full.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.file.capacity()
+        self.file.capacity
     }
 
     /// Takes the end that writes. It copies the bytes that it is given.
     ///
-    /// It continues where the last producer was, if there was one. The end belongs to this process
-    /// and to those that are forked off, and is not closed while one of these lives. A forked child
-    /// that drops its copy closes nothing. The other end sees this end closed when the process that
-    /// took it drops it, or when no process has it any more.
+    /// It continues where the last producer was, if there was one. The other end sees this end
+    /// closed when it is dropped, or when its process ends and no forked child has a copy.
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ impl SharedRing {
     /// # Ok::<(), ShareError>(())
     /// ```
     pub fn producer(&self) -> Result<SharedProducer, ShareError> {
-        self.take(Seat::Producer)
+        self.take()
     }
 
     /// Takes the end that reads. It copies the bytes that it reads.
@@ -180,7 +180,7 @@ impl SharedRing {
     /// # Ok::<(), bufmirror::ShareError>(())
     /// ```
     pub fn consumer(&self) -> Result<SharedConsumer, ShareError> {
-        self.take(Seat::Consumer)
+        self.take()
     }
 
     /// Takes the end that writes, as one that lends its memory.
@@ -208,7 +208,7 @@ impl SharedRing {
     /// # Ok::<(), bufmirror::ShareError>(())
     /// ```
     pub unsafe fn trusted_producer(&self) -> Result<Producer, ShareError> {
-        self.take(Seat::Producer)
+        self.take()
     }
 
     /// Takes the end that reads, as one that lends its memory; see
@@ -233,15 +233,15 @@ impl SharedRing {
     /// # Ok::<(), bufmirror::ShareError>(())
     /// ```
     pub unsafe fn trusted_consumer(&self) -> Result<Consumer, ShareError> {
-        self.take(Seat::Consumer)
+        self.take()
     }
 
-    fn take<S: Side, A: Access>(&self, seat: Seat) -> Result<End<S, Waking<A>>, ShareError> {
+    fn take<const PRODUCER: bool, A: Access>(&self) -> Result<End<PRODUCER, Waking<A>>, ShareError> {
         let file = self.file.reopen()?;
-        file.lock(seat)?;
-        let ring = Mirror::of_file(file.as_owned(), file::HEADER_BYTES, file.capacity())?;
-        let link = Processes::new(file, seat)?;
-        Ok(End::new(&Core::new(ring, link)))
+        file.lock(PRODUCER)?;
+        let ring = Pages::of_file(Kernel, &file.file, file::HEADER_BYTES, file.capacity, 2)?;
+        let transport = Processes::new(file, PRODUCER)?;
+        Ok(End::new(&Core::new(Mirror::over_pages(ring), transport)))
     }
 }
 
@@ -269,7 +269,7 @@ impl SharedRing {
 /// assert_eq!(reader.join().unwrap()?, "sample 0\nsample 1\nsample 2\n");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type SharedProducer = End<Writes, Waking<Copying>>;
+pub type SharedProducer = End<true, Waking<Copying>>;
 
 /// The end of a [`SharedRing`] that reads. Dropping it tells the other process.
 ///
@@ -292,17 +292,19 @@ pub type SharedProducer = End<Writes, Waking<Copying>>;
 /// assert_eq!(lines?, ["one", "two"]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub type SharedConsumer = End<Reads, Waking<Copying>>;
+pub type SharedConsumer = End<false, Waking<Copying>>;
+
+bufcore::unwind_safe!(SharedProducer, SharedConsumer);
 
 impl AsFd for SharedRing {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_owned().as_fd()
+        self.file.file.as_fd()
     }
 }
 
 impl From<SharedRing> for OwnedFd {
     fn from(ring: SharedRing) -> Self {
-        ring.file.into_owned()
+        ring.file.file
     }
 }
 

@@ -16,7 +16,7 @@ use buftest::models::{Signal, choice, explore, finish, handle_carelessly};
 use shuttle::sync::Mutex;
 use shuttle::thread;
 
-use crate::channel::over;
+use crate::channel::waking::ends::over;
 use crate::map::Mirror;
 use crate::messages::{Receiver, RecvError, SendError, Sender};
 use crate::{Consumer, MessageQueue, Producer, WaitError};
@@ -121,7 +121,7 @@ fn send(sender: &Sender, number: u8, messages: u8) -> u8 {
         let message = &message[..bytes];
         let done = match choice(5) {
             0 => Some(sender.try_send(message)),
-            4 => Some(sender.try_send_up_to(24, |room| {
+            4 => Some(sender.try_send_with(24, |room| {
                 room[..bytes].copy_from_slice(message);
                 bytes
             })),

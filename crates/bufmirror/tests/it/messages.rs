@@ -196,7 +196,7 @@ fn every_way_to_send() {
         assert_eq!(send(), Err(SendError::Closed));
     }
     let too_long = sender.max_message() + 1;
-    let never = |_: &mut [u8]| panic!("there is no such room");
+    let never = |_: &mut [u8]| -> usize { panic!("there is no such room") };
     let refused = SendError::TooLong { requested: too_long, limit: too_long - 1 };
     assert_eq!(sender.send_with_timeout(too_long, NAP, never), Err(refused));
     assert_eq!(crate::waits::block_on(sender.send_async(&vec![0; too_long])), Err(refused));
@@ -343,9 +343,9 @@ fn a_panic_leaves_a_gap() {
     for long in [10, 1000] {
         assert!(sender.send(b"before").is_ok());
         let run = AssertUnwindSafe(|| {
-            sender.send_with(long, |slot| {
+            sender.send_with(long, |slot| -> usize {
                 slot[0] = 1;
-                panic::resume_unwind(Box::new(()));
+                panic::resume_unwind(Box::new(()))
             })
         });
         assert!(panic::catch_unwind(run).is_err());
@@ -370,7 +370,7 @@ fn a_panic_leaves_a_gap() {
 fn what_was_abandoned_makes_room() {
     let (sender, receiver) = queue(4096);
     let max = sender.max_message();
-    let run = AssertUnwindSafe(|| sender.send_with(max, |_| panic::resume_unwind(Box::new(()))));
+    let run = AssertUnwindSafe(|| sender.send_with(max, |_| -> usize { panic::resume_unwind(Box::new(())) }));
     assert!(panic::catch_unwind(run).is_err());
     thread::scope(|scope| {
         let waits = scope.spawn(|| sender.send(&vec![1; max]));
@@ -413,7 +413,7 @@ fn dropped_elsewhere_and_in_unwinding() {
             elsewhere.join().expect("the bytes are right");
             let panics = scope.spawn(move || {
                 assert_eq!(read(&first), (3, round));
-                panic::resume_unwind(Box::new(()));
+                panic::resume_unwind(Box::new(()))
             });
             assert!(panics.join().is_err());
         });
@@ -555,7 +555,7 @@ fn messages_that_become_shorter() {
                 pattern::fill(&mut room[..len], number, 0);
                 len
             };
-            assert_eq!(sender.send_up_to(max, write), Ok(number));
+            assert_eq!(sender.send_with(max, write), Ok(number));
             assert_eq!(sender.send(b"behind it"), Ok(number + 1));
             if number % 4 == 0 {
                 let message = receiver.try_recv().expect("sent");
@@ -577,17 +577,17 @@ fn messages_that_become_shorter() {
 #[test]
 fn no_more_is_sent_than_there_was_room_for() {
     let (sender, receiver) = queue(4096);
-    let run = AssertUnwindSafe(|| sender.send_up_to(8, |room| room.len() + 1));
+    let run = AssertUnwindSafe(|| sender.send_with(8, |room| room.len() + 1));
     assert!(panic::catch_unwind(run).is_err());
     assert!(sender.send(b"after").is_ok());
     let message = receiver.recv().expect("it was not held up");
     assert_eq!((&*message, message.sequence()), (&b"after"[..], 1));
-    let error = sender.try_send_up_to(sender.max_message(), |_| unreachable!("no room"));
+    let error = sender.try_send_with(sender.max_message(), |_| -> usize { unreachable!("no room") });
     assert!(matches!(error, Err(SendError::Full { .. })));
     let limit = sender.max_message();
-    let error = sender.send_up_to(limit + 1, |_| unreachable!("never any room"));
+    let error = sender.send_with(limit + 1, |_| -> usize { unreachable!("never any room") });
     assert_eq!(error, Err(SendError::TooLong { requested: limit + 1, limit }));
-    assert_eq!(sender.send_up_to_timeout(100, LONG, |_| 0), Ok(2));
+    assert_eq!(sender.send_with_timeout(100, LONG, |_| 0), Ok(2));
 }
 
 /// The documentation of `RecvError::Empty`: later messages are not received before an earlier one is

@@ -9,17 +9,15 @@ use bufmirror::{Builder, GetError, MapError, MirrorRing};
 fn t05_absurd_sizes() {
     assert_eq!(MirrorRing::new(0).unwrap_err(), MapError::Empty);
     assert_eq!(Builder::new().build().unwrap_err(), MapError::Empty);
-    for huge_pages in [false, true] {
-        for bytes in
-            [1 << 47, 1 << 61, usize::MAX / 4, usize::MAX / 2, usize::MAX / 2 + 1, usize::MAX - 1, usize::MAX]
-        {
-            let refused = Builder::new().capacity(bytes).huge_pages(huge_pages).build().expect_err("no room");
-            match refused {
-                MapError::TooLarge { requested } => assert_eq!(requested, bytes),
-                MapError::Refused { errno, .. } => assert!(errno != 0 && bytes < usize::MAX / 4, "{refused}"),
-                MapError::OutOfMemory { requested } => assert_eq!(requested, 2 * bytes),
-                _ => panic!("{refused}"),
-            }
+    for bytes in
+        [1 << 47, 1 << 61, usize::MAX / 4, usize::MAX / 2, usize::MAX / 2 + 1, usize::MAX - 1, usize::MAX]
+    {
+        let refused = Builder::new().capacity(bytes).build().expect_err("no room");
+        match refused {
+            MapError::TooLarge { requested } => assert_eq!(requested, bytes),
+            MapError::Refused { errno, .. } => assert!(errno != 0 && bytes < usize::MAX / 4, "{refused}"),
+            MapError::OutOfMemory { requested } => assert_eq!(requested, 2 * bytes),
+            _ => panic!("{refused}"),
         }
     }
 }

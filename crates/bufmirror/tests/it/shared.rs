@@ -10,7 +10,6 @@ use std::{env, process, thread};
 
 use bufmirror::{GetError, MapError, ShareError, SharedRing, WaitError};
 use buftest::process::{self as system, alone};
-use buftest::sandbox::{Ended, forked};
 use buftest::trials::scaled;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -360,27 +359,5 @@ fn t18_what_the_system_refuses() {
         system::limit(libc::RLIMIT_FSIZE, MIB as u64);
         refused(SharedRing::create(2 * MIB).unwrap_err(), "ftruncate");
         assert_eq!(held(), before, "descriptors, mappings, address space");
-    });
-}
-
-/// T25: a forked child that drops an end which its parent has closes nothing; nor does it when it
-/// ends.
-#[test]
-fn t25_a_forked_child_closes_nothing() {
-    alone(module_path!(), "t25_a_forked_child_closes_nothing", LONG, || {
-        let ring = SharedRing::create(4096).expect("room");
-        let mut ends = Some((ring.producer().expect("free"), ring.consumer().expect("free")));
-        let ended = forked(LONG, || {
-            drop(ends.take());
-            0
-        });
-        assert_eq!(ended, Ended::With(0));
-        let (mut producer, mut consumer) = ends.take().expect("this process has its own");
-        assert!(!producer.is_closed() && !consumer.is_closed(), "the child's drop closed the parent's end");
-        producer.put(b"still there").expect("room");
-        assert_eq!(consumer.wait(11), Ok(()));
-        drop(producer);
-        assert!(consumer.is_closed());
-        assert_eq!(consumer.wait(12), Err(WaitError::Closed { requested: 12, available: 11 }));
     });
 }

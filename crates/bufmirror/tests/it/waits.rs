@@ -471,7 +471,7 @@ fn t22_what_was_abandoned_wakes_one_that_panics() {
         let (sender, receiver) = queue(4096);
         let (armed, hostile) = panics_at(Event::Wake);
         let all = sender.max_message();
-        let abandons = || sender.try_send_with(all / 2, |_| panic::resume_unwind(Box::new(())));
+        let abandons = || sender.try_send_with(all / 2, |_| -> usize { panic::resume_unwind(Box::new(())) });
         assert!(panic::catch_unwind(AssertUnwindSafe(abandons)).is_err());
         assert!(sender.try_send(&vec![1; all / 4]).is_ok());
         let large = vec![2; all / 8 * 5];

@@ -112,9 +112,9 @@ fn each_message_that_does_not_fit_a_threads_buffer_wakes_a_task() {
     assert_eq!(wakes(&tasks), [1, 1, 0], "2 messages are left");
 }
 
-/// The thread is asleep, or seeks, or has its message, as each is sent.
+/// The thread is asleep, or spins, or has its message, as each is sent.
 #[test]
-fn each_message_sent_while_a_thread_seeks_wakes_a_task() {
+fn each_message_sent_while_a_thread_spins_wakes_a_task() {
     for _ in 0..10 {
         let (sender, receiver) = queue();
         let mut tasks = Vec::new();

@@ -28,22 +28,6 @@ fn errors_of_waits() {
     }
 }
 
-#[cfg(feature = "embedded-io-0_7")]
-#[test]
-fn errors_of_waits_for_embedded_io() {
-    use embedded_io::{Error as _, ErrorKind};
-    let kinds = [
-        ErrorKind::BrokenPipe,
-        ErrorKind::TimedOut,
-        ErrorKind::InvalidData,
-        ErrorKind::Unsupported,
-        ErrorKind::InvalidInput,
-    ];
-    for ((error, ..), kind) in WAITS.into_iter().zip(kinds) {
-        assert_eq!(error.kind(), kind, "{error}");
-    }
-}
-
 #[test]
 fn errors_of_messages() {
     let sends: [(SendError, &[&str]); 4] = [

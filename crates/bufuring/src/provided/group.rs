@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use bufcore::{AcquireError, Buf, BufferPool};
 
-use super::Provided;
-use super::lending::Shared;
+use super::BufRingOwner;
+use super::buffer_loans::BufferLoans;
 use crate::driver::MOST_BYTES;
-use crate::tag::Tag;
+use crate::driver_id::DriverId;
 use crate::{Driver, Refused};
 
 /// The kernel takes no more in one group.
@@ -54,19 +54,34 @@ const MOST_BUFFERS: u16 = 1 << 15;
 pub struct Group<P: BufferPool> {
     pool: P,
     /// `Some` until it is dropped.
-    shared: Option<Arc<Shared<P::Lease>>>,
+    shared: Option<Arc<BufferLoans<P::Lease>>>,
     /// The kernel's number of it, if that has the buffers.
     id: Option<u16>,
     refused: Option<Refused>,
     bytes: usize,
-    tag: Tag,
+    driver_id: DriverId,
+}
+
+impl Driver {
+    /// Lends up to `buffers` buffers of `pool`, of `bytes` each, to the kernel for what arrives.
+    ///
+    /// # Panics
+    ///
+    /// Never. Where the system provides no buffers so, [`Group::refused`] says it, and receivers
+    /// read one buffer at a time.
+    ///
+    /// [`Group`] has an example.
+    #[must_use]
+    pub fn group<P: BufferPool>(&self, pool: P, buffers: u16, bytes: usize) -> Group<P> {
+        Group::new(self, pool, buffers, bytes)
+    }
 }
 
 impl<P: BufferPool> Group<P> {
-    pub(crate) fn new(driver: &Driver, pool: P, buffers: u16, bytes: usize) -> Self {
+    fn new(driver: &Driver, pool: P, buffers: u16, bytes: usize) -> Self {
         let budget = buffers.clamp(1, MOST_BUFFERS);
-        let shared = Arc::new(Shared::new(budget));
-        let owner: Arc<dyn Provided> = Arc::<Shared<P::Lease>>::clone(&shared);
+        let shared = Arc::new(BufferLoans::new(budget));
+        let owner: Arc<dyn BufRingOwner> = Arc::<BufferLoans<P::Lease>>::clone(&shared);
         let none = Refused { call: "io_uring_setup", errno: libc::ENOSYS };
         let lent = match driver.ring() {
             Some(mut ring) => ring.lend(budget, owner),
@@ -76,7 +91,7 @@ impl<P: BufferPool> Group<P> {
             Ok(id) => (Some(id), None),
             Err(refused) => (None, Some(refused)),
         };
-        Self { pool, shared: Some(shared), id, refused, bytes: bytes.max(1), tag: driver.tag() }
+        Self { pool, shared: Some(shared), id, refused, bytes: bytes.max(1), driver_id: driver.driver_id() }
     }
 
     /// Returns what the system refused, if it provides no buffers. Receivers read one buffer at a
@@ -114,7 +129,7 @@ impl<P: BufferPool> Group<P> {
     ///
     /// Panics when the group is another driver's. A panic of the pool goes to the caller.
     pub fn refill(&mut self, driver: &Driver) -> Result<(), AcquireError> {
-        assert!(self.is_of(&driver.tag()), "the group is another driver's");
+        assert!(self.is_of(&driver.driver_id()), "the group is another driver's");
         let Some(id) = self.id else { return Ok(()) };
         while self.shared().has_budget() {
             // Users' code, with nothing locked or borrowed.
@@ -150,11 +165,11 @@ impl<P: BufferPool> Group<P> {
         self.bytes
     }
 
-    pub(super) fn is_of(&self, tag: &Tag) -> bool {
-        self.tag.is(tag)
+    pub(super) fn is_of(&self, driver_id: &DriverId) -> bool {
+        self.driver_id.is(driver_id)
     }
 
-    pub(super) fn shared(&self) -> &Arc<Shared<P::Lease>> {
+    pub(super) fn shared(&self) -> &Arc<BufferLoans<P::Lease>> {
         self.shared.as_ref().expect("it is there until the group is dropped")
     }
 }
@@ -164,7 +179,7 @@ impl<P: BufferPool> Drop for Group<P> {
         // The share goes before the driver is told, which looks for groups without.
         drop(self.shared.take());
         if self.id.is_some() {
-            self.tag.group_dropped();
+            self.driver_id.group_dropped();
         }
     }
 }

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
-use core::task::{Context, Poll, Waker, ready};
+use core::task::{Context, Poll, Waker};
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd};
@@ -14,11 +14,11 @@ use bufcore::{AcquireError, Buf, BufferPool, Lease};
 use bufkit::sync::{Mutex, lock};
 use io_uring::{cqueue, opcode, types};
 
+use super::buffer_loans::{BufferLoans, Queue};
 use super::group::Group;
-use super::lending::{Queue, Shared};
-use crate::flights::Pending;
-use crate::tag::Tag;
-use crate::{Descriptor, Done, Driver, Operation, ReceiveError};
+use crate::driver_id::DriverId;
+use crate::in_flight::Pending;
+use crate::{Completion, Descriptor, Driver, Operation};
 
 /// After so many buffers in one go the kernel waits for the stream to be ready again. Linux 6.18
 /// then misses the end of a local stream that came before the last bytes were read. Another request
@@ -62,9 +62,9 @@ pub struct Receiver<L: Lease> {
 
 /// What a driver and a receiver share.
 struct Stream<L: Lease> {
-    group: Arc<Shared<L>>,
+    group: Arc<BufferLoans<L>>,
     file: Descriptor,
-    tag: Tag,
+    driver_id: DriverId,
     state: Mutex<State>,
 }
 
@@ -89,11 +89,12 @@ struct State {
     waker: Option<Waker>,
 }
 
+/// The bytes of a stream, an error, or its end.
+type Received<L> = Option<io::Result<Buf<L>>>;
+
 /// What a receiver finds.
 enum Found<L: Lease> {
-    Bytes(Buf<L>),
-    Error(ReceiveError),
-    End,
+    Ready(Received<L>),
     /// Nothing yet; a request is in flight.
     Armed,
     /// Nothing, and no request: other receivers of the group have the whole budget.
@@ -102,16 +103,27 @@ enum Found<L: Lease> {
     Unknown,
 }
 
+impl Driver {
+    /// Receives from a stream, into buffers of `group`.
+    ///
+    /// # Panics
+    ///
+    /// Panics when `group` is another driver's.
+    ///
+    /// [`Group`] has an example.
+    #[must_use]
+    pub fn receive<P: BufferPool>(&self, stream: &Descriptor, group: &Group<P>) -> Receiver<P::Lease> {
+        Receiver::new(self, stream, group)
+    }
+}
+
 impl<L: Lease> Receiver<L> {
-    pub(crate) fn new<P: BufferPool<Lease = L>>(
-        driver: &Driver,
-        file: &Descriptor,
-        group: &Group<P>,
-    ) -> Self {
-        let tag = driver.tag();
-        assert!(group.is_of(&tag), "the group is another driver's");
+    fn new<P: BufferPool<Lease = L>>(driver: &Driver, file: &Descriptor, group: &Group<P>) -> Self {
+        let driver_id = driver.driver_id();
+        assert!(group.is_of(&driver_id), "the group is another driver's");
         let shared = group.shared();
-        let stream = Stream { group: Arc::clone(shared), file: file.clone(), tag, state: Mutex::default() };
+        let stream =
+            Stream { group: Arc::clone(shared), file: file.clone(), driver_id, state: Mutex::default() };
         let is_single = group.id().is_none();
         Self { stream: Some(Arc::new(stream)), is_single, reading: None }
     }
@@ -123,9 +135,9 @@ impl<L: Lease> Receiver<L> {
     ///
     /// # Errors
     ///
-    /// - [`ReceiveError::Acquire`]: the kernel has no buffer, and the pool none to give. Also when
+    /// - An [`AcquireError`] within: the kernel has no buffer, and the pool none to give. Also when
     ///   other receivers of the group have the whole budget: their bytes have to be taken first.
-    /// - [`ReceiveError::Io`]: that of the stream, or of waiting.
+    /// - That of the stream, or of waiting.
     ///
     /// # Panics
     ///
@@ -135,34 +147,17 @@ impl<L: Lease> Receiver<L> {
         &mut self,
         driver: &Driver,
         group: &mut Group<P>,
-    ) -> Option<Result<Buf<L>, ReceiveError>> {
-        let stream = self.stream_of(driver, group)?;
+    ) -> Option<io::Result<Buf<L>>> {
         loop {
-            if self.is_single {
-                let read = match self.read_of(&stream, driver, group)? {
-                    Ok(read) => read,
-                    Err(error) => return Some(Err(error)),
-                };
-                return match driver.wait(read) {
-                    Ok(done) => stream.read(done),
-                    Err(refused) => {
-                        self.reading = Some(refused.operation);
-                        Some(Err(refused.error.into()))
-                    }
-                };
-            }
-            match stream.find(driver, group) {
-                Found::Bytes(buf) => return Some(Ok(buf)),
-                Found::Error(error) => return Some(Err(error)),
-                Found::End => return None,
+            match self.find(&mut Context::from_waker(Waker::noop()), driver, group) {
+                Found::Ready(received) => return received,
                 Found::Starved => {
                     let used = AcquireError::Exhausted { requested: group.bytes(), available: 0 };
                     return Some(Err(used.into()));
                 }
-                Found::Unknown => self.is_single = true,
-                Found::Armed => {
+                Found::Armed | Found::Unknown => {
                     if let Err(error) = driver.wait_any() {
-                        return Some(Err(error.into()));
+                        return Some(Err(error));
                     }
                 }
             }
@@ -182,7 +177,7 @@ impl<L: Lease> Receiver<L> {
     ///
     /// # Errors
     ///
-    /// [`ReceiveError`]: the pool's error where the kernel has no buffer, or that of the stream.
+    /// The pool's [`AcquireError`] where the kernel has no buffer, or the error of the stream.
     /// The task is not woken then: whoever knows when buffers are released polls again.
     ///
     /// # Panics
@@ -224,48 +219,45 @@ impl<L: Lease> Receiver<L> {
         context: &mut Context<'_>,
         driver: &Driver,
         group: &mut Group<P>,
-    ) -> Poll<Option<Result<Buf<L>, ReceiveError>>> {
-        let Some(stream) = self.stream_of(driver, group) else { return Poll::Ready(None) };
+    ) -> Poll<Option<io::Result<Buf<L>>>> {
         loop {
-            if self.is_single {
-                let mut read = match self.read_of(&stream, driver, group) {
-                    Some(Ok(read)) => read,
-                    Some(Err(error)) => return Poll::Ready(Some(Err(error))),
-                    None => return Poll::Ready(None),
-                };
-                let polled = Pin::new(&mut read).poll(context);
-                if polled.is_pending() {
-                    self.reading = Some(read);
-                }
-                return Poll::Ready(stream.read(ready!(polled)));
-            }
-            match stream.find(driver, group) {
-                Found::Bytes(buf) => return Poll::Ready(Some(Ok(buf))),
-                Found::Error(error) => return Poll::Ready(Some(Err(error))),
-                Found::End => return Poll::Ready(None),
-                Found::Starved => {
-                    if stream.group.will_wake(context.waker()) {
-                        return Poll::Pending;
-                    }
-                }
-                Found::Unknown => self.is_single = true,
-                Found::Armed => {
-                    if stream.will_wake(context.waker()) {
-                        return Poll::Pending;
-                    }
-                }
+            match self.find(context, driver, group) {
+                Found::Ready(received) => return Poll::Ready(received),
+                // The budget allows another buffer by now.
+                Found::Starved if !group.shared().will_wake(context.waker()) => {}
+                _ => return Poll::Pending,
             }
         }
     }
 
-    /// Takes the read of one buffer that is in flight, or starts it; `None` at the stream's end.
-    fn read_of<P: BufferPool<Lease = L>>(
+    /// Finds what has arrived. If nothing has, the task of `context` is woken by the next
+    /// completion, unless the receiver is starved.
+    fn find<P: BufferPool<Lease = L>>(
         &mut self,
-        stream: &Stream<L>,
+        context: &mut Context<'_>,
         driver: &Driver,
         group: &mut Group<P>,
-    ) -> Option<Result<Operation<L>, ReceiveError>> {
-        self.reading.take().map(Ok).or_else(|| stream.read_one(driver, group))
+    ) -> Found<L> {
+        let Some(stream) = self.stream_of(driver, group) else { return Found::Ready(None) };
+        while !self.is_single {
+            match stream.find(driver, group) {
+                Found::Unknown => self.is_single = true,
+                Found::Armed if !stream.will_wake(context.waker()) => {}
+                found => return found,
+            }
+        }
+        let mut read = match self.reading.take().map(Ok).or_else(|| stream.read_one(driver, group)) {
+            Some(Ok(read)) => read,
+            Some(Err(error)) => return Found::Ready(Some(Err(error))),
+            None => return Found::Ready(None),
+        };
+        match Pin::new(&mut read).poll(context) {
+            Poll::Ready(done) => Found::Ready(stream.read(done)),
+            Poll::Pending => {
+                self.reading = Some(read);
+                Found::Armed
+            }
+        }
     }
 
     /// What is shared with the driver, if that and the group are the receiver's.
@@ -275,7 +267,7 @@ impl<L: Lease> Receiver<L> {
         group: &Group<P>,
     ) -> Option<Arc<Stream<L>>> {
         let stream = Arc::clone(self.stream.as_ref()?);
-        assert!(stream.tag.is(&driver.tag()), "the receiver is another driver's");
+        assert!(stream.driver_id.is(&driver.driver_id()), "the receiver is another driver's");
         assert!(Arc::ptr_eq(&stream.group, group.shared()), "the receiver is another group's");
         Some(stream)
     }
@@ -294,14 +286,14 @@ impl<L: Lease> Stream<L> {
         let mut state = lock(&self.state);
         if let Some(buf) = self.group.take(&mut state.arrived) {
             drop(state);
-            self.group.tell();
-            return Found::Bytes(buf);
+            self.group.wake_starved();
+            return Found::Ready(Some(Ok(buf)));
         }
         let is_armed = state.is_armed;
         match state.error.take() {
-            Some(error) => return Found::Error(error.into()),
+            Some(error) => return Found::Ready(Some(Err(error))),
             None if is_armed => {}
-            None if state.has_ended => return Found::End,
+            None if state.has_ended => return Found::Ready(None),
             None if state.is_unknown => return Found::Unknown,
             None => {}
         }
@@ -314,12 +306,12 @@ impl<L: Lease> Stream<L> {
         if group.provided() == 0 {
             return match refilled {
                 Ok(()) => Found::Starved,
-                Err(error) => Found::Error(error.into()),
+                Err(error) => Found::Ready(Some(Err(error.into()))),
             };
         }
         match self.arm(driver, group.id().unwrap_or_default()) {
             Ok(()) => Found::Armed,
-            Err(error) => Found::Error(error.into()),
+            Err(error) => Found::Ready(Some(Err(error))),
         }
     }
 
@@ -360,23 +352,23 @@ impl<L: Lease> Stream<L> {
         &self,
         driver: &Driver,
         group: &mut Group<P>,
-    ) -> Option<Result<Operation<L>, ReceiveError>> {
+    ) -> Option<io::Result<Operation<L>>> {
         if lock(&self.state).has_ended {
             return None;
         }
-        let buf = group.acquire().map_err(ReceiveError::from);
+        let buf = group.acquire().map_err(io::Error::from);
         Some(buf.map(|buf| driver.read(&self.file, buf, group.bytes())))
     }
 
     /// Takes the result of such a read.
-    fn read(&self, done: Done<L>) -> Option<Result<Buf<L>, ReceiveError>> {
+    fn read(&self, done: Completion<L>) -> Received<L> {
         match done.result {
             Ok(0) => {
                 lock(&self.state).has_ended = true;
                 None
             }
             Ok(_) => Some(Ok(done.buf)),
-            Err(error) => Some(Err(error.into())),
+            Err(error) => Some(Err(error)),
         }
     }
 }
@@ -416,10 +408,10 @@ impl<L: Lease> Pending for Stream<L> {
         let waker = state.waker.take();
         drop(state);
         if has_stalled {
-            self.tag.operation_dropped(key);
+            self.driver_id.operation_dropped(key);
         }
         if unwanted.is_some() {
-            self.group.tell();
+            self.group.wake_starved();
         }
         // Users' code, with no lock held: the waker, and the drop of a buffer that nobody wants.
         if let Some(waker) = waker {
@@ -447,9 +439,9 @@ impl<L: Lease> Drop for Receiver<L> {
         while let Some(buf) = stream.group.take(&mut arrived) {
             catch_user_panic(move || drop(buf));
         }
-        stream.group.tell();
+        stream.group.wake_starved();
         if let Some(key) = in_flight {
-            stream.tag.operation_dropped(key);
+            stream.driver_id.operation_dropped(key);
         }
         drop(waker);
     }

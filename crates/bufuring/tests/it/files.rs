@@ -29,15 +29,16 @@ fn what_is_written_is_read_in_every_mode() {
                 }
                 writes.push(driver.write_at(&file, buf, (at * PAGE) as u64));
             }
-            for write in writes {
-                let done = driver.wait(write).expect("the kernel answers");
+            for mut write in writes {
+                let done = driver.wait(&mut write).expect("the kernel answers");
                 assert_eq!(done.result.expect("the disk has room"), PAGE);
                 assert_eq!(done.buf.len(), PAGE, "a write leaves the buffer as it is");
             }
             let reads: Vec<_> =
                 (0..8).map(|at| driver.read_at(&file, page(&mut pool), PAGE, (at * PAGE) as u64)).collect();
-            for (at, read) in reads.into_iter().enumerate() {
-                let buf = driver.wait(read).expect("the kernel answers").into_result().expect("it is there");
+            for (at, mut read) in reads.into_iter().enumerate() {
+                let buf =
+                    driver.wait(&mut read).expect("the kernel answers").into_result().expect("it is there");
                 assert!(buf.len() == PAGE);
                 assert!(buf.iter().enumerate().all(|(byte, &value)| value == pattern(at * PAGE + byte)));
             }
@@ -60,7 +61,7 @@ fn memory_of_a_fallback_is_read_into_as_well() {
         let file = Descriptor::new(file("fallback", 0));
         file_of(&file).write_all_at(b"some bytes", 0).expect("the disk has room");
         for buf in [inside, outside] {
-            let done = driver.wait(driver.read_at(&file, buf, 100, 5)).expect("the kernel answers");
+            let done = driver.wait(&mut driver.read_at(&file, buf, 100, 5)).expect("the kernel answers");
             assert_eq!(&done.into_result().expect("it is there")[..], b"bytes");
         }
     }
@@ -82,18 +83,19 @@ fn a_buffer_is_filled_behind_what_it_has() {
         file_of(&file).write_all_at(&[7; PAGE], 0).expect("the disk has room");
         let mut buf = page(&mut pool);
         buf.extend_from_slice(b"head").expect("there is room");
-        let done = driver.wait(driver.read_at(&file, buf, 2, 0)).expect("the kernel answers");
+        let done = driver.wait(&mut driver.read_at(&file, buf, 2, 0)).expect("the kernel answers");
         let buf = done.into_result().expect("it is there");
         assert_eq!(&buf[..], b"head\x07\x07");
         // More than there is room for, and more than the file has.
-        let done = driver.wait(driver.read_at(&file, buf, usize::MAX, 10)).expect("the kernel answers");
+        let done = driver.wait(&mut driver.read_at(&file, buf, usize::MAX, 10)).expect("the kernel answers");
         assert_eq!(done.result.expect("it is there"), PAGE - 10);
-        let done = driver.wait(driver.read_at(&file, done.buf, usize::MAX, 0)).expect("the kernel answers");
+        let done =
+            driver.wait(&mut driver.read_at(&file, done.buf, usize::MAX, 0)).expect("the kernel answers");
         assert_eq!((done.result.expect("it is there"), done.buf.len()), (4, PAGE));
         // No room at all, and the end of the file.
-        let done = driver.wait(driver.read_at(&file, done.buf, 1, 0)).expect("the kernel answers");
+        let done = driver.wait(&mut driver.read_at(&file, done.buf, 1, 0)).expect("the kernel answers");
         assert_eq!(done.result.expect("nothing is read"), 0);
-        let done = driver.wait(driver.read_at(&file, page(&mut pool), 1, 1 << 30)).expect("it answers");
+        let done = driver.wait(&mut driver.read_at(&file, page(&mut pool), 1, 1 << 30)).expect("it answers");
         assert_eq!((done.result.expect("nothing is read"), done.buf.len()), (0, 0));
     }
 }
@@ -106,11 +108,11 @@ fn an_error_of_the_file_returns_the_buffer() {
         let only_read = Descriptor::new(File::open("Cargo.toml").expect("the manifest is there"));
         let mut buf = page(&mut pool);
         buf.extend_from_slice(b"text").expect("there is room");
-        let done = driver.wait(driver.write_at(&only_read, buf, 0)).expect("the kernel answers");
+        let done = driver.wait(&mut driver.write_at(&only_read, buf, 0)).expect("the kernel answers");
         assert_eq!(done.result.expect_err("it is open to read").raw_os_error(), Some(libc::EBADF));
         assert_eq!(&done.buf[..], b"text");
         let folder = Descriptor::new(File::open(".").expect("the folder is there"));
-        let done = driver.wait(driver.read(&folder, done.buf, 9)).expect("the kernel answers");
+        let done = driver.wait(&mut driver.read(&folder, done.buf, 9)).expect("the kernel answers");
         assert_eq!(done.result.expect_err("a folder is no file").raw_os_error(), Some(libc::EISDIR));
         assert_eq!(&done.buf[..], b"text");
     }
@@ -124,8 +126,8 @@ fn more_can_be_in_flight_than_there_are_entries() {
     let file = Descriptor::new(file("entries", 0));
     file_of(&file).write_all_at(&[1; 100], 0).expect("the disk has room");
     let reads: Vec<_> = (0..100).map(|at| driver.read_at(&file, page(&mut pool), 1, at)).collect();
-    for read in reads {
-        let done = driver.wait(read).expect("the kernel answers");
+    for mut read in reads {
+        let done = driver.wait(&mut read).expect("the kernel answers");
         assert_eq!(&done.into_result().expect("it is there")[..], [1]);
     }
 }
@@ -139,10 +141,11 @@ fn a_position_of_its_own_moves_on() {
         for text in [&b"one"[..], b"two"] {
             let mut buf = page(&mut pool);
             buf.extend_from_slice(text).expect("there is room");
-            let done = driver.wait(driver.write(&file, buf)).expect("the kernel answers");
+            let done = driver.wait(&mut driver.write(&file, buf)).expect("the kernel answers");
             assert_eq!(done.result.expect("the disk has room"), 3);
         }
-        let done = driver.wait(driver.read_at(&file, page(&mut pool), 9, 0)).expect("the kernel answers");
+        let done =
+            driver.wait(&mut driver.read_at(&file, page(&mut pool), 9, 0)).expect("the kernel answers");
         assert_eq!(&done.into_result().expect("it is there")[..], b"onetwo");
     }
 }
@@ -159,9 +162,9 @@ fn no_offset_is_taken_for_the_position() {
         for offset in [u64::MAX, u64::MAX - 1, 1 << 63] {
             let mut buf = page(&mut pool);
             buf.extend_from_slice(b"new").expect("there is room");
-            let write = driver.wait(driver.write_at(&file, buf, offset)).expect("the kernel answers");
-            let read = driver.read_at(&file, write.buf, 1, offset);
-            let read = driver.wait(read).expect("the kernel answers");
+            let write = driver.wait(&mut driver.write_at(&file, buf, offset)).expect("the kernel answers");
+            let mut read = driver.read_at(&file, write.buf, 1, offset);
+            let read = driver.wait(&mut read).expect("the kernel answers");
             for result in [write.result, read.result] {
                 let error = result.expect_err("no file is so long");
                 assert_eq!(error.raw_os_error(), Some(libc::EINVAL), "{offset} {}", driver.mode());
@@ -169,7 +172,8 @@ fn no_offset_is_taken_for_the_position() {
             assert_eq!(&read.buf[..], b"new");
         }
         assert_eq!(file_of(&file).stream_position().expect("a file has a position"), 1);
-        let done = driver.wait(driver.read_at(&file, page(&mut pool), 9, 0)).expect("the kernel answers");
+        let done =
+            driver.wait(&mut driver.read_at(&file, page(&mut pool), 9, 0)).expect("the kernel answers");
         assert_eq!(&done.into_result().expect("it is there")[..], b"text");
     }
 }
@@ -182,8 +186,8 @@ fn a_short_write_is_an_error_with_its_count() {
         let mut pool = HeapPool::new();
         let mut buf = pool.acquire(1 << 22).expect("the heap has room");
         buf.resize(1 << 22, 7).expect("there is room");
-        let write = driver.write(&Descriptor::new(far), buf);
-        let error = driver.wait(write).expect("the kernel answers").into_result();
+        let mut write = driver.write(&Descriptor::new(far), buf);
+        let error = driver.wait(&mut write).expect("the kernel answers").into_result();
         let error = error.expect_err("the other end reads nothing");
         assert_eq!(error.kind(), std::io::ErrorKind::WriteZero);
         let short = error.into_inner().expect("it has a source").downcast::<ShortWrite>();

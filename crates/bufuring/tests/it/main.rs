@@ -19,7 +19,7 @@
 mod arenas;
 mod ends;
 mod files;
-mod flights;
+mod in_flight;
 mod patterns;
 mod polled;
 mod random;
@@ -117,4 +117,10 @@ fn file(name: &str, flags: i32) -> File {
     let file = options(flags).open(&path).or_else(|_| options(0).open(&path)).expect("a file can be made");
     std::fs::remove_file(&path).expect("it is there");
     file
+}
+
+/// Whether a pool refused for want of memory, or a group for want of budget.
+fn is_exhausted(error: &std::io::Error) -> bool {
+    let within = error.get_ref().and_then(|within| within.downcast_ref::<bufcore::AcquireError>());
+    matches!(within, Some(bufcore::AcquireError::Exhausted { .. }))
 }

@@ -57,12 +57,12 @@ fn reads_in_flight_share_no_byte_with_any_other_buffer() {
             let mut held: Vec<(Page, u64)> = Vec::new();
             for number in 0..READS as u64 / 6 {
                 if reads.len() == DEPTH {
-                    let (at, read) = reads.pop_front().expect("they are there");
+                    let (at, mut read) = reads.pop_front().expect("they are there");
                     if random.u8(..) < 8 {
                         // Its page is free once the kernel is done with it.
                         drop(read);
                     } else {
-                        let done = driver.wait(read).expect("the kernel answers");
+                        let done = driver.wait(&mut read).expect("the kernel answers");
                         let buf = done.into_result().expect("it is there");
                         assert!(is_right(&buf, at, 0, &mut random), "read {number} of page {at}");
                     }

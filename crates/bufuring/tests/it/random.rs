@@ -112,7 +112,7 @@ fn run(seed: u64, arena: &Arena) -> bool {
                 match receiver.poll_next(&mut context, &driver, &mut group) {
                     Poll::Ready(Some(Ok(bytes))) => stream.check(&bytes),
                     Poll::Ready(Some(Err(error))) => {
-                        assert!(matches!(error, bufuring::ReceiveError::Acquire(_)), "{error}")
+                        assert!(crate::is_exhausted(&error), "{error}")
                     }
                     Poll::Ready(None) => panic!("it is open"),
                     Poll::Pending => {}

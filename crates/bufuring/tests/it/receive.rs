@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use bufcore::{AcquireError, BufferPool, HeapPool, NoFallback, NoLease};
 use bufslot::{SlotLease, SlotPool};
 use buftest::process::{address_space_bytes, alone};
-use bufuring::{Driver, Group, ReceiveError, Receiver};
+use bufuring::{Driver, Group, Receiver};
 
-use crate::{LIMIT, PAGE, arena, drivers, free_pages, pool_in, ring, stream};
+use crate::{LIMIT, PAGE, arena, drivers, free_pages, is_exhausted, pool_in, ring, stream};
 
 type Pages = Group<SlotPool<NoFallback>>;
 
@@ -104,7 +104,7 @@ fn a_pool_that_is_exhausted_is_an_error_for_a_while() {
         let first = receiver.next(&driver, &mut group).expect("it is open").expect("they have come");
         let second = receiver.next(&driver, &mut group).expect("it is open").expect("they have come");
         let error = receiver.next(&driver, &mut group).expect("it is open").expect_err("the pool is empty");
-        assert!(matches!(error, ReceiveError::Acquire(AcquireError::Exhausted { .. })), "{error}");
+        assert!(is_exhausted(&error), "{error}");
         drop((first, second));
         drop(near);
         assert_eq!(rest(&mut receiver, &driver, &mut group).len(), 2 * PAGE);
@@ -141,7 +141,7 @@ fn a_budget_that_another_receiver_has_is_an_error() {
     }
     assert_eq!((receiver.waiting(), group.provided()), (2, 0));
     let error = other.next(&driver, &mut group).expect("it is open").expect_err("the budget is used");
-    assert!(matches!(error, ReceiveError::Acquire(AcquireError::Exhausted { .. })), "{error}");
+    assert!(is_exhausted(&error), "{error}");
     drop(receiver.next(&driver, &mut group));
     let bytes = other.next(&driver, &mut group).expect("it is open").expect("they have come");
     assert_eq!(&bytes[..], b"x");
@@ -300,7 +300,7 @@ fn a_stream_that_fails_says_so() {
         let folder = bufuring::Descriptor::new(std::fs::File::open(".").expect("the folder is there"));
         let mut receiver = driver.receive(&folder, &group);
         let error = receiver.next(&driver, &mut group).expect("it has not ended").expect_err("no stream");
-        assert!(matches!(error, ReceiveError::Io(_)), "{error}");
+        assert!(error.raw_os_error().is_some(), "{error}");
     }
 }
 

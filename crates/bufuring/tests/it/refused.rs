@@ -15,7 +15,7 @@ fn works(arena: &Arena, driver: &Driver) {
 
     let mut pool = pool_in(arena, 2);
     let file = Descriptor::new(File::open("Cargo.toml").expect("the manifest is there"));
-    let done = driver.wait(driver.read_at(&file, page(&mut pool), 9, 0)).expect("it answers");
+    let done = driver.wait(&mut driver.read_at(&file, page(&mut pool), 9, 0)).expect("it answers");
     assert_eq!(&done.into_result().expect("it is there")[..], b"[package]");
     let mut group = driver.group(pool, 2, PAGE);
     let (mut near, far) = stream();
@@ -84,15 +84,15 @@ fn a_limit_of_locked_memory() {
 fn a_system_that_answers_no_more() {
     alone(module_path!(), "a_system_that_answers_no_more", LIMIT, || {
         let Some((driver, mut pool, (_near, far))) = started(3) else { return };
-        let read = driver.read(&far, page(&mut pool), PAGE);
+        let mut read = driver.read(&far, page(&mut pool), PAGE);
         driver.submit().expect("the kernel takes it");
         if !refuse(libc::SYS_io_uring_enter, libc::EPERM) {
             return eprintln!("no filters here");
         }
         let late = driver.read(&far, page(&mut pool), PAGE);
-        let refused = driver.wait(read).expect_err("it cannot be waited for");
-        assert_eq!(refused.error.raw_os_error(), Some(libc::EPERM));
-        drop(refused.operation);
+        let refused = driver.wait(&mut read).expect_err("it cannot be waited for");
+        assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
+        drop(read);
         assert!(driver.submit().is_err() && !late.is_done());
         assert_eq!(driver.in_flight(), 2);
         // What the kernel may write to is leaked, not freed.

@@ -15,10 +15,10 @@ use crate::{PAGE, SOON, free_pages, page, started};
 #[test]
 fn a_driver_moves_to_another_thread() {
     let Some((driver, mut pool, (mut near, far))) = started(1) else { return };
-    let read = driver.read(&far, page(&mut pool), PAGE);
+    let mut read = driver.read(&far, page(&mut pool), PAGE);
     driver.submit().expect("the kernel takes it");
     near.write_all(b"bytes").expect("the other end is open");
-    let done = thread::spawn(move || driver.wait(read)).join().expect("no trial fails");
+    let done = thread::spawn(move || driver.wait(&mut read)).join().expect("no trial fails");
     assert_eq!(&done.expect("the kernel answers").into_result().expect("it has come")[..], b"bytes");
 }
 
@@ -26,7 +26,7 @@ fn a_driver_moves_to_another_thread() {
 fn what_a_thread_that_ends_has_submitted_is_completed_or_cancelled() {
     let Some((driver, mut pool, (mut near, far))) = started(1) else { return };
     let buf = page(&mut pool);
-    let (driver, read) = thread::spawn(move || {
+    let (driver, mut read) = thread::spawn(move || {
         let read = driver.read(&far, buf, PAGE);
         driver.submit().expect("the kernel takes it");
         (driver, read)
@@ -34,7 +34,7 @@ fn what_a_thread_that_ends_has_submitted_is_completed_or_cancelled() {
     .join()
     .expect("no trial fails");
     near.write_all(b"bytes").expect("the other end is open");
-    let done = driver.wait(read).expect("the kernel answers");
+    let done = driver.wait(&mut read).expect("the kernel answers");
     assert_eq!(&done.buf[..], if done.result.is_ok() { &b"bytes"[..] } else { b"" });
     drop(done);
     assert_eq!(free_pages(&mut pool), 1);
@@ -98,7 +98,7 @@ fn a_wake_from_another_thread_ends_the_wait_for_completions() {
         }));
         drop(sender);
         waking.join().expect("no trial fails");
-        assert_eq!(driver.in_flight(), 1, "the bell is none of them");
+        assert_eq!(driver.in_flight(), 1, "the wake_fd is none of them");
     });
 }
 

@@ -19,11 +19,11 @@ fn long_buffers_are_transferred_in_part() {
         for len in [MOST - 1, MOST, MOST + 1, 1 << 31, (1 << 32) - 1, 1 << 32, (1 << 32) + 1] {
             // Its pages are not touched.
             let mut buf = HeapPool::new().acquire(len).expect("there are addresses");
-            let read = driver.wait(driver.read(&empty, buf, len)).expect("the kernel answers");
+            let read = driver.wait(&mut driver.read(&empty, buf, len)).expect("the kernel answers");
             assert_eq!(read.result.expect("it is empty"), 0);
             buf = read.buf;
             buf.commit(len);
-            let done = driver.wait(driver.write(&null, buf)).expect("the kernel answers");
+            let done = driver.wait(&mut driver.write(&null, buf)).expect("the kernel answers");
             assert_eq!(*done.result.as_ref().expect("it takes all"), len.min(MOST), "{}", driver.mode());
             assert_eq!(done.into_result().is_ok(), len <= MOST);
         }
@@ -38,8 +38,8 @@ fn drivers_of_any_number_of_entries_work() {
         let file = Descriptor::new(File::open("Cargo.toml").expect("the manifest is there"));
         let read = |_| driver.read_at(&file, pool.acquire(9).expect("the heap has room"), 9, 0);
         let reads: Vec<_> = (0..300).map(read).collect();
-        for read in reads {
-            let done = driver.wait(read).expect("the kernel answers");
+        for mut read in reads {
+            let done = driver.wait(&mut read).expect("the kernel answers");
             assert_eq!(&done.into_result().expect("it is there")[..], b"[package]", "{entries}");
         }
         assert_eq!(driver.in_flight(), 0);

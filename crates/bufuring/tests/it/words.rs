@@ -1,21 +1,6 @@
-//! What errors and modes say.
+//! What modes say.
 
-use std::error::Error;
-use std::io;
-
-use bufcore::AcquireError;
-use bufuring::{Mode, ReceiveError, Refused};
-
-const ACQUIRE: AcquireError = AcquireError::Exhausted { requested: 321, available: 21 };
-
-#[test]
-fn errors_of_receivers_are_those_beneath() {
-    let refused = ReceiveError::from(ACQUIRE);
-    assert_eq!(refused.to_string(), ACQUIRE.to_string());
-    assert!(refused.source().is_none());
-    let failed = ReceiveError::from(io::Error::from(io::ErrorKind::ConnectionReset));
-    assert_eq!(failed.to_string(), io::Error::from(io::ErrorKind::ConnectionReset).to_string());
-}
+use bufuring::{Mode, Refused};
 
 #[test]
 fn modes_say_what_was_refused() {

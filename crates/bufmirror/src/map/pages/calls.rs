@@ -8,22 +8,19 @@ use super::system;
 use crate::MapError;
 
 /// What [`map_by`](super::map_by) asks of the system.
-pub(in crate::map) trait Calls: Copy {
+pub(crate) trait Calls: Copy {
     /// Returns the bytes of an ordinary page: a power of two.
     fn page_bytes(&self) -> Result<usize, MapError>;
 
     /// Makes a file of no bytes, without a name, in memory. Programs that this one starts do not
     /// inherit it.
-    fn memory_file(&self, huge: bool) -> Result<OwnedFd, MapError>;
+    fn memory_file(&self) -> Result<OwnedFd, MapError>;
 
     /// Gives a new file its size; its bytes are zero.
     fn set_len(&self, file: &OwnedFd, bytes: usize) -> Result<(), MapError>;
 
     /// Reserves addresses for the caller alone, through which nothing can be read or written.
     fn reserve(&self, bytes: usize) -> Result<NonNull<u8>, MapError>;
-
-    /// Maps the file at new addresses, for the caller alone.
-    fn map_anywhere(&self, file: &OwnedFd, bytes: usize) -> Result<NonNull<u8>, MapError>;
 
     /// Maps the file, from `offset` on, at `at`, for reading and writing, instead of what is there.
     ///
@@ -44,17 +41,11 @@ pub(in crate::map) trait Calls: Copy {
     ///
     /// As for [`map_shared`](Self::map_shared); none of them is used again.
     unsafe fn unmap(&self, at: NonNull<u8>, bytes: usize) -> Result<(), MapError>;
-
-    /// Tells the system that huge pages would be welcome.
-    fn advise_huge(&self, at: NonNull<u8>, bytes: usize) -> Result<(), MapError>;
-
-    /// Leaves the pages out of processes that are forked off.
-    fn dont_fork(&self, at: NonNull<u8>, bytes: usize) -> Result<(), MapError>;
 }
 
 /// The real ones.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::map) struct Kernel;
+pub(crate) struct Kernel;
 
 impl Calls for Kernel {
     fn page_bytes(&self) -> Result<usize, MapError> {
@@ -66,8 +57,8 @@ impl Calls for Kernel {
             .ok_or_else(|| last_error("sysconf"))
     }
 
-    fn memory_file(&self, huge: bool) -> Result<OwnedFd, MapError> {
-        system::memory_file(huge)
+    fn memory_file(&self) -> Result<OwnedFd, MapError> {
+        system::memory_file()
     }
 
     fn set_len(&self, file: &OwnedFd, bytes: usize) -> Result<(), MapError> {
@@ -80,13 +71,6 @@ impl Calls for Kernel {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANON | system::MAP_NORESERVE;
         // SAFETY: at an address of the system's choice, so that nothing is replaced.
         let at = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
-        mapped(at)
-    }
-
-    fn map_anywhere(&self, file: &OwnedFd, bytes: usize) -> Result<NonNull<u8>, MapError> {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: at an address of the system's choice, so that nothing is replaced.
-        let at = unsafe { libc::mmap(ptr::null_mut(), bytes, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         mapped(at)
     }
 
@@ -109,14 +93,6 @@ impl Calls for Kernel {
         // SAFETY: the caller's, and not used again, as promised.
         done("munmap", unsafe { libc::munmap(at.as_ptr().cast(), bytes) })
     }
-
-    fn advise_huge(&self, at: NonNull<u8>, bytes: usize) -> Result<(), MapError> {
-        system::advise_huge(at, bytes)
-    }
-
-    fn dont_fork(&self, at: NonNull<u8>, bytes: usize) -> Result<(), MapError> {
-        system::dont_fork(at, bytes)
-    }
 }
 
 /// Returns the address that `mmap` returned, or its error.
@@ -125,11 +101,15 @@ fn mapped(at: *mut libc::c_void) -> Result<NonNull<u8>, MapError> {
 }
 
 /// Returns the error of a call that returns 0 or fails, if it failed.
-pub(super) fn done(call: &'static str, returned: libc::c_int) -> Result<(), MapError> {
+pub(crate) fn done(call: &'static str, returned: libc::c_int) -> Result<(), MapError> {
     if returned == 0 { Ok(()) } else { Err(last_error(call)) }
 }
 
 /// Returns the error of `call`, which has just failed.
-pub(super) fn last_error(call: &'static str) -> MapError {
-    MapError::Refused { call, errno: io::Error::last_os_error().raw_os_error().unwrap_or(0) }
+pub(crate) fn last_error(call: &'static str) -> MapError {
+    error_of(call, &io::Error::last_os_error())
+}
+
+pub(crate) fn error_of(call: &'static str, error: &io::Error) -> MapError {
+    MapError::Refused { call, errno: error.raw_os_error().unwrap_or(0) }
 }

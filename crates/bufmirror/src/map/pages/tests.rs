@@ -13,19 +13,9 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// No system has this error.
 const INJECTED: i32 = 9999;
 
-/// What happens to huge pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Huge {
-    /// There are none.
-    Refused,
-    /// Ordinary pages pass for them.
-    Given,
-}
-
 /// The kernel, but that one call fails without being made.
 #[derive(Debug, Clone, Copy)]
 struct Failing<'a> {
-    huge: Huge,
     /// Which one fails, counted from 0.
     at: usize,
     made: &'a RefCell<Vec<&'static str>>,
@@ -46,11 +36,8 @@ impl Calls for Failing<'_> {
         self.make("sysconf", || Kernel.page_bytes())
     }
 
-    fn memory_file(&self, huge: bool) -> Result<OwnedFd, MapError> {
-        if huge && self.huge == Huge::Refused {
-            return Err(MapError::Refused { call: "memfd_create", errno: libc::ENOSYS });
-        }
-        self.make("memfd_create", || Kernel.memory_file(false))
+    fn memory_file(&self) -> Result<OwnedFd, MapError> {
+        self.make("memfd_create", || Kernel.memory_file())
     }
 
     fn set_len(&self, file: &OwnedFd, bytes: usize) -> Result<(), MapError> {
@@ -59,10 +46,6 @@ impl Calls for Failing<'_> {
 
     fn reserve(&self, bytes: usize) -> Result<NonNull<u8>, MapError> {
         self.make("mmap, reserving", || Kernel.reserve(bytes))
-    }
-
-    fn map_anywhere(&self, file: &OwnedFd, bytes: usize) -> Result<NonNull<u8>, MapError> {
-        self.make("mmap, probing", || Kernel.map_anywhere(file, bytes))
     }
 
     unsafe fn map_shared(
@@ -78,17 +61,7 @@ impl Calls for Failing<'_> {
 
     unsafe fn unmap(&self, at: NonNull<u8>, bytes: usize) -> Result<(), MapError> {
         // SAFETY: as the caller promises.
-        let unmap = || unsafe { Kernel.unmap(at, bytes) };
-        // A span that drops does not ask twice; only what is cut off a reservation may fail here.
-        if bytes < HUGE_PAGE_BYTES { self.make("munmap", unmap) } else { unmap() }
-    }
-
-    fn advise_huge(&self, at: NonNull<u8>, bytes: usize) -> Result<(), MapError> {
-        self.make("madvise, a hint", || Kernel.advise_huge(at, bytes))
-    }
-
-    fn dont_fork(&self, at: NonNull<u8>, bytes: usize) -> Result<(), MapError> {
-        self.make("madvise", || Kernel.dont_fork(at, bytes))
+        unsafe { Kernel.unmap(at, bytes) }
     }
 }
 
@@ -97,29 +70,18 @@ fn held() -> [usize; 3] {
     [process::open_files(), process::mappings(), process::address_space_bytes()]
 }
 
-/// Fails each call in turn; returns those that are made when none fails. `forgiven` says which
-/// failures are no error.
-///
-/// Mappings of 2 MiB and more in all, see `unmap`.
-fn fail_each(
-    bytes: usize,
-    options: Options,
-    huge: Huge,
-    forgiven: impl Fn(usize, &str) -> bool,
-) -> Vec<&'static str> {
+/// Fails each call in turn; returns those that are made when none fails.
+fn fail_each(bytes: usize, populate: bool) -> Vec<&'static str> {
     let made = RefCell::new(Vec::with_capacity(64));
     let before = held();
     for at in 0.. {
         made.borrow_mut().clear();
-        let pages = map_by(Failing { huge, at, made: &made }, bytes, options);
+        let pages = map_by(Failing { at, made: &made }, bytes, populate);
         let struck = made.borrow().get(at).copied();
         match (&pages, struck) {
             (Ok(_), None) => {}
-            (Ok(_), Some(call)) => assert!(forgiven(at, call), "{call} failed, and nobody heard of it"),
-            (Err(error), Some(call)) => {
-                assert!(!forgiven(at, call));
-                assert_eq!(*error, MapError::Refused { call, errno: INJECTED });
-            }
+            (Ok(_), Some(call)) => panic!("{call} failed, and nobody heard of it"),
+            (Err(error), Some(call)) => assert_eq!(*error, MapError::Refused { call, errno: INJECTED }),
             (Err(error), None) => panic!("nothing was made to fail, but {error}"),
         }
         if let Ok(pages) = &pages {
@@ -159,35 +121,10 @@ fn check<C: Calls>(pages: &Pages<C>) {
 #[test]
 fn t18_each_call_fails_once() {
     alone(module_path!(), "t18_each_call_fails_once", LIMIT, || {
-        let plain = Options::default();
-        let calls = fail_each(1 << 20, plain, Huge::Refused, |_, _| false);
         let set_up = ["sysconf", "memfd_create", "ftruncate", "mmap, reserving", "mmap", "mmap"];
-        assert_eq!(calls, set_up);
-
-        let options = Options { dont_fork: true, populate: true, ..plain };
-        let calls = fail_each(3 << 20, options, Huge::Refused, |_, _| false);
-        assert_eq!((&calls[..6], &calls[6..]), (&set_up[..], &["madvise"][..]));
-    });
-}
-
-#[test]
-fn t18_each_call_fails_once_without_huge_pages() {
-    alone(module_path!(), "t18_each_call_fails_once_without_huge_pages", LIMIT, || {
-        let options = Options { huge_pages: true, dont_fork: true, populate: false };
-        let calls = fail_each(1, options, Huge::Refused, |_, call| call.ends_with("a hint"));
-        assert_eq!(calls[calls.len() - 2..], ["madvise, a hint", "madvise"]);
-        assert!(calls.contains(&"munmap"), "nothing was cut off to align: {calls:?}");
-    });
-}
-
-/// Whatever fails with huge pages, it is done again with ordinary ones.
-#[test]
-fn t18_each_call_fails_once_with_huge_pages() {
-    alone(module_path!(), "t18_each_call_fails_once_with_huge_pages", LIMIT, || {
-        let options = Options { huge_pages: true, dont_fork: true, populate: false };
-        let calls = fail_each(1, options, Huge::Given, |at, _| at > 0);
-        assert_eq!(calls[..4], ["sysconf", "memfd_create", "ftruncate", "mmap, probing"]);
-        assert!(!calls.contains(&"madvise, a hint"), "huge pages were given, and asked for again");
+        for populate in [false, true] {
+            assert_eq!(fail_each(3 << 20, populate), set_up);
+        }
     });
 }
 
@@ -195,14 +132,8 @@ fn t18_each_call_fails_once_with_huge_pages() {
 fn sizes_are_whole_pages() {
     let page = process::page_bytes();
     for (bytes, capacity) in [(1, page), (page, page), (page + 1, 2 * page), (3 * page - 1, 3 * page)] {
-        let pages = map_by(Kernel, bytes, Options::default()).unwrap();
+        let pages = map_by(Kernel, bytes, false).unwrap();
         assert_eq!((pages.capacity(), pages.base().addr().get() % page), (capacity, 0));
-        check(&pages);
-    }
-    for bytes in [1, HUGE_PAGE_BYTES, HUGE_PAGE_BYTES + 1] {
-        let pages = map_by(Kernel, bytes, Options { huge_pages: true, ..Options::default() }).unwrap();
-        assert_eq!(pages.capacity(), bytes.next_multiple_of(HUGE_PAGE_BYTES));
-        assert_eq!(pages.base().addr().get() % HUGE_PAGE_BYTES, 0);
         check(&pages);
     }
 }

@@ -4,7 +4,6 @@
 
 use alloc::ffi::CString;
 use alloc::format;
-use core::ptr::NonNull;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::process;
 
@@ -20,10 +19,7 @@ const NAMES: u32 = 1000;
 
 /// Makes a shared memory object, without its name from the start. The system closes it when another
 /// program is started.
-pub(super) fn memory_file(huge: bool) -> Result<OwnedFd, MapError> {
-    if huge {
-        return Err(MapError::Refused { call: "shm_open", errno: 0 });
-    }
+pub(super) fn memory_file() -> Result<OwnedFd, MapError> {
     let mut failed = MapError::Refused { call: "shm_open", errno: libc::EEXIST };
     for attempt in 0..NAMES {
         // At most 27 characters: macOS has room for 31.
@@ -45,14 +41,4 @@ pub(super) fn memory_file(huge: bool) -> Result<OwnedFd, MapError> {
         return Ok(file);
     }
     Err(failed)
-}
-
-/// Does nothing, since there is no such hint.
-pub(super) fn advise_huge(_: NonNull<u8>, _: usize) -> Result<(), MapError> {
-    Ok(())
-}
-
-/// Fails, since only Linux's `madvise` does that.
-pub(super) fn dont_fork(_: NonNull<u8>, _: usize) -> Result<(), MapError> {
-    Err(MapError::Refused { call: "madvise", errno: 0 })
 }

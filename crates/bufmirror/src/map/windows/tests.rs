@@ -1,5 +1,5 @@
-//! Each system call of the set-up fails once, others take the addresses, and placeholders are
-//! emulated for systems that have none. Nothing is left behind.
+//! Each system call of the set-up fails once, and others take the addresses. Nothing is left
+//! behind.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -34,8 +34,6 @@ struct Record {
 /// The system, but that one call fails without being made, or that others take addresses.
 #[derive(Debug, Clone, Copy)]
 struct Changed<'a> {
-    /// Whether there are placeholders: two reservations in a row pass for them.
-    has_placeholders: bool,
     /// Which call fails, counted from 0.
     fails: usize,
     /// How many reservations others take as soon as they are given back.
@@ -78,35 +76,6 @@ impl Calls for Changed<'_> {
         self.make("section", || Kernel.section(bytes))
     }
 
-    fn reserve_placeholders(&self, bytes: usize) -> Result<NonNull<u8>, MapError> {
-        if !self.has_placeholders {
-            return Err(MapError::Refused { call: "VirtualAlloc2", errno: 87 });
-        }
-        self.make("reserve_placeholders", || {
-            // Nobody else is in this process who could take them.
-            let base = Kernel.reserve(2 * bytes)?;
-            // SAFETY: just reserved.
-            unsafe { Kernel.release(base) };
-            let second = base.map_addr(|address| address.saturating_add(bytes));
-            assert!(reserve_at(base, bytes) && reserve_at(second, bytes));
-            self.note(|record| record.reservations.extend([base.addr().get(), second.addr().get()]));
-            Ok(base)
-        })
-    }
-
-    unsafe fn replace(&self, at: NonNull<u8>, section: &OwnedHandle, bytes: usize) -> Result<(), MapError> {
-        self.make("replace", || {
-            // SAFETY: as the caller promises.
-            unsafe { Kernel.release(at) };
-            Kernel.map_at(at, section, bytes)?;
-            self.note(|record| {
-                remove(&mut record.reservations, at);
-                record.views.push(at.addr().get());
-            });
-            Ok(())
-        })
-    }
-
     fn reserve(&self, bytes: usize) -> Result<NonNull<u8>, MapError> {
         self.make("reserve", || {
             let base = Kernel.reserve(bytes)?;
@@ -145,7 +114,7 @@ impl Calls for Changed<'_> {
 
 /// Maps, looks at the two views, and ends them.
 fn round(changed: Changed<'_>) -> Result<(), MapError> {
-    let made = map_by(changed, BYTES, Options { populate: true, ..Options::default() });
+    let made = map_by(changed, BYTES, true);
     let made = made.map(|pages| {
         let (base, capacity) = (pages.base(), pages.capacity());
         assert!(capacity >= BYTES && capacity.is_multiple_of(1 << 16));
@@ -176,26 +145,22 @@ fn every_call_fails_once() {
 }
 
 fn each_call_fails() {
-    for (has_placeholders, calls) in [
-        (true, &["section", "reserve_placeholders", "replace", "replace"][..]),
-        (false, &["section", "reserve", "map_at", "map_at"][..]),
-    ] {
-        let record = RefCell::default();
-        let changed = Changed { has_placeholders, fails: usize::MAX, takes: 0, record: &record };
-        assert_eq!(round(changed), Ok(()));
-        assert_eq!(record.take().calls, calls);
-        for fails in 0..calls.len() {
-            let made = round(Changed { fails, ..changed });
-            let record = record.take();
-            match calls[fails] {
-                call @ ("section" | "reserve") => {
-                    assert_eq!(made, Err(MapError::Refused { call, errno: INJECTED }));
-                }
-                // The other way, or another try.
-                _ => assert_eq!(made, Ok(()), "{record:?}"),
+    let calls = ["section", "reserve", "map_at", "map_at"];
+    let record = RefCell::default();
+    let changed = Changed { fails: usize::MAX, takes: 0, record: &record };
+    assert_eq!(round(changed), Ok(()));
+    assert_eq!(record.take().calls, calls);
+    for fails in 0..calls.len() {
+        let made = round(Changed { fails, ..changed });
+        let record = record.take();
+        match calls[fails] {
+            call @ ("section" | "reserve") => {
+                assert_eq!(made, Err(MapError::Refused { call, errno: INJECTED }));
             }
-            assert_eq!(record.calls[fails], calls[fails]);
+            // Another try.
+            _ => assert_eq!(made, Ok(()), "{record:?}"),
         }
+        assert_eq!(record.calls[fails], calls[fails]);
     }
 }
 
@@ -206,7 +171,7 @@ fn others_take_the_addresses() {
 
 fn addresses_are_taken() {
     let record = RefCell::default();
-    let changed = |takes| Changed { has_placeholders: false, fails: usize::MAX, takes, record: &record };
+    let changed = |takes| Changed { fails: usize::MAX, takes, record: &record };
     for takes in [1, 2, 7, TRIES - 1] {
         assert_eq!(round(changed(takes)), Ok(()));
         let reserved = record.take().calls.iter().filter(|call| **call == "reserve").count();
@@ -216,19 +181,14 @@ fn addresses_are_taken() {
     assert!(matches!(round(changed(usize::MAX)), Err(MapError::Refused { call: "MapViewOfFileEx", .. })));
 }
 
-/// What this system has. Wine refuses placeholders.
 #[test]
 fn as_the_system_is() {
     for bytes in [1, 65_536, 65_537, 3 << 20] {
-        let pages = map(bytes, Options::default()).expect("there is room").expect("always");
+        let pages = map(bytes, false).expect("there is room").expect("always");
         assert_eq!(pages.capacity(), bytes.next_multiple_of(1 << 16));
     }
-    let huge = Options { huge_pages: true, dont_fork: true, populate: true };
-    assert_eq!(map(1, huge).expect("there is room").expect("always").capacity(), HUGE_PAGE_BYTES);
     let too_large = size::MAX_BYTES;
-    assert!(
-        matches!(map(too_large, Options::default()), Err(MapError::TooLarge { requested }) if requested == too_large)
-    );
+    assert!(matches!(map(too_large, false), Err(MapError::TooLarge { requested }) if requested == too_large));
 }
 
 /// Nothing is left of thousands of rings: neither handles nor addresses.
@@ -241,7 +201,7 @@ fn thousands_in_turn() {
     /// The values of handles are multiples of it.
     const APART: usize = 4;
     const ROUNDS: usize = 2000;
-    let ring = || map(BYTES, Options::default()).expect("there is room").expect("always");
+    let ring = || map(BYTES, false).expect("there is room").expect("always");
     // Values that are free again are given out again.
     let next_handle = || Kernel.section(1 << 16).expect("there is room").as_raw_handle().addr();
     drop(ring());
@@ -250,20 +210,4 @@ fn thousands_in_turn() {
     let after = next_handle();
     assert!(after < before + ROUNDS / 4 * APART, "handles: {before} before, {after} after");
     assert!(places.len() < ROUNDS / 4, "{} different addresses", places.len());
-}
-
-/// With real placeholders, where the system has some.
-#[test]
-fn over_placeholders() {
-    let section = Kernel.section(1 << 16).expect("there is room");
-    match Pages::over_placeholders(Kernel, &section, 1 << 16) {
-        Ok(pages) => {
-            // SAFETY: both are within the two views, and nobody else has them.
-            unsafe {
-                pages.base().write_volatile(5);
-                assert_eq!(pages.base().add(1 << 16).read_volatile(), 5);
-            }
-        }
-        Err(error) => std::println!("no placeholders here: {error}"),
-    }
 }

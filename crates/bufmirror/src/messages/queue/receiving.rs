@@ -2,12 +2,30 @@
 
 use bufkit::sync::Ordering;
 
-use super::waiting::{Overtakes, Patience};
+use super::waiting::{Patience, Refusal};
 use super::{Queue, SHORT_BYTES};
 use crate::copy::copy;
 use crate::messages::error::RecvError;
 use crate::messages::frames::Header;
-use crate::messages::lane::{Claim, Lane, Positions};
+use crate::messages::side::{Claim, Positions, Side};
+use crate::messages::wait_queue::WaitQueue;
+
+impl Refusal for RecvError {
+    const TIMED_OUT: Self = Self::TimedOut;
+    const GROWS_IMPATIENT: bool = false;
+
+    fn is_for_now(self) -> bool {
+        matches!(self, Self::Empty)
+    }
+
+    fn wait_queue(queue: &Queue) -> &WaitQueue {
+        &queue.producers.wait_queue
+    }
+
+    fn available(queue: &Queue, wanted: usize) -> usize {
+        queue.messages(wanted)
+    }
+}
 
 impl Queue {
     /// Waits for the next message, of which `take` makes something.
@@ -23,20 +41,6 @@ impl Queue {
         }
     }
 
-    /// Receives as [`receive`](Self::receive) does, and waits as a task.
-    pub(crate) async fn receive_async<R>(
-        &self,
-        mut take: impl FnMut() -> Result<R, RecvError>,
-    ) -> Result<R, RecvError> {
-        let wait_queue = &self.producers.wait_queue;
-        let messages = |wanted| self.messages(wanted);
-        self.wait_async(wait_queue, 1, Overtakes::Always, messages, |_| match take() {
-            Err(RecvError::Empty) => None,
-            result => Some(result),
-        })
-        .await
-    }
-
     #[cold]
     #[inline(never)]
     fn receive_later<R>(
@@ -44,22 +48,15 @@ impl Queue {
         patience: Patience,
         mut take: impl FnMut() -> Result<R, RecvError>,
     ) -> Result<R, RecvError> {
-        let wait_queue = &self.producers.wait_queue;
-        let received = self.wait(
-            wait_queue,
-            1,
-            patience,
-            Overtakes::Always,
-            |wanted| self.messages(wanted),
-            |_| match take() {
-                Err(RecvError::Empty) => None,
-                result => Some(result),
-            },
-        );
-        received.unwrap_or(match patience {
-            Patience::Now => Err(RecvError::Empty),
-            _ => Err(RecvError::TimedOut),
-        })
+        self.wait(1, patience, RecvError::Empty, |_| take())
+    }
+
+    /// Receives as [`receive`](Self::receive) does, and waits as a task.
+    pub(crate) async fn receive_async<R>(
+        &self,
+        mut take: impl FnMut() -> Result<R, RecvError>,
+    ) -> Result<R, RecvError> {
+        self.wait_async(1, |_| take()).await
     }
 
     /// Returns the header of the next message, and passes by abandoned frames. The caller holds the
@@ -95,7 +92,7 @@ impl Queue {
     /// Passes by the next frame: it is done.
     #[inline]
     fn skip(&self, positions: &mut Positions, header: Header) {
-        let is_next = Lane::is_complete(positions);
+        let is_next = Side::is_complete(positions);
         self.consumers.pass(&self.frames, positions, header.len());
         if is_next {
             self.consumers.publish_all(positions);
@@ -139,8 +136,8 @@ impl Queue {
         // SAFETY:
         // - valid and initialised: the frame is as long.
         // - not written meanwhile: the frame is claimed and not complete, or the lock is held (N1).
-        //   What was done through other addresses ended before (F2), and the fences of `Lane::lock`
-        //   and `Lane::publish` stand in between.
+        //   What was done through other addresses ended before (F2), and the fences of `Side::lock`
+        //   and `Side::publish` stand in between.
         unsafe { message.as_ref() }
     }
 
@@ -192,7 +189,7 @@ impl Queue {
 /// meanwhile: others' wakers do.
 pub(crate) struct Taken<'a> {
     queue: &'a Queue,
-    /// Of the consumers' lane, and not complete.
+    /// Of the consumers' side, and not complete.
     claim: Claim,
 }
 

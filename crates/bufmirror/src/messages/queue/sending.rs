@@ -2,31 +2,29 @@
 
 use bufkit::sync::Ordering;
 
-use super::waiting::{Overtakes, Patience};
+use super::waiting::{Patience, Refusal};
 use super::{Queue, SHORT_BYTES};
 use crate::copy::copy;
 use crate::messages::error::SendError;
 use crate::messages::frames::{Header, frame_bytes};
-use crate::messages::lane::{Claim, Lane};
+use crate::messages::sender::Written;
+use crate::messages::side::{Claim, Side};
+use crate::messages::wait_queue::WaitQueue;
 
-/// What a message's writer returns. A type for each, so that no comparison is left for those who
-/// write all.
-pub(crate) trait Written {
-    /// Returns how many bytes it wrote, or claims to have written, to room for `len`.
-    fn of(self, len: usize) -> usize;
-}
+impl Refusal for SendError {
+    const TIMED_OUT: Self = Self::TimedOut;
+    const GROWS_IMPATIENT: bool = true;
 
-impl Written for () {
-    #[inline]
-    fn of(self, len: usize) -> usize {
-        len
+    fn is_for_now(self) -> bool {
+        matches!(self, Self::Full { .. })
     }
-}
 
-impl Written for usize {
-    #[inline]
-    fn of(self, _: usize) -> usize {
-        self
+    fn wait_queue(queue: &Queue) -> &WaitQueue {
+        &queue.consumers.wait_queue
+    }
+
+    fn available(queue: &Queue, _wanted: usize) -> usize {
+        queue.room()
     }
 }
 
@@ -47,7 +45,7 @@ impl Queue {
         let mut write = Some(write);
         let mut attempt = |has_turn| self.send_now(len, is_copy, has_turn, &mut write);
         match attempt(false) {
-            Err(full @ SendError::Full { .. }) => self.send_later(frame_bytes(len), patience, full, attempt),
+            Err(full @ SendError::Full { .. }) => self.wait(frame_bytes(len), patience, full, attempt),
             result => result,
         }
     }
@@ -61,48 +59,7 @@ impl Queue {
         if len > self.max_message() {
             return Err(SendError::TooLong { requested: len, limit: self.max_message() });
         }
-        let wait_queue = &self.consumers.wait_queue;
-        let room = |_| self.room();
-        self.wait_async(wait_queue, frame_bytes(len), Overtakes::ForAWhile, room, |has_turn| {
-            match attempt(has_turn) {
-                Err(SendError::Full { .. }) => None,
-                result => Some(result),
-            }
-        })
-        .await
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn send_later(
-        &self,
-        bytes: usize,
-        patience: Patience,
-        full: SendError,
-        mut attempt: impl FnMut(bool) -> Result<u64, SendError>,
-    ) -> Result<u64, SendError> {
-        let wait_queue = &self.consumers.wait_queue;
-        if wait_queue.pass_by() {
-            match attempt(false) {
-                Err(SendError::Full { .. }) => {}
-                result => return result,
-            }
-        }
-        let sent = self.wait(
-            wait_queue,
-            bytes,
-            patience,
-            Overtakes::ForAWhile,
-            |_| self.room(),
-            |has_turn| match attempt(has_turn) {
-                Err(SendError::Full { .. }) => None,
-                result => Some(result),
-            },
-        );
-        sent.unwrap_or(match patience {
-            Patience::Now => Err(full),
-            _ => Err(SendError::TimedOut),
-        })
+        self.wait_async(frame_bytes(len), attempt).await
     }
 
     #[inline]
@@ -130,7 +87,7 @@ impl Queue {
         }
         let Some(write) = write.take() else { return Err(SendError::Closed) };
         if is_copy && len <= SHORT_BYTES {
-            let is_next = Lane::is_complete(&positions);
+            let is_next = Side::is_complete(&positions);
             // SAFETY: there is room for it.
             let claim = unsafe { self.producers.claim(&self.frames, &mut positions, Header::done(len)) };
             write(self.slot(&claim));
@@ -168,7 +125,7 @@ impl Queue {
         // - valid and initialised: the frame is as long.
         // - exclusive: the frame is claimed and open, or the lock is held (N1), and this is called
         //   once for a claim. What was done through other addresses ended before (F2), and the
-        //   fences of `Lane::lock` and `Lane::publish` stand in between.
+        //   fences of `Side::lock` and `Side::publish` stand in between.
         unsafe { slot.as_mut() }
     }
 }

@@ -16,7 +16,7 @@ use buftest::models::{Shadow, Signal, finish};
 use loom::sync::Arc;
 use loom::thread;
 
-use crate::channel::over;
+use crate::channel::waking::ends::over;
 use crate::map::Mirror;
 use crate::{Consumer, Producer, WaitError};
 

@@ -82,7 +82,7 @@ fn loom_a_shorter_message() {
                 room[..2].fill(1);
                 2
             };
-            assert_eq!(sender.try_send_up_to(16, write), Ok(0));
+            assert_eq!(sender.try_send_with(16, write), Ok(0));
             assert!(matches!(sender.try_send(&[2; 16]), Ok(1) | Err(SendError::Full { .. })));
         });
         let mut number = 0;
@@ -143,7 +143,7 @@ fn loom_room_wakes() {
     });
 }
 
-/// Two sleep, or seek, and two messages come: each gets one, though only one of the two may be
+/// Two sleep, or spin, and two messages come: each gets one, though only one of the two may be
 /// woken by a sender. Fails with `nofence` and `nowake`.
 #[test]
 fn loom_each_message_wakes_one() {
@@ -157,7 +157,7 @@ fn loom_each_message_wakes_one() {
     });
 }
 
-/// A thread seeks, or sleeps, while three messages are sent, and two tasks sleep that are not
+/// A thread spins, or sleeps, while three messages are sent, and two tasks sleep that are not
 /// polled: each of them is woken. Fails with `one-task-per-look`.
 #[test]
 fn loom_each_message_that_a_thread_leaves_wakes_a_task() {

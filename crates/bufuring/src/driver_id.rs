@@ -1,4 +1,5 @@
-//! What tells one driver from another, and tells a driver which handles were dropped; see [`Tag`].
+//! What tells one driver from another, and tells a driver which handles were dropped; see
+//! [`DriverId`].
 
 use std::mem;
 use std::sync::Arc;
@@ -11,10 +12,10 @@ const MOST: usize = 32;
 
 /// What a driver shares with its handles.
 #[derive(Debug, Clone)]
-pub(crate) struct Tag(Arc<Shared>);
+pub(crate) struct DriverId(Arc<Notices>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct Notices {
     /// Whether `dropped` may have something.
     has_news: AtomicBool,
     dropped: Mutex<Dropped>,
@@ -36,7 +37,7 @@ impl Dropped {
     }
 }
 
-impl Tag {
+impl DriverId {
     pub(crate) fn new() -> Self {
         Self(Arc::default())
     }
@@ -89,16 +90,16 @@ mod tests {
 
     #[test]
     fn drops_are_remembered_until_they_are_too_many() {
-        let tag = Tag::new();
-        assert!(tag.news().is_none());
-        tag.operation_dropped(7);
-        tag.group_dropped();
-        let news = tag.news().expect("two handles were dropped");
+        let driver_id = DriverId::new();
+        assert!(driver_id.news().is_none());
+        driver_id.operation_dropped(7);
+        driver_id.group_dropped();
+        let news = driver_id.news().expect("two handles were dropped");
         assert_eq!((news.operations(), news.groups), (Some(&[7][..]), 1));
-        assert!(tag.news().is_none());
+        assert!(driver_id.news().is_none());
         for count in 1..=MOST + 1 {
-            (0..count as u64).for_each(|key| tag.operation_dropped(key));
-            let news = tag.news().expect("some were dropped");
+            (0..count as u64).for_each(|key| driver_id.operation_dropped(key));
+            let news = driver_id.news().expect("some were dropped");
             match news.operations() {
                 Some(keys) => assert!(keys.iter().copied().eq(0..count as u64)),
                 None => assert_eq!(count, MOST + 1),

@@ -1,5 +1,5 @@
 //! The buffers of a group: those that the kernel has, and those that wait in receivers; see
-//! [`Shared`].
+//! [`BufferLoans`].
 
 use core::task::Waker;
 use std::mem;
@@ -8,37 +8,37 @@ use bufcore::author::catch_user_panic;
 use bufcore::{Buf, Lease};
 use bufkit::sync::{Mutex, lock};
 
-use super::Provided;
+use super::BufRingOwner;
 
 /// The owner of a group's buffers.
 ///
 /// - L1: a buffer is lent from before the kernel learns of it until a completion names it.
-/// - L2: the places of the budget have all buffers that are lent, and all that wait. The numbers of
+/// - L2: the slots of the budget have all buffers that are lent, and all that wait. The numbers of
 ///   the others are in `free`.
-/// - L3: a place that waits is in one queue. Its `next` leads to the place behind it.
-pub(crate) struct Shared<L: Lease>(Mutex<Lending<L>>);
+/// - L3: a slot that waits is in one queue. Its `next` leads to the slot behind it.
+pub(crate) struct BufferLoans<L: Lease>(Mutex<Loans<L>>);
 
-struct Lending<L: Lease> {
+struct Loans<L: Lease> {
     /// By the number that the kernel knows them by.
-    places: Box<[Place<L>]>,
+    slots: Box<[Slot<L>]>,
     free: Vec<u16>,
-    /// How many places wait.
+    /// How many slots wait.
     waiting: usize,
     /// Whom to tell when fewer do.
     starved: Vec<Waker>,
 }
 
-enum Place<L: Lease> {
+enum Slot<L: Lease> {
     Free,
     Lent(Buf<L>),
     Waiting { buf: Buf<L>, next: Option<u16> },
 }
 
-/// The buffers that have arrived at one stream, in their order. They stay in the group's places,
+/// The buffers that have arrived at one stream, in their order. They stay in the group's slots,
 /// so that a stream has no memory for as many as the budget allows.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// The first place and the last.
+    /// The first slot and the last.
     ends: Option<(u16, u16)>,
     len: usize,
 }
@@ -53,40 +53,40 @@ impl Queue {
     }
 }
 
-impl<L: Lease> Lending<L> {
+impl<L: Lease> Loans<L> {
     fn has_budget(&self) -> bool {
         !self.free.is_empty()
     }
 
-    fn place(&mut self, number: u16) -> Option<&mut Place<L>> {
-        self.places.get_mut(usize::from(number))
+    fn slot(&mut self, number: u16) -> Option<&mut Slot<L>> {
+        self.slots.get_mut(usize::from(number))
     }
 
-    /// Takes the buffer of a place that is lent.
+    /// Takes the buffer of a slot that is lent.
     fn take_lent(&mut self, number: u16) -> Option<Buf<L>> {
-        let place = self.place(number)?;
-        match mem::replace(place, Place::Free) {
-            Place::Lent(buf) => Some(buf),
+        let slot = self.slot(number)?;
+        match mem::replace(slot, Slot::Free) {
+            Slot::Lent(buf) => Some(buf),
             other => {
-                *place = other;
+                *slot = other;
                 None
             }
         }
     }
 }
 
-impl<L: Lease> Shared<L> {
+impl<L: Lease> BufferLoans<L> {
     pub(super) fn new(budget: u16) -> Self {
         let numbers = 0..budget;
-        let places = numbers.clone().map(|_| Place::Free).collect();
+        let slots = numbers.clone().map(|_| Slot::Free).collect();
         let free = numbers.rev().collect();
-        Self(Mutex::new(Lending { places, free, waiting: 0, starved: Vec::new() }))
+        Self(Mutex::new(Loans { slots, free, waiting: 0, starved: Vec::new() }))
     }
 
     /// The number of buffers that the kernel has.
     pub(super) fn lent(&self) -> usize {
-        let lending = lock(&self.0);
-        lending.places.len() - lending.free.len() - lending.waiting
+        let loans = lock(&self.0);
+        loans.slots.len() - loans.free.len() - loans.waiting
     }
 
     pub(super) fn has_budget(&self) -> bool {
@@ -100,49 +100,49 @@ impl<L: Lease> Shared<L> {
         let mut new = Some(waker.clone());
         let mut longer = Vec::new();
         loop {
-            let mut lending = lock(&self.0);
-            if lending.has_budget() {
+            let mut loans = lock(&self.0);
+            if loans.has_budget() {
                 return false;
             }
-            if lending.starved.iter().any(|starved| starved.will_wake(waker)) {
+            if loans.starved.iter().any(|starved| starved.will_wake(waker)) {
                 return true;
             }
-            let number = lending.starved.len();
+            let number = loans.starved.len();
             if longer.capacity() > number {
-                longer.append(&mut lending.starved);
-                mem::swap(&mut longer, &mut lending.starved);
+                longer.append(&mut loans.starved);
+                mem::swap(&mut longer, &mut loans.starved);
             }
-            if lending.starved.capacity() > number {
-                lending.starved.extend(new.take());
+            if loans.starved.capacity() > number {
+                loans.starved.extend(new.take());
                 return true;
             }
-            drop(lending);
+            drop(loans);
             longer.reserve(2 * number + 1);
         }
     }
 
     /// Keeps a buffer that is lent next, and returns its number.
     pub(super) fn keep(&self, buf: Buf<L>) -> Option<u16> {
-        let mut lending = lock(&self.0);
-        let Some(number) = lending.free.pop() else {
-            drop(lending);
+        let mut loans = lock(&self.0);
+        let Some(number) = loans.free.pop() else {
+            drop(loans);
             drop(buf);
             return None;
         };
-        lending.places[usize::from(number)] = Place::Lent(buf);
+        loans.slots[usize::from(number)] = Slot::Lent(buf);
         Some(number)
     }
 
     /// Puts the buffer that a completion names to the end of `queue`: `count` bytes have arrived in
     /// it.
     pub(super) fn arrive(&self, number: u16, count: usize, queue: &mut Queue) {
-        let mut lending = lock(&self.0);
-        let Some(mut buf) = lending.take_lent(number) else { return };
+        let mut loans = lock(&self.0);
+        let Some(mut buf) = loans.take_lent(number) else { return };
         buf.commit(count.min(buf.spare_capacity()));
-        lending.places[usize::from(number)] = Place::Waiting { buf, next: None };
-        lending.waiting += 1;
+        loans.slots[usize::from(number)] = Slot::Waiting { buf, next: None };
+        loans.waiting += 1;
         let last = queue.ends.map(|ends| ends.1);
-        if let Some(Place::Waiting { next, .. }) = last.and_then(|last| lending.place(last)) {
+        if let Some(Slot::Waiting { next, .. }) = last.and_then(|last| loans.slot(last)) {
             *next = Some(number);
         }
         queue.ends = Some((queue.ends.map_or(number, |ends| ends.0), number));
@@ -153,17 +153,17 @@ impl<L: Lease> Shared<L> {
     /// [`tell`](Self::tell).
     pub(super) fn take(&self, queue: &mut Queue) -> Option<Buf<L>> {
         let (first, last) = queue.ends?;
-        let mut lending = lock(&self.0);
-        let place = lending.place(first)?;
-        let (buf, next) = match mem::replace(place, Place::Free) {
-            Place::Waiting { buf, next } => (buf, next),
+        let mut loans = lock(&self.0);
+        let slot = loans.slot(first)?;
+        let (buf, next) = match mem::replace(slot, Slot::Free) {
+            Slot::Waiting { buf, next } => (buf, next),
             other => {
-                *place = other;
+                *slot = other;
                 return None;
             }
         };
-        lending.waiting -= 1;
-        lending.free.push(first);
+        loans.waiting -= 1;
+        loans.free.push(first);
         queue.ends = next.map(|next| (next, last));
         queue.len -= 1;
         Some(buf)
@@ -171,17 +171,17 @@ impl<L: Lease> Shared<L> {
 
     /// Takes the buffer that a completion names, whose bytes nobody wants.
     pub(super) fn take_back(&self, number: u16) -> Option<Buf<L>> {
-        let mut lending = lock(&self.0);
-        let buf = lending.take_lent(number)?;
-        lending.free.push(number);
+        let mut loans = lock(&self.0);
+        let buf = loans.take_lent(number)?;
+        loans.free.push(number);
         Some(buf)
     }
 
     /// Wakes those that wait for the budget, if it allows another buffer.
-    pub(super) fn tell(&self) {
-        let mut lending = lock(&self.0);
-        let starved = if lending.has_budget() { mem::take(&mut lending.starved) } else { Vec::new() };
-        drop(lending);
+    pub(super) fn wake_starved(&self) {
+        let mut loans = lock(&self.0);
+        let starved = if loans.has_budget() { mem::take(&mut loans.starved) } else { Vec::new() };
+        drop(loans);
         // Users' code, with no lock held. A panic of one waker is neither for the others nor for
         // this caller.
         for waker in starved {
@@ -190,7 +190,7 @@ impl<L: Lease> Shared<L> {
     }
 }
 
-impl<L: Lease> Provided for Shared<L> {}
+impl<L: Lease> BufRingOwner for BufferLoans<L> {}
 
 #[cfg(test)]
 mod tests {
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn queues_are_in_order_and_within_the_budget() {
         const BUDGET: u16 = 5;
-        let (shared, mut pool) = (Shared::new(BUDGET), HeapPool::new());
+        let (shared, mut pool) = (BufferLoans::new(BUDGET), HeapPool::new());
         let mut queues: [(Queue, Vec<u8>); 3] = Default::default();
         let (mut lent, mut random, mut byte) = (Vec::new(), 7_u32, 0_u8);
         for _ in 0..20_000 {
@@ -235,6 +235,6 @@ mod tests {
             assert_eq!(shared.lent(), lent.len());
             assert_eq!(shared.has_budget(), lent.len() + waiting < usize::from(BUDGET));
         }
-        assert!(shared.take_back(BUDGET).is_none(), "there is no such place");
+        assert!(shared.take_back(BUDGET).is_none(), "there is no such slot");
     }
 }

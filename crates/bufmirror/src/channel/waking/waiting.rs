@@ -8,10 +8,10 @@ use std::time::Instant;
 use bufkit::Waiter;
 use bufkit::sync::Ordering;
 
-use super::WaitError;
-use super::end::{Access, End, Lending, Side, Transport};
+use super::Waking;
 use super::header::SLEEPS;
-use super::waking::Waking;
+use super::wait_error::WaitError;
+use crate::channel::end::{Access, ChannelState, End, Lending};
 use crate::parking;
 
 /// How often an end that waits looks before it sleeps: less than a sleep and its end take.
@@ -24,31 +24,31 @@ const PAUSES: u32 = 4;
 /// The longest that it does so: about a microsecond.
 const MOST_PAUSES: u32 = 64;
 
-impl<S: Side, A: Access> End<S, Waking<A>> {
+impl<const PRODUCER: bool, A: Access> End<PRODUCER, Waking<A>> {
     /// Says whom to wake when the other end moves or closes. The caller looks once more afterwards.
     fn arm(&self, sleeper: Waiter) {
-        self.transport.core.link.arm(S::IS_PRODUCER, sleeper);
+        self.channel.core.transport.arm(PRODUCER, sleeper);
         // ORDER: Release pairs with the Acquire in `wake`.
-        self.transport.half(S::IS_PRODUCER).state.0.fetch_or(SLEEPS, Ordering::Release);
-        self.transport.core.sleepers_fence();
+        self.channel.half(PRODUCER).state.0.fetch_or(SLEEPS, Ordering::Release);
+        self.channel.core.sleepers_fence();
     }
 
     /// Takes back what `arm` said.
     fn disarm(&self) {
         // ORDER: Relaxed: a late wake finds nobody, or wakes for nothing.
-        self.transport.half(S::IS_PRODUCER).state.0.fetch_and(!SLEEPS, Ordering::Relaxed);
-        self.transport.core.link.disarm(S::IS_PRODUCER);
+        self.channel.half(PRODUCER).state.0.fetch_and(!SLEEPS, Ordering::Relaxed);
+        self.channel.core.transport.disarm(PRODUCER);
     }
 
     /// Looks whether `n` bytes are this end's, or never will be.
     fn check(&mut self, n: usize) -> Option<Result<(), WaitError>> {
         // Before the look at the position, which is then the last one.
-        let is_closed = self.transport.is_closed(S::IS_PRODUCER, false);
-        if self.has(n) && !(S::IS_PRODUCER && is_closed) {
+        let is_closed = self.channel.is_closed(PRODUCER, false);
+        if self.has(n) && !(PRODUCER && is_closed) {
             return Some(Ok(()));
         }
         // ORDER: Relaxed: as where it is set. Models have no other processes.
-        if !cfg!(any(loom, shuttle)) && self.transport.is_corrupt.load(Ordering::Relaxed) {
+        if !cfg!(any(loom, shuttle)) && self.channel.is_corrupt.load(Ordering::Relaxed) {
             return Some(Err(WaitError::Corrupt));
         }
         if n > self.capacity {
@@ -101,13 +101,12 @@ impl<S: Side, A: Access> End<S, Waking<A>> {
 
     /// Asks the system whether the other end is still there.
     fn look_for_death(&mut self) {
-        self.transport.is_dead =
-            self.transport.core.link.is_dead(&self.transport.half(!S::IS_PRODUCER).state.0);
+        self.channel.is_dead = self.channel.core.transport.is_dead(&self.channel.half(!PRODUCER).state.0);
     }
 
     /// Blocks until `n` bytes are this end's, or until the moment `until`, if there is one.
     pub(super) fn wait_until(&mut self, n: usize, until: Option<Instant>) -> Result<(), WaitError> {
-        if self.transport.is_dead {
+        if self.channel.is_dead {
             // It may have come back.
             self.look_for_death();
         }
@@ -123,13 +122,13 @@ impl<S: Side, A: Access> End<S, Waking<A>> {
                 self.disarm();
                 return Err(WaitError::TimedOut { requested: n, available: self.cached_available });
             }
-            self.transport.core.link.sleep(&self.transport.half(S::IS_PRODUCER).state.0, left);
+            self.channel.core.transport.sleep(&self.channel.half(PRODUCER).state.0, left);
             self.look_for_death();
         }
     }
 }
 
-impl<S: Side, A: Access> End<S, Waking<A>> {
+impl<const PRODUCER: bool, A: Access> End<PRODUCER, Waking<A>> {
     /// Blocks until `n` bytes can be read, or until there is room for `n` bytes.
     ///
     /// It looks for some microseconds, then sleeps. If it had to wait, it continues to wait while
@@ -203,7 +202,7 @@ impl<S: Side, A: Access> End<S, Waking<A>> {
     }
 }
 
-impl<S: Side> End<S, Waking<Lending>> {
+impl<const PRODUCER: bool> End<PRODUCER, Waking<Lending>> {
     /// Waits as [`wait`](Self::wait) does, as a future for any executor. Dropping it loses nothing.
     ///
     /// After 128 completed operations of tasks on a thread, the next poll of each future returns
@@ -252,13 +251,13 @@ impl<S: Side> End<S, Waking<Lending>> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn poll_wait(&mut self, cx: &Context<'_>, n: usize) -> Poll<Result<(), WaitError>> {
-        if !self.transport.core.link.has_tasks() {
+        if !self.channel.core.transport.is_in_process() {
             return Poll::Ready(self.check(n).unwrap_or(Err(WaitError::NoTasks)));
         }
-        ready!(self.transport.coop.poll_proceed(cx));
+        ready!(self.channel.coop.poll_proceed(cx));
         let polled = self.poll(n, || Waiter::task(cx.waker().clone()));
         if polled.is_ready() {
-            self.transport.coop.made_progress();
+            self.channel.coop.made_progress();
         }
         polled
     }

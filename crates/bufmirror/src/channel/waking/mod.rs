@@ -1,5 +1,14 @@
 //! Ends that sleep and are woken: threads and tasks of one process, or two processes.
 
+pub(crate) mod ends;
+pub(crate) mod header;
+pub(crate) mod io;
+mod pieces;
+mod threads;
+pub(crate) mod transport;
+pub(crate) mod wait_error;
+mod waiting;
+
 use alloc::sync::Arc;
 use core::fmt;
 use core::marker::PhantomData;
@@ -8,34 +17,34 @@ use core::ptr::NonNull;
 use bufkit::sync::{AtomicBool, AtomicUsize, Ordering};
 use bufkit::{Coop, sync::fences};
 
-use super::end::{Access, End, Side, Transport};
-use super::header::{CLOSED, Half, Header, SLEEPS};
-use super::link::Core;
+use self::header::{CLOSED, Half, Header, SLEEPS};
+use self::transport::Core;
+use super::end::{Access, ChannelState, End};
 
 /// What lies between two ends that wake each other, as one of them has it.
 pub struct Waking<A: Access> {
-    pub(super) core: Arc<Core>,
+    core: Arc<Core>,
     /// As in `core`.
     header: NonNull<Header>,
     /// Whether the other end's position made no sense when this one read it, which happens between
     /// processes only. Set, it stays so. Atomic for looks by shared borrows.
-    pub(super) is_corrupt: AtomicBool,
+    is_corrupt: AtomicBool,
     /// Whether the other end was found to be gone without a word.
-    pub(super) is_dead: bool,
+    is_dead: bool,
     /// Whether this end has said that it is done.
     is_over: bool,
     /// For tasks.
-    pub(super) coop: Coop,
+    coop: Coop,
     access: PhantomData<A>,
 }
 
 impl<A: Access> Waking<A> {
     #[inline(always)]
-    pub(super) fn half(&self, producer: bool) -> &Half {
-        // SAFETY: the link, which `core` keeps, has it there. It is atomics only, so whoever writes
-        // to it, it is valid.
+    fn half(&self, producer: bool) -> &Half {
+        // SAFETY: the transport, which `core` keeps, has it there. It is atomics only, so whoever
+        // writes to it, it is valid.
         let header = unsafe { self.header.as_ref() };
-        if producer { &header.producer } else { &header.consumer }
+        header.half(producer)
     }
 
     #[cold]
@@ -46,11 +55,11 @@ impl<A: Access> Waking<A> {
         if half.state.0.fetch_and(!SLEEPS, Ordering::Acquire) & SLEEPS == 0 {
             return;
         }
-        self.core.link.wake(producer, &half.state.0);
+        self.core.transport.wake(producer, &half.state.0);
     }
 
     /// Says that this end, the producer, is done.
-    pub(super) fn end(&mut self) {
+    fn end(&mut self) {
         self.is_over = true;
         self.close(true);
     }
@@ -62,7 +71,7 @@ impl<A: Access> fmt::Debug for Waking<A> {
     }
 }
 
-impl<A: Access> Transport for Waking<A> {
+impl<A: Access> ChannelState for Waking<A> {
     type Access = A;
     const CAN_BE_MAPPED: bool = true;
     const IS_OURS: bool = false;
@@ -103,10 +112,6 @@ impl<A: Access> Transport for Waking<A> {
     }
 
     fn close(&self, producer: bool) {
-        // In a forked child it is the parent that has the end.
-        if !self.core.link.is_ours() {
-            return;
-        }
         // ORDER: Release pairs with the Acquire in `is_closed`.
         self.half(producer).state.0.fetch_or(CLOSED, Ordering::Release);
         self.moved(producer);
@@ -115,20 +120,20 @@ impl<A: Access> Transport for Waking<A> {
     #[inline]
     fn is_closed(&self, producer: bool, asks: bool) -> bool {
         let state = &self.half(!producer).state.0;
-        let is_dead = if asks && !A::LENDS { self.core.link.is_dead(state) } else { self.is_dead };
+        let is_dead = if asks && !A::LENDS { self.core.transport.is_dead(state) } else { self.is_dead };
         // ORDER: Acquire pairs with the Release in `close`: who sees that the end is gone sees its
         // last position.
         self.is_over || is_dead || state.load(Ordering::Acquire) & CLOSED != 0
     }
 }
 
-impl<S: Side, A: Access> End<S, Waking<A>> {
+impl<const PRODUCER: bool, A: Access> End<PRODUCER, Waking<A>> {
     /// Makes an end that continues where the header says that it was.
     pub(crate) fn new(core: &Arc<Core>) -> Self {
         let (base, capacity) = (core.mirror.base(), core.mirror.capacity());
-        let transport = Waking {
+        let channel = Waking {
             core: Arc::clone(core),
-            header: core.link.header(),
+            header: core.transport.header(),
             is_corrupt: AtomicBool::new(false),
             is_dead: false,
             is_over: false,
@@ -137,12 +142,12 @@ impl<S: Side, A: Access> End<S, Waking<A>> {
         };
         // ORDER: Relaxed: it was stored by this thread, or by an end that was there before, whose
         // process has ended.
-        let position = transport.position(S::IS_PRODUCER).load(Ordering::Relaxed);
+        let position = channel.position(PRODUCER).load(Ordering::Relaxed);
         // SAFETY:
-        // - valid: the mirror's (M1), which the transport keeps.
+        // - valid: the mirror's (M1), which the channel keeps.
         // - exclusive: each core is made for one end, or for one of each side; between processes
         //   there is a lock for each side (S2), and the unsafe calls have their callers' promise.
-        unsafe { Self::over(transport, base, capacity, position) }
+        unsafe { Self::over(channel, base, capacity, position) }
     }
 
     /// Returns whether the memory is mapped twice. Otherwise each byte is copied once more, when it
@@ -158,6 +163,6 @@ impl<S: Side, A: Access> End<S, Waking<A>> {
     /// ```
     #[must_use]
     pub fn is_mapped(&self) -> bool {
-        self.transport.is_mapped()
+        self.channel.is_mapped()
     }
 }

@@ -24,7 +24,7 @@ fn a_dropped_operation_keeps_its_memory_until_it_is_completed() {
     assert_eq!((driver.in_flight(), free_pages(&mut pool)), (0, 1));
     // It was cancelled, so the bytes are the next one's.
     near.write_all(b"next").expect("the other end is open");
-    let done = driver.wait(driver.read(&far, page(&mut pool), PAGE)).expect("the kernel answers");
+    let done = driver.wait(&mut driver.read(&far, page(&mut pool), PAGE)).expect("the kernel answers");
     assert_eq!(&done.into_result().expect("it has come")[..], b"next");
 }
 
@@ -85,9 +85,9 @@ fn a_dropped_driver_ends_what_is_in_flight() {
         drop(driver);
         assert_eq!(free_pages(&mut pool), 1, "that of the dropped one");
         let other = Driver::new(&arena);
-        for read in reads {
+        for mut read in reads {
             assert!(read.is_done());
-            let done = other.wait(read).expect("the result is there");
+            let done = other.wait(&mut read).expect("the result is there");
             let error = done.result.expect_err("it was cancelled");
             assert!([libc::ECANCELED, libc::EINTR].contains(&error.raw_os_error().unwrap_or(0)), "{error}");
         }
@@ -176,8 +176,8 @@ fn a_full_queue_of_completions_loses_none() {
     for (at, (near, _)) in streams.iter().enumerate() {
         (&mut &*near).write_all(&[at as u8]).expect("the other end is open");
     }
-    for (at, read) in reads.into_iter().enumerate() {
-        let done = driver.wait(read).expect("the kernel answers");
+    for (at, mut read) in reads.into_iter().enumerate() {
+        let done = driver.wait(&mut read).expect("the kernel answers");
         assert_eq!(&done.into_result().expect("it has come")[..], [at as u8]);
     }
     // Full again, and dropped so.
@@ -248,8 +248,8 @@ fn a_waker_that_panics_harms_nobody_else() {
                 panics += usize::from(catch_unwind(AssertUnwindSafe(|| driver.wait_any())).is_err());
             }
             assert_eq!(panics, 2);
-            assert!(driver.wait(first).expect("it is done").result.is_ok());
-            assert!(driver.wait(second).expect("it is done").result.is_ok());
+            assert!(driver.wait(&mut first).expect("it is done").result.is_ok());
+            assert!(driver.wait(&mut second).expect("it is done").result.is_ok());
         }
         assert!(drops_driver || free_pages(&mut pool) == 2);
     }
@@ -262,10 +262,11 @@ fn operations_are_those_of_their_driver() {
     let other = Driver::new(&arena);
     let mut pool = pool_in(&arena, 1);
     let (mut near, far) = stream();
-    let read = driver.read(&far, page(&mut pool), PAGE);
-    let refused = catch_unwind(AssertUnwindSafe(|| other.wait(read)));
+    let mut read = driver.read(&far, page(&mut pool), PAGE);
+    let refused = catch_unwind(AssertUnwindSafe(|| other.wait(&mut read)));
     assert!(refused.is_err());
     assert_eq!(free_pages(&mut pool), 0, "its driver has it");
+    drop(read);
     driver.wait_any().expect("the kernel answers");
     assert_eq!(free_pages(&mut pool), 1);
     near.write_all(b"x").expect("the other end is open");
@@ -279,13 +280,13 @@ fn a_write_in_flight_has_its_bytes() {
     let last = loop {
         let mut buf = page(&mut pool);
         buf.resize(PAGE, (sent % 251) as u8).expect("a page is long enough");
-        let write = driver.write(&far, buf);
+        let mut write = driver.write(&far, buf);
         driver.submit().expect("the kernel takes it");
         driver.reap();
         if !write.is_done() {
             break write;
         }
-        assert_eq!(driver.wait(write).expect("it is done").result.expect("the stream is open"), PAGE);
+        assert_eq!(driver.wait(&mut write).expect("it is done").result.expect("the stream is open"), PAGE);
         sent += 1;
     };
     drop(last);

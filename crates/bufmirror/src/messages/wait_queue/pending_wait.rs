@@ -6,10 +6,10 @@ use bufkit::Waiter;
 use bufkit::sync::Ordering;
 
 use super::WaitQueue;
-use super::tickets::{Kind, Standing, Ticket};
+use super::wait_entries::{Kind, Standing, WaitEntry};
 
 /// One that waits. Dropped, it waits no longer, and passes on what it was woken for.
-pub(crate) struct WaitEntry<'a, T: Fn(usize) -> usize> {
+pub(crate) struct PendingWait<'a, T: Fn(usize) -> usize> {
     queue: &'a WaitQueue,
     /// Says how much there is of what it waits for, as [`WaitQueue::call`] asks.
     there: T,
@@ -25,7 +25,7 @@ pub(crate) struct WaitEntry<'a, T: Fn(usize) -> usize> {
     is_impatient: bool,
 }
 
-impl<'a, T: Fn(usize) -> usize> WaitEntry<'a, T> {
+impl<'a, T: Fn(usize) -> usize> PendingWait<'a, T> {
     /// Makes a waiter for `need` bytes of room, or for a message.
     pub(crate) fn new(
         queue: &'a WaitQueue,
@@ -47,12 +47,12 @@ impl<'a, T: Fn(usize) -> usize> WaitEntry<'a, T> {
         }
     }
 
-    /// Begins to seek, if nobody does; `true` if it does now. For threads.
-    pub(crate) fn begin_to_seek(&mut self) -> bool {
-        if !self.standing.seeks && !self.is_asleep {
-            self.standing.seeks = self.queue.begin_to_seek();
+    /// Begins to spin, if nobody does; `true` if it does now. For threads.
+    pub(crate) fn begin_spinning(&mut self) -> bool {
+        if !self.standing.spinning && !self.is_asleep {
+            self.standing.spinning = self.queue.begin_spinning();
         }
-        self.standing.seeks
+        self.standing.spinning
     }
 
     /// Returns whether there is as much as it needs, as far as can be seen.
@@ -94,12 +94,12 @@ impl<'a, T: Fn(usize) -> usize> WaitEntry<'a, T> {
     /// Returns `false` when there is no memory.
     pub(crate) fn sleep(&mut self, sleeper: Waiter) -> bool {
         debug_assert!(!self.is_asleep);
-        let ticket = Ticket { number: 0, sleeper, need: self.need, kind: self.kind, since: self.since };
-        let number = self.queue.sleep(self.number, ticket, self.standing, &self.there);
+        let entry = WaitEntry { number: 0, sleeper, need: self.need, kind: self.kind, since: self.since };
+        let number = self.queue.sleep(self.number, entry, self.standing, &self.there);
         self.is_asleep = number.is_some();
         if self.is_asleep {
             self.number = number;
-            self.standing.seeks = false;
+            self.standing.spinning = false;
             // Last, since it may call others' wakers.
             self.queue.look(&self.there);
         }
@@ -116,30 +116,31 @@ impl<'a, T: Fn(usize) -> usize> WaitEntry<'a, T> {
         };
         if !is {
             self.is_asleep = false;
-            self.standing = Standing { seeks: self.kind.seeks(), has_slept: true };
+            self.standing = Standing { spinning: self.kind.spins_when_woken(), has_slept: true };
         }
         is
     }
 }
 
-impl<T: Fn(usize) -> usize> Drop for WaitEntry<'_, T> {
+impl<T: Fn(usize) -> usize> Drop for PendingWait<'_, T> {
     fn drop(&mut self) {
         if self.is_impatient {
             // ORDER: Relaxed: the fence that follows orders it for those who are woken.
             self.queue.impatient.fetch_sub(1, Ordering::Relaxed);
         }
         let Some(number) = self.number else {
-            if self.standing.seeks {
-                self.queue.end_seeking(&self.there);
+            if self.standing.spinning {
+                self.queue.end_spinning(&self.there);
             }
             return;
         };
         // Dropped last: its waker is the user's, and the others are looked after whatever it does.
-        let ticket = if self.is_asleep { self.queue.remove(number, self.kind, self.need) } else { None };
+        let entry = if self.is_asleep { self.queue.remove(number, self.kind, self.need) } else { None };
         self.queue.end_reservation(Some(number));
-        let seeks = self.standing.seeks || self.is_asleep && ticket.is_none() && self.kind.seeks();
-        if seeks {
-            self.queue.end_seeking(&self.there);
+        let spinning =
+            self.standing.spinning || self.is_asleep && entry.is_none() && self.kind.spins_when_woken();
+        if spinning {
+            self.queue.end_spinning(&self.there);
         } else {
             // The next may need less, or may have what a task was woken for.
             self.queue.look(&self.there);

@@ -1,12 +1,13 @@
 //! `std::io` for the ends of a channel: they block, as the ends of a pipe do.
 
-use std::io::{self, BufRead, IoSlice, IoSliceMut, Read, Write};
+use std::io::{self, BufRead, Read, Write};
 
 use crate::integrations::std_io::{drain, fill};
 
-use super::end::{Access, End, Reads, Writes};
-use super::waking::Waking;
-use super::{Consumer, Producer, WaitError};
+use super::Waking;
+use super::ends::{Consumer, Producer};
+use super::wait_error::WaitError;
+use crate::channel::end::{Access, End};
 
 /// Parts of a ring that are read or written at once, so that both ends have work at one time.
 const PARTS: usize = 8;
@@ -20,26 +21,16 @@ fn most_at_once(capacity: usize) -> usize {
 }
 
 /// Blocks until there is room for a byte at least. `BrokenPipe` when the consumer is gone.
-impl<A: Access> Write for End<Writes, Waking<A>> {
+impl<A: Access> Write for End<true, Waking<A>> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.wait(usize::from(!bytes.is_empty()))?;
         Ok(self.put_some(bytes))
-    }
-
-    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.wait(least_of(slices))?;
-        Ok(self.put_slices(slices))
     }
 
     /// Does nothing: what was written is on its way already.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
-}
-
-/// Returns how many bytes a write of `slices` waits for: one, unless they have none.
-pub(crate) fn least_of(slices: &[IoSlice<'_>]) -> usize {
-    usize::from(slices.iter().any(|slice| !slice.is_empty()))
 }
 
 impl Producer {
@@ -78,21 +69,6 @@ impl Producer {
         let room = self.spare_capacity().min(most_at_once(self.capacity()));
         // There is so much.
         self.reserve(room).unwrap_or_default()
-    }
-}
-
-impl<A: Access> End<Writes, Waking<A>> {
-    /// Appends as many of the slices' bytes as there is room for now; returns how many.
-    pub(crate) fn put_slices(&mut self, slices: &[IoSlice<'_>]) -> usize {
-        let mut written = 0;
-        for slice in slices {
-            let n = self.put_some(slice);
-            written += n;
-            if n < slice.len() {
-                break;
-            }
-        }
-        written
     }
 }
 
@@ -136,7 +112,7 @@ impl Consumer {
     }
 }
 
-impl<A: Access> End<Reads, Waking<A>> {
+impl<A: Access> End<false, Waking<A>> {
     /// Blocks until there is a byte or the end.
     pub(crate) fn wait_or_end(&mut self) -> Result<(), WaitError> {
         match self.wait(1) {
@@ -147,29 +123,13 @@ impl<A: Access> End<Reads, Waking<A>> {
 }
 
 /// Blocks until there is a byte at least, or the producer is gone and all was read.
-impl<A: Access> Read for End<Reads, Waking<A>> {
+impl<A: Access> Read for End<false, Waking<A>> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if into.is_empty() {
             return Ok(0);
         }
         self.wait_or_end()?;
         Ok(self.get_some(into))
-    }
-
-    fn read_vectored(&mut self, slices: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
-        if slices.iter().all(|slice| slice.is_empty()) {
-            return Ok(0);
-        }
-        self.wait_or_end()?;
-        let mut read = 0;
-        for slice in slices {
-            let n = self.get_some(slice);
-            read += n;
-            if n < slice.len() {
-                break;
-            }
-        }
-        Ok(read)
     }
 }
 

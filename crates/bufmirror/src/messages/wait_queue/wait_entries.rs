@@ -1,4 +1,4 @@
-//! The tickets of those in a wait queue: who they are, in which order, and what each needs.
+//! The entries of those in a wait queue: who they are, in which order, and what each needs.
 
 use alloc::collections::VecDeque;
 use core::time::Duration;
@@ -21,14 +21,14 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Returns whether a waiter of this kind counts as one that seeks when it was woken.
-    pub(super) fn seeks(self) -> bool {
+    /// Returns whether a waiter of this kind counts as one that spins when it was woken.
+    pub(super) fn spins_when_woken(self) -> bool {
         self == Self::Thread
     }
 }
 
 /// One that sleeps.
-pub(super) struct Ticket {
+pub(super) struct WaitEntry {
     pub(super) number: u64,
     pub(super) sleeper: Waiter,
     pub(super) need: usize,
@@ -46,8 +46,8 @@ pub(super) struct Reservation {
 }
 
 #[derive(Default)]
-pub(super) struct Tickets {
-    pub(super) tickets: VecDeque<Ticket>,
+pub(super) struct WaitEntries {
+    pub(super) entries: VecDeque<WaitEntry>,
     /// Threads among them.
     pub(super) threads: usize,
     pub(super) next: u64,
@@ -56,7 +56,7 @@ pub(super) struct Tickets {
     pub(super) promised: usize,
 }
 
-impl Tickets {
+impl WaitEntries {
     /// Returns how much only the task that has it reserved and was woken for it may take.
     pub(super) fn reserved(&self) -> usize {
         match &self.reservation {
@@ -71,22 +71,22 @@ impl Tickets {
         self.promised = self.promised.saturating_sub(need);
     }
 
-    /// Takes a ticket off, and notes that its owner is woken.
-    pub(super) fn call(&mut self, place: usize) -> Option<Ticket> {
-        let ticket = self.tickets.remove(place)?;
-        self.threads -= usize::from(ticket.kind == Kind::Thread);
-        if let Some(reservation) = self.reservation.as_mut().filter(|it| it.number == ticket.number) {
+    /// Takes an entry off, and notes that its owner is woken.
+    pub(super) fn call(&mut self, place: usize) -> Option<WaitEntry> {
+        let entry = self.entries.remove(place)?;
+        self.threads -= usize::from(entry.kind == Kind::Thread);
+        if let Some(reservation) = self.reservation.as_mut().filter(|it| it.number == entry.number) {
             reservation.woken = Some(Instant::now());
         }
-        Some(ticket)
+        Some(entry)
     }
 }
 
 /// How somebody stands who is not asleep.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Standing {
-    /// Is counted as one that seeks.
-    pub(super) seeks: bool,
+    /// Is counted as one that spins.
+    pub(super) spinning: bool,
     /// Was first in the queue already.
     pub(super) has_slept: bool,
 }

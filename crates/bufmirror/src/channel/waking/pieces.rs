@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use bufcore::author::find_byte;
 
-use super::{Consumer, WaitError};
+use super::ends::Consumer;
+use super::wait_error::WaitError;
 
 impl Consumer {
     /// Blocks until a whole piece can be read, with its `delimiter`.

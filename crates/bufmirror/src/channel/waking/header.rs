@@ -18,8 +18,8 @@ pub(crate) const CLOSED: u32 = 2;
 pub(crate) struct Half {
     /// C1.
     pub(crate) position: Padded<AtomicUsize>,
-    /// `SLEEPS` and `CLOSED`, and a flag of `shared::link`'s. Apart from the position, because it
-    /// changes rarely and is read by the other end all the time.
+    /// `SLEEPS` and `CLOSED`, and a flag of `shared::processes`. Apart from the position, because
+    /// it changes rarely and is read by the other end all the time.
     pub(crate) state: Padded<AtomicU32>,
 }
 
@@ -29,4 +29,11 @@ pub(crate) struct Half {
 pub(crate) struct Header {
     pub(crate) producer: Half,
     pub(crate) consumer: Half,
+}
+
+impl Header {
+    #[inline(always)]
+    pub(crate) fn half(&self, producer: bool) -> &Half {
+        if producer { &self.producer } else { &self.consumer }
+    }
 }

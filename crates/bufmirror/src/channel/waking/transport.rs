@@ -1,4 +1,4 @@
-//! The link of the ends: what lies between them, and what they share.
+//! The transport of the ends: what lies between them, and what they share.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -18,22 +18,20 @@ const SETTLED: Duration = Duration::from_millis(1);
 
 /// What lies between the ends, beside the ring: threads of one process, or two processes. Asked
 /// when an end has to sleep or be woken.
-pub(crate) trait Link: Send + Sync {
-    /// Returns where the header is, as long as the link lives. Other processes may write there,
-    /// whatever they like.
+pub(crate) trait Transport: Send + Sync {
+    /// Returns where the header is, as long as the transport lives. Other processes may write
+    /// there, whatever they like.
     fn header(&self) -> NonNull<Header>;
 
-    /// Returns whether fences that concern only this process are not enough.
-    fn is_plain(&self) -> bool;
+    /// Returns whether both ends are in this process: then its own fences are enough, and tasks can
+    /// wait.
+    fn is_in_process(&self) -> bool;
 
-    /// Returns whether tasks can be woken, or threads only.
-    fn has_tasks(&self) -> bool;
-
-    /// Remembers whom to wake; `producer` says for which end.
-    fn arm(&self, producer: bool, sleeper: Waiter);
+    /// Remembers whom to wake, where the header is not enough; `producer` says for which end.
+    fn arm(&self, _producer: bool, _sleeper: Waiter) {}
 
     /// Forgets it.
-    fn disarm(&self, producer: bool);
+    fn disarm(&self, _producer: bool) {}
 
     /// Sleeps until this end is woken, for `limit` at most, or for no reason.
     /// `state` is the end's own.
@@ -42,25 +40,24 @@ pub(crate) trait Link: Send + Sync {
     /// Wakes the end, of which `state` is.
     fn wake(&self, producer: bool, state: &AtomicU32);
 
-    /// Returns whether the other end is gone without a word.
-    fn is_dead(&self, state: &AtomicU32) -> bool;
-
-    /// Returns whether this end is this process's, and not a copy that a fork made of another's.
-    fn is_ours(&self) -> bool;
+    /// Returns whether the other end, of which `state` is, is gone without a word.
+    fn is_dead(&self, _state: &AtomicU32) -> bool {
+        false
+    }
 }
 
 /// What the ends share, in one process.
 pub(crate) struct Core {
     pub(super) mirror: Mirror,
-    pub(super) link: Box<dyn Link>,
+    pub(super) transport: Box<dyn Transport>,
     /// Whether those who do not sleep need a fence of their own each time. Set, it stays so.
     pub(super) is_plain: AtomicBool,
 }
 
 impl Core {
-    pub(crate) fn new(mirror: Mirror, link: impl Link + 'static) -> Arc<Self> {
-        let is_plain = link.is_plain() || !fences::has_heavy();
-        Arc::new(Self { mirror, link: Box::new(link), is_plain: AtomicBool::new(is_plain) })
+    pub(crate) fn new(mirror: Mirror, transport: impl Transport + 'static) -> Arc<Self> {
+        let is_plain = !transport.is_in_process() || !fences::has_heavy();
+        Arc::new(Self { mirror, transport: Box::new(transport), is_plain: AtomicBool::new(is_plain) })
     }
 
     /// Executes the fence of an end that sleeps, between its two steps (C5).

@@ -11,23 +11,23 @@ use io_uring::types::BufRingEntry;
 use crate::Refused;
 
 /// What owns the buffers of a group.
-pub(crate) trait Provided: Send + Sync {}
+pub(crate) trait BufRingOwner: Send + Sync {}
 
 /// The entries of a group, with the owner of its buffers.
 ///
 /// - B1: `entries` has room for `mask + 1` entries, a power of two, and starts on a page.
 /// - B2: the first entry's last two bytes are the tail, which the kernel reads at any time. They
 ///   are written atomically, and by [`provide`](Self::provide) alone.
-pub(crate) struct Lent {
+pub(crate) struct BufRing {
     entries: Region,
     mask: u16,
     tail: u16,
-    owner: Arc<dyn Provided>,
+    owner: Arc<dyn BufRingOwner>,
 }
 
-impl Lent {
+impl BufRing {
     /// Maps entries for at least `buffers` buffers.
-    pub(crate) fn new(buffers: u16, owner: Arc<dyn Provided>) -> Result<Self, Refused> {
+    pub(crate) fn new(buffers: u16, owner: Arc<dyn BufRingOwner>) -> Result<Self, Refused> {
         let count = usize::from(buffers).next_power_of_two();
         let bytes = count * size_of::<BufRingEntry>();
         let entries = Region::mapped(bytes, MapOptions::new().populate(true))

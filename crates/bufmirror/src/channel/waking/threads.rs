@@ -9,11 +9,11 @@ use bufkit::Waiter;
 use bufkit::sync::AtomicU32;
 
 use super::header::Header;
-use super::link::Link;
+use super::transport::Transport;
 use crate::lock::Lock;
 use crate::parking;
 
-/// The link of a channel.
+/// The transport of a channel.
 pub(super) struct Threads {
     header: Box<Header>,
     /// Of the consumer and of the producer. Set before `SLEEPS` is.
@@ -26,16 +26,12 @@ impl Threads {
     }
 }
 
-impl Link for Threads {
+impl Transport for Threads {
     fn header(&self) -> NonNull<Header> {
         NonNull::from(&*self.header)
     }
 
-    fn is_plain(&self) -> bool {
-        false
-    }
-
-    fn has_tasks(&self) -> bool {
+    fn is_in_process(&self) -> bool {
         true
     }
 
@@ -61,15 +57,5 @@ impl Link for Threads {
         if let Some(sleeper) = sleeper {
             sleeper.wake();
         }
-    }
-
-    /// Returns `false`: an end that goes says so.
-    fn is_dead(&self, _state: &AtomicU32) -> bool {
-        false
-    }
-
-    /// Returns `true`: a forked child has a channel of its own.
-    fn is_ours(&self) -> bool {
-        true
     }
 }

@@ -4,13 +4,14 @@
 use core::ptr::{self, NonNull};
 use core::time::Duration;
 
-use bufkit::Waiter;
 use bufkit::sync::{AtomicU32, Ordering};
 
 use super::ShareError;
-use super::file::{HeaderPage, PREAMBLE_BYTES, Seat, SharedFile};
-use crate::channel::header::{CLOSED, Half, Header, SLEEPS};
-use crate::channel::link::Link;
+use super::file::{HEADER_BYTES, PREAMBLE_BYTES, SharedFile};
+use crate::channel::waking::header::{CLOSED, Half, Header, SLEEPS};
+use crate::channel::waking::transport::Transport;
+use crate::map::pages::Pages;
+use crate::map::pages::calls::Kernel;
 
 /// Beside `SLEEPS` and `CLOSED` in a half's state: the end was there. Only an end in another
 /// process can go without saying so.
@@ -19,38 +20,35 @@ const OPENED: u32 = 4;
 /// after it from time to time.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
-/// The link of an end.
+/// The transport of an end.
 pub(super) struct Processes {
-    page: HeaderPage,
+    /// The header's, mapped once.
+    page: Pages,
     /// Open as long as the end lives, since closing it gives the lock back. After the page: the
     /// other end then finds `CLOSED` first.
     file: SharedFile,
-    seat: Seat,
-    /// The process that took the end.
-    process: u32,
+    /// Whether this end is the producer.
+    producer: bool,
 }
 
 impl Processes {
-    /// Makes the link of the end that the caller has just locked.
-    pub(super) fn new(file: SharedFile, seat: Seat) -> Result<Self, ShareError> {
-        let page = HeaderPage::map(file.as_owned())?;
-        let link = Self { page, file, seat, process: std::process::id() };
+    /// Makes the transport of the end that the caller has just locked.
+    pub(super) fn new(file: SharedFile, producer: bool) -> Result<Self, ShareError> {
+        let page = Pages::of_file(Kernel, &file.file, 0, HEADER_BYTES, 1)?;
+        let transport = Self { page, file, producer };
         // ORDER: Relaxed: the flags are hints; the lock says who is there.
-        link.mine().state.0.store(OPENED, Ordering::Relaxed);
-        Ok(link)
+        transport.mine().state.0.store(OPENED, Ordering::Relaxed);
+        Ok(transport)
     }
 
     fn mine(&self) -> &Half {
         // SAFETY: the page is mapped as long as `self` lives, and holds a header (`header`).
         let header = unsafe { self.header().as_ref() };
-        match self.seat {
-            Seat::Producer => &header.producer,
-            Seat::Consumer => &header.consumer,
-        }
+        header.half(self.producer)
     }
 }
 
-impl Link for Processes {
+impl Transport for Processes {
     fn header(&self) -> NonNull<Header> {
         // SAFETY: within the page. What is there is a header: it has room for one behind the
         // preamble, is aligned as it, being at a page's start and the preamble a multiple of that,
@@ -59,17 +57,9 @@ impl Link for Processes {
     }
 
     /// Returns `true`: the system's asymmetric fence is for the threads of one process.
-    fn is_plain(&self) -> bool {
-        true
-    }
-
-    fn has_tasks(&self) -> bool {
+    fn is_in_process(&self) -> bool {
         false
     }
-
-    fn arm(&self, _producer: bool, _sleeper: Waiter) {}
-
-    fn disarm(&self, _producer: bool) {}
 
     fn sleep(&self, state: &AtomicU32, limit: Option<Duration>) {
         // ORDER: Relaxed: who wakes this end takes `SLEEPS` away, and the system compares.
@@ -101,12 +91,6 @@ impl Link for Processes {
         // ORDER: Relaxed: a hint; what the other end wrote is read by its position, and looked for
         // after this.
         let flags = state.load(Ordering::Relaxed);
-        flags & OPENED != 0 && flags & CLOSED == 0 && !self.file.is_locked(self.seat.other())
-    }
-
-    /// Returns whether this process made the link. A forked child shares the page and the lock with
-    /// its parent, which continues.
-    fn is_ours(&self) -> bool {
-        self.process == std::process::id()
+        flags & OPENED != 0 && flags & CLOSED == 0 && !self.file.is_locked(!self.producer)
     }
 }

@@ -31,7 +31,7 @@ use crate::sync::end_of_addresses;
 
 /// Where a side is. Positions as in [`Frames`].
 pub(crate) struct Positions {
-    /// As `claimed` of the lane.
+    /// As `claimed` of the side.
     pub(crate) claimed: usize,
     /// Up to here all is done, and published.
     completed: usize,
@@ -52,7 +52,7 @@ pub(crate) struct Claim {
 }
 
 /// One side of a queue.
-pub(crate) struct Lane {
+pub(crate) struct Side {
     positions: CachePadded<Lock<Positions>>,
     /// Up to here frames are claimed, for those who want to know without the lock. Changed with it.
     claimed: AtomicUsize,
@@ -62,8 +62,8 @@ pub(crate) struct Lane {
     pub(crate) wait_queue: CachePadded<WaitQueue>,
 }
 
-impl Lane {
-    /// Makes a lane at the beginning, of a queue of `capacity` bytes. The other side's lane has
+impl Side {
+    /// Makes a side at the beginning, of a queue of `capacity` bytes. The other side has
     /// published up to `limit`.
     pub(crate) fn new(limit: usize, capacity: usize) -> Self {
         Self {

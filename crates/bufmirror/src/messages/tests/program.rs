@@ -247,7 +247,7 @@ impl Pair<'_> {
                     }
                     len
                 };
-                let send = || sender.try_send_up_to(max, write);
+                let send = || sender.try_send_with(max, write);
                 if len > max && wanted.is_ok() {
                     assert!(panics(|| _ = send()), "{len} bytes in room for {max}");
                 } else {

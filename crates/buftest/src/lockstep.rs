@@ -150,8 +150,9 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
         self.live.iter().map(bytes).sum()
     }
 
-    /// Drops all handles, the newest first.
+    /// Drops the open frame and all handles, the newest first.
     pub fn drop_all(&mut self) {
+        self.finish_frame();
         while let Some(live) = self.live.pop() {
             live.end();
         }

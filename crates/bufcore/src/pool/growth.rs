@@ -30,6 +30,8 @@ pub struct Growth {
     pub len: usize,
     /// The bytes of the request.
     pub additional: usize,
+    /// The bytes that the buffer has room for behind the filled ones, fewer than the request.
+    pub spare: usize,
 }
 
 impl Growth {
@@ -49,17 +51,19 @@ impl Growth {
             return Ok(None);
         }
         let len = buf.len();
-        let limit = limit.min(MAX_BYTES).saturating_sub(len);
+        let limit = limit.min(MAX_BYTES).saturating_sub(len).max(buf.spare_capacity());
         let most = MAX_BYTES.saturating_sub(len);
         if additional > most {
             return Err(AcquireError::TooLarge { requested: additional, limit });
         }
         buf.compact();
-        if additional <= buf.spare_capacity() {
+        let spare = buf.spare_capacity();
+        if additional <= spare {
             return Ok(None);
         }
         let least = len + additional;
-        Ok(Some(Self { least, roomy: least.max(len.saturating_mul(2)).min(MAX_BYTES), len, additional }))
+        let roomy = least.max(len.saturating_mul(2)).min(MAX_BYTES);
+        Ok(Some(Self { least, roomy, len, additional, spare }))
     }
 
     /// Moves the filled bytes to another buffer of `pool`, which replaces `buf`.
@@ -94,8 +98,9 @@ impl Growth {
     #[cold]
     pub fn refused(self, error: AcquireError) -> AcquireError {
         let requested = self.additional;
-        // Nobody can have what was just refused.
-        let most = |number: usize| number.saturating_sub(self.len).min(requested.saturating_sub(1));
+        // What the buffer has room for needs no growth; what was just refused is not to be had.
+        let most =
+            |number: usize| number.saturating_sub(self.len).max(self.spare).min(requested.saturating_sub(1));
         match error {
             AcquireError::TooLarge { limit, .. } => AcquireError::TooLarge { requested, limit: most(limit) },
             AcquireError::Exhausted { available, .. } => {

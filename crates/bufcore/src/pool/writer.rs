@@ -378,7 +378,7 @@ impl<P: BufferPool<Lease: SplitLease>> Writer<P> {
                 }
                 Err(_) if wanted > n => wanted = n,
                 Err(error) => {
-                    return Err(Growth { least: n, roomy: n, len: 0, additional: n }.refused(error));
+                    return Err(Growth { least: n, roomy: n, len: 0, additional: n, spare: 0 }.refused(error));
                 }
             }
         }

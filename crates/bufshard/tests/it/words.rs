@@ -51,14 +51,14 @@ fn a_buffer_grows_into_a_larger_one() {
     let pool = ShardPool::builder().max_bytes(100_000).build().expect("settings are right");
     let mut small = pool.acquire(3).expect("room");
     small.extend_from_slice(b"abc").expect("room");
-    for capacity in [3, 100, 50_000] {
-        pool.grow(&mut small, capacity).expect("room");
-        assert_eq!((&small[..], small.capacity()), (&b"abc"[..], capacity));
+    for additional in [3, 100, 50_000] {
+        pool.grow(&mut small, additional).expect("room");
+        assert_eq!((&small[..], small.capacity()), (&b"abc"[..], 3 + additional));
     }
     let refused = pool.grow(&mut small, 90_000).expect_err("both do not fit");
     assert!(matches!(refused, AcquireError::Exhausted { requested: 90_000, .. }), "{refused}");
     assert!(matches!(pool.grow(&mut small, 200_000), Err(AcquireError::TooLarge { requested: 200_000, .. })));
-    assert_eq!((&small[..], small.capacity()), (&b"abc"[..], 50_000));
+    assert_eq!((&small[..], small.capacity()), (&b"abc"[..], 50_003));
 }
 
 /// Without the counters there is nothing to restart.

@@ -49,6 +49,9 @@
 //! #   fn acquire_zeroed(&self, len: usize) -> Result<Buf<NoLease>, AcquireError> {
 //! #       NoFallback.acquire_zeroed(len)
 //! #   }
+//! #   fn grow(&self, buf: &mut Buf<NoLease>, additional: usize) -> Result<(), AcquireError> {
+//! #       BufferPool::grow(&mut NoFallback, buf, additional)
+//! #   }
 //! #   fn max_capacity(&self) -> usize {
 //! #       0
 //! #   }
@@ -88,6 +91,7 @@ pub use region_pool::stagger::{STAGGER_FROM_BYTES, staggered};
 pub use shared_pool::dedicated_pages::{DedicatedPages, PoolProvider};
 #[cfg(feature = "alloc")]
 pub use shared_pool::handle::{CoreRef, Handle, PoolCore, WeakHandle};
+pub use shared_pool::is_alone;
 pub use shared_pool::ref_counts::RefCounts;
 #[cfg(feature = "alloc")]
 pub use shared_pool::registry::{Link, Registry, RegistryEntry};

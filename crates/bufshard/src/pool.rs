@@ -4,8 +4,9 @@ use core::fmt;
 use core::ptr::NonNull;
 use core::time::Duration;
 
+use bufcore::author::Growth;
 use bufcore::{AcquireError, Buf, ConfigError, PoolStats, SplitLease};
-use bufkit::{Handle, PoolProvider, WeakHandle};
+use bufkit::{Handle, PoolProvider};
 
 use crate::block::Block;
 use crate::cache::ThreadCache;
@@ -40,7 +41,7 @@ use crate::trim::Slots;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ShardPool {
-    handle: Handle<Shared>,
+    pub(crate) handle: Handle<Shared>,
     /// `Shared::id`, here for the fast path; `APART` where blocks have their headers apart.
     id: usize,
 }
@@ -60,11 +61,6 @@ impl ShardPool {
     pub(crate) fn over(handle: Handle<Shared>) -> Self {
         let id = if handle.settings.has_headers_apart() { APART } else { handle.id };
         Self { handle, id }
-    }
-
-    /// Returns a weak handle, which finds the pool and does not keep it.
-    pub(crate) fn weak(&self) -> WeakHandle<Shared> {
-        self.handle.downgrade()
     }
 
     #[inline]
@@ -111,9 +107,9 @@ impl ShardPool {
             // SAFETY: just taken; no pool with this number has headers apart.
             return Ok(unsafe { self.hand_out_at(Block::behind(block), block, capacity) });
         }
-        // Taken apart and put together, so that what comes back in memory does not force the other
-        // case there too. That it is empty is said once more, where the compiler can see it.
-        let mut buf = self.acquire_elsewhere(capacity)?;
+        // The slow path returns its `Buf` through memory. Re-wrapping it here keeps the fast path's
+        // in registers. That it is empty is said once more, where the compiler can see it.
+        let mut buf = self.acquire_slow(capacity)?;
         buf.clear();
         Ok(buf)
     }
@@ -150,6 +146,46 @@ impl ShardPool {
         }
         buf.commit(len);
         Ok(buf)
+    }
+
+    /// Gives `buf` room for at least `additional` bytes behind the filled ones, as
+    /// [`BufferPool::grow`](bufcore::BufferPool::grow) does, through a shared reference.
+    ///
+    /// In place, up to the bytes of the buffer's size class.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire). `buf` is unchanged then.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::new()?;
+    /// let mut line = pool.acquire(65)?; // of a class of 80 bytes
+    /// let start = line.as_ptr();
+    /// line.extend_from_slice(&[b'.'; 65])?;
+    /// pool.grow(&mut line, 15)?;
+    /// assert_eq!((line.as_ptr(), line.capacity()), (start, 80)); // nothing was copied
+    /// # Ok::<(), bufshard::bufcore::Error>(())
+    /// ```
+    #[cfg_attr(feature = "track", track_caller)]
+    pub fn grow(&self, buf: &mut Buf<ShardLease>, additional: usize) -> Result<(), AcquireError> {
+        let Some(mut growth) = Growth::of(buf, additional, self.max_capacity())? else { return Ok(()) };
+        if let Some(block) = buf.lease().block().filter(|_| bufkit::is_alone(buf.lease())) {
+            // SAFETY: the buffer is in use while it is borrowed.
+            let start = unsafe { Block::start(block) };
+            // SAFETY: likewise.
+            let bytes = unsafe { Block::usable_bytes(block) };
+            let room = bytes - (buf.as_ptr().addr() - start.addr().get());
+            if growth.least <= room {
+                // SAFETY: the bytes up to the end of the block are this handle's alone (`block`,
+                // K2), and initialised (K1).
+                unsafe { buf.set_capacity(growth.roomy.min(room)) };
+                return Ok(());
+            }
+            growth.spare = room - growth.len;
+        }
+        growth.move_to(&mut &*self, buf)
     }
 
     /// Makes the buffer in a block.
@@ -202,7 +238,7 @@ impl ShardPool {
     #[cold]
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
-    fn acquire_elsewhere(&self, bytes: usize) -> Result<Buf<ShardLease>, AcquireError> {
+    fn acquire_slow(&self, bytes: usize) -> Result<Buf<ShardLease>, AcquireError> {
         if bytes == 0 {
             // Aligned as all others are.
             let nowhere = core::ptr::without_provenance_mut(self.shared().settings.alignment_of(bytes));

@@ -9,21 +9,21 @@ use core::ptr::{self, NonNull};
 use bufcore::author::try_box;
 use bufkit::sync::{AtomicPtr, Ordering};
 
-use crate::places::Places;
+use crate::atomic_slots::AtomicSlots;
 use crate::shard::{Chain, Shard};
 
 /// Sizes that pieces are kept in: four in each doubling, for ten doublings above a shard. Fewer in
 /// models, whose atomics are dear.
 pub(crate) const CLASSES: usize = if cfg!(any(loom, shuttle)) { 2 } else { 40 };
 /// Pieces of each size.
-const PLACES: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
+const SLOTS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
 /// How many sizes above its own a request looks at: at most a third of the memory is idle then, and
 /// less than a fifth where it is of the request's own.
 const LOOKS_UP: usize = 1;
 
 /// The pieces of all sizes.
 struct Table {
-    classes: [Places<PLACES>; CLASSES],
+    classes: [AtomicSlots<SLOTS>; CLASSES],
     /// Stands for this, to the model checker.
     #[cfg(all(test, loom))]
     life: buftest::models::Shadow,
@@ -32,7 +32,7 @@ struct Table {
 impl Table {
     fn new() -> Self {
         Self {
-            classes: [(); CLASSES].map(|()| Places::new()),
+            classes: [(); CLASSES].map(|()| AtomicSlots::new()),
             #[cfg(all(test, loom))]
             life: buftest::models::Shadow::default(),
         }
@@ -43,7 +43,7 @@ impl Table {
 const _: () = assert!(cfg!(any(loom, shuttle)) || size_of::<Table>() <= 2560);
 
 /// The table, once there is one.
-pub(super) struct Large {
+pub(crate) struct Large {
     table: AtomicPtr<Table>,
 }
 
@@ -64,7 +64,7 @@ impl Large {
 
     /// Makes the table, if there is none and there is memory. The caller holds a handle. The
     /// allocator may use the pool.
-    pub(super) fn make(&self) {
+    pub(crate) fn make(&self) {
         if self.table().is_some() {
             return;
         }
@@ -90,46 +90,40 @@ impl Large {
     ///
     /// # Safety
     ///
-    /// As for [`Places::put`].
-    pub(super) unsafe fn keep(&self, piece: NonNull<Shard>, class: usize) -> bool {
-        let places = self.table().and_then(|table| table.classes.get(class));
+    /// As for [`AtomicSlots::put`].
+    pub(crate) unsafe fn keep(&self, piece: NonNull<Shard>, class: usize) -> bool {
+        let slots = self.table().and_then(|table| table.classes.get(class));
         // SAFETY: the caller's promise.
-        places.is_some_and(|places| unsafe { places.put(piece, PLACES) })
+        slots.is_some_and(|slots| unsafe { slots.put(piece, SLOTS) })
     }
 
     /// Takes a piece that serves a request of a class. The caller holds a handle.
-    pub(super) fn take(&self, class: usize) -> Option<NonNull<Shard>> {
+    pub(crate) fn take(&self, class: usize) -> Option<NonNull<Shard>> {
         let classes = self.table()?.classes.get(class..)?;
-        classes.iter().take(1 + LOOKS_UP).find_map(Places::take)
+        classes.iter().take(1 + LOOKS_UP).find_map(AtomicSlots::take)
     }
 
     /// Takes a piece of any class, one of the largest. The caller holds a handle.
-    pub(super) fn take_any(&self) -> Option<NonNull<Shard>> {
-        self.table()?.classes.iter().rev().find_map(Places::take)
+    pub(crate) fn take_any(&self) -> Option<NonNull<Shard>> {
+        self.table()?.classes.iter().rev().find_map(AtomicSlots::take)
     }
 
-    /// Takes the pieces that nobody needed since the last call. The same promises as for
-    /// [`Places::take_unused`].
-    ///
-    /// # Safety
-    ///
-    /// As there.
-    pub(super) unsafe fn take_unused(&self, chain: &mut Chain) {
-        for places in self.table().iter().flat_map(|table| &table.classes) {
-            // SAFETY: the caller's promise.
-            unsafe { places.take_unused(chain) };
+    /// Takes the pieces that nobody needed since the last call. The caller holds a handle.
+    pub(crate) fn take_unused(&self, chain: &mut Chain) {
+        for slots in self.table().iter().flat_map(|table| &table.classes) {
+            slots.take_unused(chain);
         }
     }
 
     /// Counts the pieces that are kept, as far as can be seen.
-    pub(super) fn count(&self) -> usize {
-        self.table().map_or(0, |table| table.classes.iter().map(Places::count).sum())
+    pub(crate) fn count(&self) -> usize {
+        self.table().map_or(0, |table| table.classes.iter().map(AtomicSlots::count).sum())
     }
 
     /// Takes all, and keeps nothing any more. For the pool's end, once.
     pub(super) fn close(&self, chain: &mut Chain) {
-        for places in self.table().iter().flat_map(|table| &table.classes) {
-            places.close(chain);
+        for slots in self.table().iter().flat_map(|table| &table.classes) {
+            slots.close(chain);
         }
     }
 }

@@ -130,6 +130,9 @@ macro_rules! pool_methods {
 /// #   fn acquire_zeroed(&self, len: usize) -> Result<Buf<NoLease>, AcquireError> {
 /// #       NoFallback.acquire_zeroed(len)
 /// #   }
+/// #   fn grow(&self, buf: &mut Buf<NoLease>, additional: usize) -> Result<(), AcquireError> {
+/// #       NoFallback.grow(buf, additional)
+/// #   }
 /// #   fn max_capacity(&self) -> usize {
 /// #       0
 /// #   }
@@ -144,28 +147,6 @@ macro_rules! pool_methods {
 #[macro_export]
 macro_rules! shared_pool {
     (impl $pool:ty => $lease:ty) => {
-        /// A method of [`BufferPool`](bufcore::BufferPool), which needs no import of the trait
-        /// here.
-        impl $pool {
-            /// Gives `buf` room for at least `additional` bytes behind the filled ones.
-            ///
-            /// Cost: that of [`BufferPool::grow`](bufcore::BufferPool::grow).
-            ///
-            /// # Errors
-            ///
-            /// The errors are those of [`acquire`](Self::acquire). `buf` is unchanged then.
-            #[inline]
-            #[cfg_attr(feature = "track", track_caller)]
-            pub fn grow(
-                &self,
-                buf: &mut $crate::bufcore::Buf<$lease>,
-                additional: usize,
-            ) -> Result<(), $crate::bufcore::AcquireError> {
-                let mut pool = self;
-                $crate::bufcore::BufferPool::grow(&mut pool, buf, additional)
-            }
-        }
-
         $crate::shared_pool!(impl $pool => $lease, for $pool);
         $crate::shared_pool!(impl $pool => $lease, for &$pool);
 
@@ -191,6 +172,10 @@ macro_rules! shared_pool {
 
             fn acquire_zeroed(&mut self, len: usize) -> Result<$crate::bufcore::Buf<$lease>, $crate::bufcore::AcquireError> {
                 <$pool>::acquire_zeroed(self, len)
+            }
+
+            fn grow(&mut self, buf: &mut $crate::bufcore::Buf<$lease>, additional: usize) -> Result<(), $crate::bufcore::AcquireError> {
+                <$pool>::grow(self, buf, additional)
             }
 
             fn max_capacity(&self) -> usize {

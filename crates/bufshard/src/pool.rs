@@ -16,7 +16,7 @@ use crate::lease::ShardLease;
 use crate::request::{Found, Turn};
 use crate::settings::Settings;
 use crate::shared::Shared;
-use crate::stats::ShardStats;
+use crate::stats::ClassStats;
 use crate::trim::Slots;
 
 /// A pool of owned buffers in size classes, from a cache of each thread over shards that all
@@ -414,11 +414,8 @@ impl ShardPool {
         }
     }
 
-    /// Returns a snapshot of what the pool has done and holds, by tier and by size class.
-    /// [`ShardStats`] says how the numbers add up.
-    ///
-    /// The counters are zero unless the `stats` feature is on. The numbers of idle and reserved
-    /// bytes are known without it. The list of classes is empty when there is no memory for it.
+    /// Returns a snapshot of what the pool has done and holds, by size class: those that are pooled,
+    /// from the smallest on. The list is empty when there is no memory for it.
     ///
     /// Cost: a look at every cache and at the shards with something in them, and an allocation. It
     /// stops no thread.
@@ -428,19 +425,22 @@ impl ShardPool {
     ///
     /// let pool = ShardPool::new()?;
     /// pool.preallocate(3, 1 << 20)?;
-    /// drop(pool.acquire(1000)?);
-    /// let stats = pool.shard_stats();
-    /// assert_eq!((stats.thread_idle, stats.shard_idle), (1, 3));
-    /// assert_eq!(stats.idle_bytes, 1024 + 3 * (1 << 20));
+    /// let large = pool.class_stats().into_iter().find(|class| class.bytes == 1 << 20).unwrap();
+    /// assert_eq!((large.thread_idle, large.shard_idle), (0, 3));
     /// # Ok::<(), bufshard::bufcore::Error>(())
     /// ```
     #[must_use]
-    pub fn shard_stats(&self) -> ShardStats {
-        ShardStats::of(self.shared())
+    pub fn class_stats(&self) -> alloc::vec::Vec<ClassStats> {
+        ClassStats::all(self.shared())
     }
 
     /// Returns a snapshot of what the pool has done and holds, as
     /// [`BufferPool::stats`](bufcore::BufferPool::stats) does.
+    ///
+    /// In use count buffers and bytes as those of their size classes. Requests for no bytes are not
+    /// counted. `high_water` is exact while one thread uses the pool. Each of several threads looks
+    /// at the others only when its cache does not serve it, so a mark may miss buffers that they had
+    /// for a moment in between, at most as many as their caches hold.
     ///
     /// `reserved_bytes`, which counts headers too, and `idle_bytes`, which does not, are known
     /// without the `stats` feature. `fallbacks` are the requests for sizes that are not pooled.

@@ -6,7 +6,7 @@ use core::ptr::NonNull;
 use core::time::Duration;
 
 use bufcore::author::{Growth, Served};
-use bufcore::{AcquireError, Buf, ConfigError, SplitLease};
+use bufcore::{AcquireError, Buf, ConfigError};
 use bufkit::{Handle, PoolProvider};
 
 use crate::cache::local;
@@ -238,12 +238,7 @@ impl BumpPool {
     #[cfg_attr(feature = "track", track_caller)]
     fn acquire_slow(&self, bytes: usize) -> Result<Buf<BumpLease>, AcquireError> {
         if bytes == 0 {
-            // Aligned as all others are.
-            let nowhere = core::ptr::without_provenance_mut(self.mask + 1);
-            let start = NonNull::new(nowhere).unwrap_or(NonNull::dangling());
-            // SAFETY: no bytes are claimed.
-            let buf = unsafe { Buf::from_raw_parts(start, 0, BumpLease::empty()) };
-            return Ok(self.shared().tracker.attach(buf));
+            return Ok(self.shared().tracker.attach(bufkit::empty_buf(self.mask + 1)));
         }
         let Obtained { block, served } = self.shared().find(bytes)?;
         // SAFETY: just taken.

@@ -37,15 +37,13 @@ impl Shared {
     /// Returns the calling thread's cache, which is made if there is none, or `None` on a thread
     /// that is ending. The caller holds a handle, and serves a request of `bytes` bytes.
     fn cache_here(&self, bytes: usize) -> Result<Option<&ThreadCache>, AcquireError> {
-        // SAFETY: a cache of this thread's is valid (`local`, L2).
-        if let Some(cache) = unsafe { local::find(self.id).as_ref() } {
+        if let Some(cache) = local::find(self.id) {
             return Ok(Some(cache));
         }
         let Some(_token) = local::register() else { return Ok(None) };
         loop {
             // Again, as the allocator was called: a thread has one cache.
-            // SAFETY: as above.
-            if let Some(cache) = unsafe { local::find(self.id).as_ref() } {
+            if let Some(cache) = local::find(self.id) {
                 return Ok(Some(cache));
             }
             if let Some(cache) = self.caches.iter().find(|cache| cache.take()) {

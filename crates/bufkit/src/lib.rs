@@ -40,7 +40,9 @@
 //! use bufcore::{AcquireError, Buf, NoLease, PoolStats, NoFallback};
 //!
 //! /// A pool that threads share, of which there is never anything.
-//! struct Empty;
+//! struct Empty {
+//!     handle: (),
+//! }
 //!
 //! impl Empty {
 //!     fn acquire(&self, capacity: usize) -> Result<Buf<NoLease>, AcquireError> {
@@ -63,7 +65,7 @@
 //! # use bufcore::BufferPool;
 //!
 //! bufkit::shared_pool!(impl Empty => NoLease);
-//! assert!(BufferPool::acquire(&mut &Empty, 1).is_err());
+//! assert!(BufferPool::acquire(&mut &Empty { handle: () }, 1).is_err());
 //! ```
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -91,10 +93,10 @@ pub use region_pool::stagger::{STAGGER_FROM_BYTES, staggered};
 pub use shared_pool::dedicated_pages::{DedicatedPages, PoolProvider};
 #[cfg(feature = "alloc")]
 pub use shared_pool::handle::{CoreRef, Handle, PoolCore, WeakHandle};
-pub use shared_pool::is_alone;
 pub use shared_pool::ref_counts::RefCounts;
 #[cfg(feature = "alloc")]
 pub use shared_pool::registry::{Link, Registry, RegistryEntry};
+pub use shared_pool::{empty_buf, is_alone};
 #[cfg(feature = "std")]
 pub use sync::coop::Coop;
 #[cfg(feature = "std")]

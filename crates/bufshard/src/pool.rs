@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use core::time::Duration;
 
 use bufcore::author::Growth;
-use bufcore::{AcquireError, Buf, ConfigError, PoolStats, SplitLease};
+use bufcore::{AcquireError, Buf, ConfigError, PoolStats};
 use bufkit::{Handle, PoolProvider};
 
 use crate::block::Block;
@@ -240,12 +240,8 @@ impl ShardPool {
     #[cfg_attr(feature = "track", track_caller)]
     fn acquire_slow(&self, bytes: usize) -> Result<Buf<ShardLease>, AcquireError> {
         if bytes == 0 {
-            // Aligned as all others are.
-            let nowhere = core::ptr::without_provenance_mut(self.shared().settings.alignment_of(bytes));
-            let start = NonNull::new(nowhere).unwrap_or(NonNull::dangling());
-            // SAFETY: no bytes are claimed.
-            let buf = unsafe { Buf::from_raw_parts(start, 0, ShardLease::empty()) };
-            return Ok(self.shared().tracker.attach(buf));
+            let shared = self.shared();
+            return Ok(shared.tracker.attach(bufkit::empty_buf(shared.settings.alignment_of(bytes))));
         }
         if self.id == APART
             && let Some(block) = self.shared().recall_block(bytes)
@@ -257,8 +253,8 @@ impl ShardPool {
         Ok(self.deliver(found, bytes))
     }
 
-    /// Allocates buffers for requests of `size` bytes, and keeps them for any thread: in the
-    /// shards, and where those are full in the calling thread's cache. Returns how many are kept.
+    /// Allocates buffers for requests of `size` bytes, and keeps them in the shards, for any thread.
+    /// Returns how many are kept.
     ///
     /// Where there is no room to keep a buffer, or the [`max_bytes`](crate::Builder::max_bytes) has
     /// none, it is not allocated, and nothing idle makes room for it. Where other threads take that
@@ -503,20 +499,6 @@ impl ShardPool {
 }
 
 bufkit::shared_pool!(impl ShardPool => ShardLease);
-
-impl Clone for ShardPool {
-    /// Makes another handle of the same pool.
-    ///
-    /// Cost: one locked instruction.
-    ///
-    /// # Panics
-    ///
-    /// With more handles than half of what a `usize` counts, nearly all of which were forgotten
-    /// (`mem::forget`).
-    fn clone(&self) -> Self {
-        Self { handle: self.handle.clone(), ..*self }
-    }
-}
 
 impl fmt::Debug for ShardPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

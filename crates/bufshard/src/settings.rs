@@ -114,11 +114,6 @@ impl Settings {
         class >= self.smallest_class && class < self.classes
     }
 
-    /// Returns whether threads keep any blocks.
-    pub(crate) fn has_thread_caches(&self) -> bool {
-        self.thread_cache > 0
-    }
-
     /// Returns how many blocks of a class a thread keeps.
     pub(crate) fn thread_limit(&self, class: usize) -> usize {
         if !self.is_pooled(class) {

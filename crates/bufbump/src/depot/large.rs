@@ -4,10 +4,10 @@
 //! request larger than a shard, and goes with the bookkeeping.
 
 use alloc::boxed::Box;
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
+use std::sync::OnceLock;
 
 use bufcore::author::try_box;
-use bufkit::sync::{AtomicPtr, Ordering};
 
 use crate::atomic_slots::AtomicSlots;
 use crate::shard::{Chain, Shard};
@@ -24,18 +24,11 @@ const LOOKS_UP: usize = 1;
 /// The pieces of all sizes.
 struct Table {
     classes: [AtomicSlots<SLOTS>; CLASSES],
-    /// Stands for this, to the model checker.
-    #[cfg(all(test, loom))]
-    life: buftest::models::Shadow,
 }
 
 impl Table {
     fn new() -> Self {
-        Self {
-            classes: [(); CLASSES].map(|()| AtomicSlots::new()),
-            #[cfg(all(test, loom))]
-            life: buftest::models::Shadow::default(),
-        }
+        Self { classes: [(); CLASSES].map(|()| AtomicSlots::new()) }
     }
 }
 
@@ -44,45 +37,27 @@ const _: () = assert!(cfg!(any(loom, shuttle)) || size_of::<Table>() <= 2560);
 
 /// The table, once there is one.
 pub(crate) struct Large {
-    table: AtomicPtr<Table>,
+    table: OnceLock<Box<Table>>,
 }
 
 impl Large {
     pub(super) fn new() -> Self {
-        Self { table: AtomicPtr::new(ptr::null_mut()) }
+        Self { table: OnceLock::new() }
     }
 
     fn table(&self) -> Option<&Table> {
-        // ORDER: Acquire pairs with the Release in `make`: the table is complete.
-        let table = self.table.load(Ordering::Acquire);
-        // SAFETY: made by `try_box`, and valid as long as this.
-        let table = unsafe { table.as_ref() };
-        #[cfg(all(test, loom))]
-        table.inspect(|table| _ = table.life.read());
-        table
+        self.table.get().map(|table| &**table)
     }
 
-    /// Makes the table, if there is none and there is memory. The caller holds a handle. The
-    /// allocator may use the pool.
+    /// Makes the table, if there is none and there is memory. The caller holds a handle.
     pub(crate) fn make(&self) {
-        if self.table().is_some() {
-            return;
-        }
-        let Some(table) = try_box(Table::new()) else { return };
-        #[cfg(all(test, loom))]
-        // SAFETY: just made.
-        unsafe { table.as_ref() }.life.write();
-        // ORDER: Release pairs with the Acquire in `table`. A failure finds another's, which is not
-        // used here.
-        let made = self.table.compare_exchange(
-            ptr::null_mut(),
-            table.as_ptr(),
-            Ordering::Release,
-            Ordering::Relaxed,
-        );
-        if made.is_err() {
-            // SAFETY: made above, and nobody else knows of it.
-            drop(unsafe { Box::from_raw(table.as_ptr()) });
+        if self.table().is_none()
+            && let Some(table) = try_box(Table::new())
+        {
+            // SAFETY: made by `try_box`, and nobody else knows of it.
+            let table = unsafe { Box::from_raw(table.as_ptr()) };
+            // Another thread may have been quicker.
+            drop(self.table.set(table));
         }
     }
 
@@ -124,20 +99,6 @@ impl Large {
     pub(super) fn close(&self, chain: &mut Chain) {
         for slots in self.table().iter().flat_map(|table| &table.classes) {
             slots.close(chain);
-        }
-    }
-}
-
-impl Drop for Large {
-    fn drop(&mut self) {
-        // ORDER: Relaxed: whoever has it alone has seen all that was done with it.
-        let table = self.table.load(Ordering::Relaxed);
-        if !table.is_null() {
-            // SAFETY: made by `try_box`, and nobody borrows it any more.
-            let table = unsafe { Box::from_raw(table) };
-            #[cfg(all(test, loom))]
-            table.life.write();
-            drop(table);
         }
     }
 }

@@ -38,8 +38,7 @@ fn walk(seed: u64, shard: usize, probes: usize, idle: usize, alignment: usize) {
             89 if step % 4 == 0 => pool.trim_idle(core::time::Duration::ZERO),
             _ => {}
         }
-        // SAFETY: this thread's cache, of a pool that is there.
-        if let Some(cache) = unsafe { local::find(pool.id()).as_ref() } {
+        if let Some(cache) = local::find(pool.id()) {
             cache.check();
         }
         for (buf, stamp) in &held {

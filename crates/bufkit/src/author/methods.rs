@@ -113,14 +113,16 @@ macro_rules! pool_methods {
 }
 
 /// Implements [`BufferPool`](bufcore::BufferPool) for a pool that threads share, and for references
-/// to it. The pool's own methods of the same names do the work.
+/// to it. The pool's own methods of the same names do the work. A clone shares its field `handle`.
 ///
 /// It is for authors of strategies, and the reverse of [the other macro](crate::pool_methods): the
 /// methods exist, and the trait is made of them.
 ///
 /// ```
 /// # use bufcore::{AcquireError, Buf, BufferPool, NoLease, PoolStats, NoFallback};
-/// struct Empty;
+/// struct Empty {
+///     handle: (),
+/// }
 ///
 /// impl Empty {
 ///     fn acquire(&self, capacity: usize) -> Result<Buf<NoLease>, AcquireError> {
@@ -142,11 +144,25 @@ macro_rules! pool_methods {
 /// }
 ///
 /// bufkit::shared_pool!(impl Empty => NoLease);
-/// assert!(BufferPool::acquire(&mut &Empty, 1).is_err());
+/// assert!(BufferPool::acquire(&mut &Empty { handle: () }, 1).is_err());
 /// ```
 #[macro_export]
 macro_rules! shared_pool {
     (impl $pool:ty => $lease:ty) => {
+        impl ::core::clone::Clone for $pool {
+            /// Makes another handle of the same pool.
+            ///
+            /// Cost: one locked instruction.
+            ///
+            /// # Panics
+            ///
+            /// With more handles than half of what a `usize` counts, nearly all of which were
+            /// forgotten (`mem::forget`).
+            fn clone(&self) -> Self {
+                Self { handle: self.handle.clone(), ..*self }
+            }
+        }
+
         $crate::shared_pool!(impl $pool => $lease, for $pool);
         $crate::shared_pool!(impl $pool => $lease, for &$pool);
 

@@ -8,8 +8,10 @@ pub(crate) mod ref_counts;
 #[cfg(feature = "alloc")]
 pub(crate) mod registry;
 
-use bufcore::Lease;
+use core::ptr::{self, NonNull};
+
 use bufcore::author::RefCount;
+use bufcore::{Buf, Lease, SplitLease};
 
 /// Returns whether no other buffer or view shares the memory of a buffer with this lease, at this
 /// moment.
@@ -27,4 +29,20 @@ use bufcore::author::RefCount;
 /// ```
 pub fn is_alone(lease: &impl Lease) -> bool {
     !lease.is_shared() || lease.views().is_none_or(RefCount::is_one)
+}
+
+/// Makes a buffer of no bytes, which holds nothing of a pool, and starts at a multiple of
+/// `alignment`.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// let empty: bufcore::HeapBuf = bufkit::empty_buf(4096);
+/// assert_eq!((empty.as_ptr().addr(), empty.capacity()), (4096, 0));
+/// # }
+/// ```
+#[must_use]
+pub fn empty_buf<L: SplitLease>(alignment: usize) -> Buf<L> {
+    let start = NonNull::new(ptr::without_provenance_mut(alignment)).unwrap_or(NonNull::dangling());
+    // SAFETY: no bytes are claimed.
+    unsafe { Buf::from_raw_parts(start, 0, L::empty()) }
 }

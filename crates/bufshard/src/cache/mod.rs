@@ -63,8 +63,8 @@ use core::ptr::{self, NonNull};
 use bufkit::thread_cache;
 use bufkit::{Link, RegistryEntry};
 
+pub(crate) use self::arrays::Arrays;
 use self::arrays::Slot;
-pub(crate) use self::arrays::{Array, Arrays};
 pub(crate) use self::claims::NotHad;
 use self::ends::Gone;
 pub(crate) use self::growth::batch;

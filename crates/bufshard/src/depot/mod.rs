@@ -76,16 +76,8 @@ impl Depot {
                 let _ = shelf.make_rest(settings, class);
             }
             Some(_) => {}
-            None => self.prepare_first(settings, class),
-        }
-    }
-
-    #[cold]
-    fn prepare_first(&self, settings: &Settings, class: usize) {
-        if settings.shard_limit(class) > 0
-            && let Some(place) = self.shelves.get(class)
-        {
-            Shelf::make(place, settings, class);
+            None if settings.shard_limit(class) > 0 => Shelf::make(&self.shelves[class], settings, class),
+            None => {}
         }
     }
 

@@ -89,7 +89,7 @@ impl Shared {
 
     /// Takes the block that the fast path would have taken, if it had found the cache at once. A
     /// thread that uses many pools by turns so pays for a search of its list, and for no slow path.
-    fn find_cached(&self, cache: &ThreadCache, class: usize) -> Option<Found> {
+    pub(crate) fn find_cached(&self, cache: &ThreadCache, class: usize) -> Option<Found> {
         let block = cache.pop(class)?;
         // SAFETY: just taken.
         let bytes = unsafe { Block::counted_bytes(block) };
@@ -122,7 +122,7 @@ impl Shared {
         let mut left = Arrays::new();
         let entered = cache.filter(|cache| {
             let is_entered;
-            (is_entered, array) = cache.enter_with(|cache| cache.lacks_for_miss(class));
+            (is_entered, array) = cache.enter_for_miss(class);
             is_entered
         });
         if let Some(block) = entered.and_then(|cache| cache.take_one(class)) {
@@ -133,7 +133,7 @@ impl Shared {
                 left = cache.note_miss(class, array.take());
             }
             let wanted = taker.map_or(1, |cache| cache.wanted(class));
-            lacks_bins = self.fetch(home, class, wanted, |block| {
+            lacks_bins = self.depot.take(home, class, wanted, |block| {
                 if found.is_none() {
                     found = Some(Found { block, tier: Tier::Shard });
                 } else if let Some(cache) = taker {

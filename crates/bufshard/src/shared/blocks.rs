@@ -108,16 +108,4 @@ impl Shared {
             unsafe { Self::was_put(this, rest, shared.keep_for_waiters()) };
         }
     }
-
-    /// Takes up to `wanted` blocks of a class out of the shards. Returns whether they lack bins of
-    /// the class. The caller holds a handle.
-    pub(crate) fn fetch(
-        &self,
-        home: usize,
-        class: usize,
-        wanted: usize,
-        give: impl FnMut(NonNull<Block>),
-    ) -> bool {
-        self.depot.take(home, class, wanted, give)
-    }
 }

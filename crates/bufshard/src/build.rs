@@ -397,7 +397,7 @@ impl Builder {
         let classes = (0..settings.classes).take_while(|&class| settings.has_room(class)).count();
         let settings = Settings { classes, ..settings };
         if settings.max_capacity() == 0 {
-            let least = settings.shape_of(NO_CLASS, 1).total();
+            let least = settings.layout_of(NO_CLASS, 1).total();
             return Err(ConfigError::TooSmall { setting: "max_bytes", requested: self.max_bytes, least });
         }
         Ok(settings)

@@ -102,7 +102,6 @@ mod chain;
 mod class;
 mod counts;
 mod depot;
-mod keeping;
 mod lease;
 mod mapped;
 mod pool;
@@ -115,6 +114,7 @@ mod sync;
 #[cfg(test)]
 mod tests;
 mod trim;
+mod trim_impl;
 mod wait_queue;
 mod waiting;
 

@@ -13,7 +13,7 @@ use crate::cache::ThreadCache;
 use crate::class::{self, class_of};
 use crate::counts::{Counts, Tier};
 use crate::lease::ShardLease;
-use crate::request::{Found, Turn};
+use crate::request::{Obtained, Turn};
 use crate::settings::Settings;
 use crate::shared::Shared;
 use crate::stats::ClassStats;
@@ -224,7 +224,7 @@ impl ShardPool {
     /// Makes the buffer in a block that was found just now, on the slow path.
     #[inline]
     #[cfg_attr(feature = "track", track_caller)]
-    pub(crate) fn deliver(&self, found: Found, capacity: usize) -> Buf<ShardLease> {
+    pub(crate) fn deliver(&self, found: Obtained, capacity: usize) -> Buf<ShardLease> {
         // SAFETY: just found, for such a request.
         let buf = unsafe { self.hand_out(found.block, capacity) };
         if matches!(found.tier, Tier::Fresh) {

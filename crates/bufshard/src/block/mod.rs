@@ -26,7 +26,7 @@
 //!   knows the pool.
 //! - K4: a header is the last field of a [`Kept`] if `lead` is `APART`, `MAPPED` or `INSIDE`.
 
-mod shape;
+mod layout;
 
 use core::cell::Cell;
 use core::mem::{ManuallyDrop, offset_of};
@@ -36,9 +36,9 @@ use bufcore::author::RefCount;
 use bufcore::{Region, RegionError};
 use bufkit::{PoolProvider, thread_cache};
 
-use self::shape::ALLOCATOR_ALIGNMENT;
-pub(crate) use self::shape::{
-    LEAST_ALIGNMENT, LINES_FROM_BYTES, MOST_ALIGNMENT, Mapped, Shape, is_apart, most_single,
+use self::layout::ALLOCATOR_ALIGNMENT;
+pub(crate) use self::layout::{
+    LEAST_ALIGNMENT, LINES_FROM_BYTES, Layout, MOST_ALIGNMENT, Mapped, is_apart, most_single,
 };
 use crate::class::{self, MAX_CLASSES, NO_CLASS};
 
@@ -111,53 +111,53 @@ impl Block {
     /// When there is no memory.
     pub(crate) fn make(
         owner: Owner,
-        shape: Shape,
+        layout: Layout,
         source: &PoolProvider,
     ) -> Result<NonNull<Self>, RegionError> {
-        if is_apart(shape.alignment) {
-            Self::make_apart(owner, shape, source)
-        } else if let Some(pages) = shape.pages {
-            let region = pages.take(shape.mapped_lead() + shape.bytes, source)?;
-            Ok(Self::make_inside(owner, shape, region, MAPPED))
-        } else if shape.class == NO_CLASS {
-            let region = Region::heap_aligned(shape.total(), ALLOCATOR_ALIGNMENT)?;
-            Ok(Self::make_inside(owner, shape, region, INSIDE))
+        if is_apart(layout.alignment) {
+            Self::make_apart(owner, layout, source)
+        } else if let Some(pages) = layout.pages {
+            let region = pages.take(layout.mapped_lead() + layout.bytes, source)?;
+            Ok(Self::make_inside(owner, layout, region, MAPPED))
+        } else if layout.class == NO_CLASS {
+            let region = Region::heap_aligned(layout.total(), ALLOCATOR_ALIGNMENT)?;
+            Ok(Self::make_inside(owner, layout, region, INSIDE))
         } else {
-            Self::make_in_front(owner, shape)
+            Self::make_in_front(owner, layout)
         }
     }
 
-    fn make_in_front(owner: Owner, shape: Shape) -> Result<NonNull<Self>, RegionError> {
-        let (total, front) = (shape.total(), shape.front());
+    fn make_in_front(owner: Owner, layout: Layout) -> Result<NonNull<Self>, RegionError> {
+        let (total, front) = (layout.total(), layout.front());
         // Put together again in `free`, from what the header says.
         let region = ManuallyDrop::new(Region::heap_aligned(total, ALLOCATOR_ALIGNMENT)?);
         let start = region.as_ptr();
         let front_end = start.addr().get() + front;
-        let aligning = front_end.wrapping_neg() & (shape.alignment - 1);
-        let lead = aligning + shape.spread;
-        debug_assert!(lead + front + shape.bytes <= total && lead < usize::from(INSIDE));
+        let aligning = front_end.wrapping_neg() & (layout.alignment - 1);
+        let lead = aligning + layout.spread;
+        debug_assert!(lead + front + layout.bytes <= total && lead < usize::from(INSIDE));
         // SAFETY: within the allocation, as `total` counts it.
         let front = unsafe { start.add(lead) };
         // Less than an alignment that is not apart, and the colours.
-        let header = Self::header(owner, shape.class, lead as u16);
+        let header = Self::header(owner, layout.class, lead as u16);
         // SAFETY: `HEADER_BYTES` bytes of the allocation from here are nobody else's; aligned,
         // since the alignment is at least 16, and the header is a multiple of it.
         unsafe { front.cast::<Self>().write(header) };
         Ok(front.cast())
     }
 
-    fn make_apart(owner: Owner, shape: Shape, source: &PoolProvider) -> Result<NonNull<Self>, RegionError> {
-        let region = if let Some(pages) = shape.pages {
-            pages.take(shape.bytes, source)
-        } else if shape.is_aligned_here() {
-            Region::heap(shape.bytes, shape.alignment)
+    fn make_apart(owner: Owner, layout: Layout, source: &PoolProvider) -> Result<NonNull<Self>, RegionError> {
+        let region = if let Some(pages) = layout.pages {
+            pages.take(layout.bytes, source)
+        } else if layout.is_aligned_here() {
+            Region::heap(layout.bytes, layout.alignment)
         } else {
-            Region::heap_aligned(shape.bytes, shape.alignment)
+            Region::heap_aligned(layout.bytes, layout.alignment)
         }?;
         // Put together again in `free`.
         let place = ManuallyDrop::new(Region::heap_aligned(KEPT_BYTES, align_of::<Kept>())?);
         let kept = place.as_ptr().cast::<Kept>();
-        let block = Self::header(owner, shape.class, APART);
+        let block = Self::header(owner, layout.class, APART);
         // SAFETY: as many bytes, aligned so, and nobody else's.
         unsafe { kept.write(Kept { region, block }) };
         // SAFETY: a field of what was just written.
@@ -165,13 +165,13 @@ impl Block {
     }
 
     /// Puts the header into the region of its bytes, in front of them.
-    fn make_inside(owner: Owner, shape: Shape, region: Region, lead: u16) -> NonNull<Self> {
+    fn make_inside(owner: Owner, layout: Layout, region: Region, lead: u16) -> NonNull<Self> {
         let front_end = region.as_ptr().addr().get() + KEPT_BYTES;
-        let before = (front_end.wrapping_neg() & (shape.alignment - 1)) + shape.spread;
-        debug_assert!(before + KEPT_BYTES + shape.bytes <= region.len(), "{region:?} for {shape:?}");
+        let before = (front_end.wrapping_neg() & (layout.alignment - 1)) + layout.spread;
+        debug_assert!(before + KEPT_BYTES + layout.bytes <= region.len(), "{region:?} for {layout:?}");
         // SAFETY: the region has room for that, and for the bytes behind it.
         let kept = unsafe { region.as_ptr().add(before) }.cast::<Kept>();
-        let block = Self::header(owner, shape.class, lead);
+        let block = Self::header(owner, layout.class, lead);
         // SAFETY: as many bytes, and nobody else's; aligned, since the bytes behind it start at a
         // multiple of 16, as the size of the type is. From here on the region keeps itself, until
         // `free`.
@@ -188,7 +188,7 @@ impl Block {
     /// colour.
     #[cfg(all(test, any(loom, shuttle)))]
     pub(crate) fn most_total(bytes: usize, alignment: usize) -> usize {
-        Shape::of(class::class_of(bytes) as u8, bytes, alignment, None).coloured(usize::MAX).total()
+        Layout::of(class::class_of(bytes) as u8, bytes, alignment, None).coloured(usize::MAX).total()
     }
 
     /// Returns what the header of a block is part of.
@@ -208,17 +208,17 @@ impl Block {
     }
 
     /// Gives the memory back to the allocator, and says how many bytes that were. The pool's
-    /// bookkeeping is not told. `shape_of` gives the shape of blocks of a class with this number of
+    /// bookkeeping is not told. `layout_of` gives the shape of blocks of a class with this number of
     /// bytes. Memory of `least` bytes or more is passed on to the system: the allocator may keep it
     /// otherwise.
     ///
     /// # Safety
     ///
     /// 1. The caller has the block alone (K2), and does not use it again.
-    /// 2. `shape_of` gives the shape that the block was made with, except for its colour.
+    /// 2. `layout_of` gives the shape that the block was made with, except for its colour.
     pub(crate) unsafe fn free(
         block: NonNull<Block>,
-        shape_of: impl Fn(u8, usize) -> Shape,
+        layout_of: impl Fn(u8, usize) -> Layout,
         least: usize,
     ) -> usize {
         // SAFETY: the caller has the block.
@@ -234,18 +234,18 @@ impl Block {
                 // SAFETY: `make_apart` forgot a region of this start, length and alignment, which is
                 // put together here alone.
                 drop(unsafe { Region::from_leaked(kept.cast(), KEPT_BYTES, align_of::<Kept>()) });
-                return shape_of(class, bytes).total();
+                return layout_of(class, bytes).total();
             }
             Place::Inside(kept) => {
                 // SAFETY: the first field, which is moved out once. The block goes with it.
                 let region = unsafe { kept.cast::<Region>().read() };
                 let is_mapped = lead == usize::from(MAPPED);
-                let around = if is_mapped { shape_of(class, bytes).aligning_bytes() } else { 0 };
+                let around = if is_mapped { layout_of(class, bytes).aligning_bytes() } else { 0 };
                 let total = region.len() + around;
                 give_back(region, least);
                 return total;
             }
-            Place::Front => shape_of(class, bytes).again(lead).total(),
+            Place::Front => layout_of(class, bytes).again(lead).total(),
         };
         // SAFETY: the allocation starts so far in front.
         let start = unsafe { block.cast::<u8>().sub(lead) };

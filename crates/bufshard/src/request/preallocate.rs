@@ -52,7 +52,7 @@ impl Shared {
             // SAFETY: the rest is ours, of this pool.
             unsafe { Shared::free_chain(NonNull::from(self), rest, Why::Uncounted) };
             // SAFETY: the handle keeps the pool.
-            unsafe { Shared::was_put(NonNull::from(self), Chain::new(), self.keep_for_waiters()) };
+            unsafe { Shared::after_put(NonNull::from(self), Chain::new(), self.keep_for_waiters()) };
             match refused {
                 Some(AcquireError::Exhausted { .. }) => break,
                 Some(error) => return Err(error),

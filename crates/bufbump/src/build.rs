@@ -180,9 +180,9 @@ impl Builder {
     /// Makes every buffer start at a multiple of `bytes`, a power of two; 16 unless set, and never
     /// less than 8.
     ///
-    /// The header of a buffer, 16 bytes, is in front of it. So a buffer takes its bytes and 16 more,
-    /// rounded up to the alignment. A buffer of a page that starts at a page takes two pages, and
-    /// one of 16 bytes less takes one. `bufslot` and `bufshard` lay pages end to end.
+    /// The header of a buffer, 16 bytes, is in front of it. So a buffer takes its bytes and 16
+    /// more, rounded up to the alignment. A buffer of a page that starts at a page takes two pages,
+    /// and one of 16 bytes less takes one. `bufslot` and `bufshard` lay pages end to end.
     ///
     /// ```
     /// use bufbump::BumpPool;

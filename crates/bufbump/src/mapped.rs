@@ -15,8 +15,8 @@ use crate::{Builder, BumpPool};
 #[cfg(feature = "mmap")]
 impl Builder {
     /// Gives each shard, and each larger piece, of `bytes` bytes or more a mapping of its own from
-    /// the system, in place of memory of the global allocator. Those of a pool whose alignment is more
-    /// than a page, 4096 bytes, have none.
+    /// the system, in place of memory of the global allocator. Those of a pool whose alignment is
+    /// more than a page, 4096 bytes, have none.
     ///
     /// Unless set, those of 128 KiB and more have one, or memory of the allocator where the system
     /// refuses it. They count as the bytes that were asked for then. With this setting a request
@@ -68,9 +68,8 @@ impl Builder {
     /// use bufbump::{BumpPool, HugePages, MapOptions};
     ///
     /// let options = MapOptions::new().huge_pages(HugePages::Advise);
-    /// let pool = BumpPool::builder().shard_size(2_000_000).mapped_from(1 << 20).map_options(options);
-    /// let pool = pool.build()?;
-    /// let buf = pool.acquire(1500)?;
+    /// let pool = BumpPool::builder().shard_size(2_000_000).mapped_from(1 <<
+    /// 20).map_options(options); let pool = pool.build()?; let buf = pool.acquire(1500)?;
     /// assert_eq!(pool.stats().reserved_bytes, 2 << 20); // one huge page
     /// # drop(buf);
     /// # Ok::<(), bufbump::Error>(())
@@ -86,14 +85,14 @@ impl Builder {
     /// Builds the pool over memory of a [`MemoryProvider`]: each shard and each larger piece of
     /// `bytes` bytes or more comes from there, and goes back there.
     ///
-    /// The source supplies whole pages of 4096 bytes, at multiples of that. Smaller shards and pieces
-    /// come from the allocator, as does the pool's bookkeeping, and all memory of a pool whose
-    /// alignment is more than a page. A setting `mapped_from` is ignored.
+    /// The source supplies whole pages of 4096 bytes, at multiples of that. Smaller shards and
+    /// pieces come from the allocator, as does the pool's bookkeeping, and all memory of a pool
+    /// whose alignment is more than a page. A setting `mapped_from` is ignored.
     ///
     /// The pool keeps the source, and so does all memory that buffers are still in when the pool
     /// has ended. Any thread that acquires, releases or trims may call it, with nothing locked. Its
-    /// use of the pool that it supplies is not supported. Its panics end when their hooks have reported them. One that has nothing
-    /// to supply, or panics, fails the request as
+    /// use of the pool that it supplies is not supported. Its panics end when their hooks have
+    /// reported them. One that has nothing to supply, or panics, fails the request as
     /// [`AcquireError::OutOfMemory`](bufcore::AcquireError).
     ///
     /// # Errors
@@ -111,15 +110,12 @@ impl Builder {
     /// /// Memory that a device is told of.
     /// struct Registered;
     ///
-    /// // SAFETY: what the allocator returns is valid until it is freed, for nobody else, and stays.
-    /// unsafe impl MemoryProvider for Registered {
-    ///     fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
-    ///         // SAFETY: the layout is not of zero size.
-    ///         let start = NonNull::new(unsafe { alloc_zeroed(layout) })
-    ///             .ok_or(RegionError::OutOfMemory { requested: layout.size() })?;
-    ///         // Here a program would register the bytes.
-    ///         Ok(Provided { start, is_zeroed: true })
-    ///     }
+    /// // SAFETY: what the allocator returns is valid until it is freed, for nobody else, and
+    /// stays. unsafe impl MemoryProvider for Registered { fn allocate(&self, layout: Layout) ->
+    /// Result<Provided, RegionError> { // SAFETY: the layout is not of zero size. let start =
+    /// NonNull::new(unsafe { alloc_zeroed(layout) }) .ok_or(RegionError::OutOfMemory { requested:
+    /// layout.size() })?; // Here a program would register the bytes. Ok(Provided { start,
+    /// is_zeroed: true }) }
     ///
     ///     unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
     ///         // SAFETY: from `allocate`, with this layout, and given back once.

@@ -204,7 +204,8 @@ impl BumpPool {
             return false;
         }
         let consumed = buf.as_ptr().addr() - Block::behind(block).addr().get();
-        // SAFETY: a block of this shard, which this thread owns, with one handle, which is borrowed.
+        // SAFETY: a block of this shard, which this thread owns, with one handle, which is
+        // borrowed.
         let Some(more) = (unsafe { shard.extend(block, consumed + bytes, self.mask) }) else { return false };
         self.shared().counters.grown(more);
         // SAFETY: the block has that number of bytes from the buffer's start on (`shard`, B2), all
@@ -257,8 +258,8 @@ impl BumpPool {
     /// It does not touch a shard of which buffers are out, nor the one that a thread carves. While
     /// another thread's trim looks at the shards of threads, it waits for that one.
     ///
-    /// Cost: a look at all shards of the pool, and the allocator's for each that goes. The header of
-    /// a shard, 320 bytes, is kept for the next one.
+    /// Cost: a look at all shards of the pool, and the allocator's for each that goes. The header
+    /// of a shard, 320 bytes, is kept for the next one.
     ///
     /// ```
     /// use bufbump::BumpPool;

@@ -79,8 +79,8 @@ unsafe fn release_local(shard: NonNull<Shard>, block: *mut u8, step: usize) {
 ///
 /// # Safety
 ///
-/// As for [`release_local`]; this is the last buffer that is out, and `local_frees` and `others` are
-/// the counts with it.
+/// As for [`release_local`]; this is the last buffer that is out, and `local_frees` and `others`
+/// are the counts with it.
 #[cold]
 #[inline(never)]
 unsafe fn emptied(shard: NonNull<Shard>, local_frees: usize, others: usize) {

@@ -72,8 +72,8 @@ impl<T> Default for StackLink<T> {
 ///
 /// # Safety
 ///
-/// [`stack_link`](Self::stack_link) returns the same link of a value each time, which nobody but the stacks
-/// uses.
+/// [`stack_link`](Self::stack_link) returns the same link of a value each time, which nobody but
+/// the stacks uses.
 pub(crate) unsafe trait StackEntry: Sized {
     /// Returns the link where the stacks note what they have to know of the element.
     fn stack_link(&self) -> &StackLink<Self>;

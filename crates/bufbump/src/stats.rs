@@ -3,8 +3,8 @@
 use crate::counters::Piece;
 use crate::shared::Shared;
 
-/// A snapshot of the pieces of memory of one pool. A *piece* is a shard, or the larger memory of one
-/// buffer at a time. [`PoolStats`](bufcore::PoolStats) has their bytes.
+/// A snapshot of the pieces of memory of one pool. A *piece* is a shard, or the larger memory of
+/// one buffer at a time. [`PoolStats`](bufcore::PoolStats) has their bytes.
 ///
 /// Taking it stops no thread, so the numbers need not agree with each other while threads use the
 /// pool. While no other thread does, `kept <= idle`, and with the `stats` feature

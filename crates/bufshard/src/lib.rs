@@ -102,6 +102,7 @@ mod chain;
 mod class;
 mod counts;
 mod depot;
+mod grow;
 mod lease;
 mod mapped;
 mod pool;

@@ -4,7 +4,6 @@ use core::fmt;
 use core::ptr::NonNull;
 use core::time::Duration;
 
-use bufcore::author::Growth;
 use bufcore::{AcquireError, Buf, ConfigError, PoolStats};
 use bufkit::{Handle, PoolProvider};
 
@@ -148,46 +147,6 @@ impl ShardPool {
         Ok(buf)
     }
 
-    /// Gives `buf` room for at least `additional` bytes behind the filled ones, as
-    /// [`BufferPool::grow`](bufcore::BufferPool::grow) does, through a shared reference.
-    ///
-    /// In place, up to the bytes of the buffer's size class.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire`](Self::acquire). `buf` is unchanged then.
-    ///
-    /// ```
-    /// use bufshard::ShardPool;
-    ///
-    /// let pool = ShardPool::new()?;
-    /// let mut line = pool.acquire(65)?; // of a class of 80 bytes
-    /// let start = line.as_ptr();
-    /// line.extend_from_slice(&[b'.'; 65])?;
-    /// pool.grow(&mut line, 15)?;
-    /// assert_eq!((line.as_ptr(), line.capacity()), (start, 80)); // nothing was copied
-    /// # Ok::<(), bufshard::bufcore::Error>(())
-    /// ```
-    #[cfg_attr(feature = "track", track_caller)]
-    pub fn grow(&self, buf: &mut Buf<ShardLease>, additional: usize) -> Result<(), AcquireError> {
-        let Some(mut growth) = Growth::of(buf, additional, self.max_capacity())? else { return Ok(()) };
-        if let Some(block) = buf.lease().block().filter(|_| bufkit::is_alone(buf.lease())) {
-            // SAFETY: the buffer is in use while it is borrowed.
-            let start = unsafe { Block::start(block) };
-            // SAFETY: likewise.
-            let bytes = unsafe { Block::usable_bytes(block) };
-            let room = bytes - (buf.as_ptr().addr() - start.addr().get());
-            if growth.least <= room {
-                // SAFETY: the bytes up to the end of the block are this handle's alone (`block`,
-                // K2), and initialised (K1).
-                unsafe { buf.set_capacity(growth.roomy.min(room)) };
-                return Ok(());
-            }
-            growth.spare = room - growth.len;
-        }
-        growth.move_to(&mut &*self, buf)
-    }
-
     /// Makes the buffer in a block.
     ///
     /// # Safety
@@ -253,8 +212,8 @@ impl ShardPool {
         Ok(self.deliver(found, bytes))
     }
 
-    /// Allocates buffers for requests of `size` bytes, and keeps them in the shards, for any thread.
-    /// Returns how many are kept.
+    /// Allocates buffers for requests of `size` bytes, and keeps them in the shards, for any
+    /// thread. Returns how many are kept.
     ///
     /// Where there is no room to keep a buffer, or the [`max_bytes`](crate::Builder::max_bytes) has
     /// none, it is not allocated, and nothing idle makes room for it. Where other threads take that
@@ -410,8 +369,8 @@ impl ShardPool {
         }
     }
 
-    /// Returns a snapshot of what the pool has done and holds, by size class: those that are pooled,
-    /// from the smallest on. The list is empty when there is no memory for it.
+    /// Returns a snapshot of what the pool has done and holds, by size class: those that are
+    /// pooled, from the smallest on. The list is empty when there is no memory for it.
     ///
     /// Cost: a look at every cache and at the shards with something in them, and an allocation. It
     /// stops no thread.
@@ -435,8 +394,8 @@ impl ShardPool {
     ///
     /// In use count buffers and bytes as those of their size classes. Requests for no bytes are not
     /// counted. `high_water` is exact while one thread uses the pool. Each of several threads looks
-    /// at the others only when its cache does not serve it, so a mark may miss buffers that they had
-    /// for a moment in between, at most as many as their caches hold.
+    /// at the others only when its cache does not serve it, so a mark may miss buffers that they
+    /// had for a moment in between, at most as many as their caches hold.
     ///
     /// `reserved_bytes`, which counts headers too, and `idle_bytes`, which does not, are known
     /// without the `stats` feature. `fallbacks` are the requests for sizes that are not pooled.

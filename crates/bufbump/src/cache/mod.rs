@@ -22,8 +22,8 @@
 //!   (`shard::listed`).
 //! - N2: nothing is out of a spare, and it starts at its first byte.
 //! - N3: except for `state` and the spares, only whoever has the cache as above uses it. Other
-//!   threads with a handle take from the spares, by exchanges (`atomic_slots`). Nobody but the cache's
-//!   thread puts anything in. A cache that no thread has has none of them.
+//!   threads with a handle take from the spares, by exchanges (`atomic_slots`). Nobody but the
+//!   cache's thread puts anything in. A cache that no thread has has none of them.
 //! - N4: the allocator is not called between `enter` and `leave`, nor while a list of the cache is
 //!   walked, nor between the choice of a shard and its carving. It is others' code, which may end
 //!   the pool. Shards that are to be freed wait in a chain.

@@ -17,8 +17,8 @@ pub(crate) struct Block {
     shard: NonNull<Shard>,
     /// Handles that share the buffer. Used by `bufcore` only.
     views: RefCount,
-    /// Bytes from the start of this block to the end of its buffer's capacity. Zero where the buffer
-    /// is all of its shard.
+    /// Bytes from the start of this block to the end of its buffer's capacity. Zero where the
+    /// buffer is all of its shard.
     pub(crate) step: u32,
 }
 

@@ -51,8 +51,8 @@ impl Shard {
     /// Lets other threads look at a shard that is on the list of the calling thread, its owner.
     pub(crate) fn set_listed(&self) {
         self.set_seen(false);
-        // ORDER: Release pairs with the Acquire in `take_listed`: `allocated` is seen as it is from now
-        // on.
+        // ORDER: Release pairs with the Acquire in `take_listed`: `allocated` is seen as it is from
+        // now on.
         self.own.listing.store(LISTED, Ordering::Release);
     }
 
@@ -106,8 +106,8 @@ impl Shard {
         if listing.load(Ordering::Relaxed) != LISTED || !self.is_all_free() {
             return false;
         }
-        // ORDER: Acquire pairs with the Release in `set_listed`: `allocated` is not older. A failure
-        // leaves the shard alone.
+        // ORDER: Acquire pairs with the Release in `set_listed`: `allocated` is not older. A
+        // failure leaves the shard alone.
         if listing.compare_exchange(LISTED, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return false;
         }

@@ -9,21 +9,21 @@
 //! # Who owns a shard
 //!
 //! - *Owned*: `owner` is the token of a thread, whose cache (`cache`) has the shard. That thread
-//!   alone carves; it counts what it carves in `allocated` and what it releases in `local_frees`, by plain
-//!   stores. Others count their releases in `remote_frees`.
-//! - *Abandoned*: its thread has ended, or its pool did. `remote_frees` is `ABANDONED - out`, and whoever
-//!   brings it to `ABANDONED` is last.
+//!   alone carves; it counts what it carves in `allocated` and what it releases in `local_frees`,
+//!   by plain stores. Others count their releases in `remote_frees`.
+//! - *Abandoned*: its thread has ended, or its pool did. `remote_frees` is `ABANDONED - out`, and
+//!   whoever brings it to `ABANDONED` is last.
 //! - *Orphaned*: its pool was dropped by another thread than the owner's, which may be releasing at
-//!   that moment. `remote_frees` has `ORPHANED` added, and counts no more. The shard is on the list of
-//!   `bufkit::orphan`, which counts the buffers that are out.
+//!   that moment. `remote_frees` has `ORPHANED` added, and counts no more. The shard is on the list
+//!   of `bufkit::orphan`, which counts the buffers that are out.
 //! - *Free*: nothing is out, and whoever has the shard has it alone. That is a stack of idle
 //!   shards, a thread that is about to own it, or nobody, with its memory gone. Threads that look
 //!   for a shard may still look at `stack_link` and `older` of it (`depot`).
 //!
 //! # Invariants
 //!
-//! - B1: `allocated - local_frees - remote_frees` buffers of an owned shard are out (wrapping), never more than
-//!   the memory has room for.
+//! - B1: `allocated - local_frees - remote_frees` buffers of an owned shard are out (wrapping),
+//!   never more than the memory has room for.
 //! - B2: the bytes from `bump` on are in no buffer that is out; `bump` is `base` or where a block
 //!   of this shard started or ended.
 //! - B3: while a buffer is out, the header and the memory are there. The memory is freed only when
@@ -36,8 +36,8 @@
 //!   memory alone.
 //! - B6: `base` and `limit` are written while nothing is out, by whoever has the shard alone. So
 //!   whoever has a buffer of the shard may read them.
-//! - B7: while `is_new` is set and `local_frees` is 0, `bump` never went back. So the bytes from there
-//!   on are zero, and those of the newest block until somebody writes to them.
+//! - B7: while `is_new` is set and `local_frees` is 0, `bump` never went back. So the bytes from
+//!   there on are zero, and those of the newest block until somebody writes to them.
 
 mod block;
 mod chain;
@@ -69,7 +69,8 @@ pub(crate) const MAX_SHARD_BYTES: usize = 1 << 30;
 
 /// What `remote_frees` is when nothing of an abandoned shard is out.
 pub(crate) const ABANDONED: usize = 1 << (usize::BITS - 1);
-/// What is added to `remote_frees` of an orphaned shard. Larger than what `remote_frees` is otherwise.
+/// What is added to `remote_frees` of an orphaned shard. Larger than what `remote_frees` is
+/// otherwise.
 pub(crate) const ORPHANED: usize = ABANDONED | ABANDONED >> 1;
 /// More buffers than this are never out of one shard.
 const MAX_IN_USE: usize = MAX_SHARD_BYTES / HEADER_BYTES;
@@ -119,8 +120,9 @@ pub(crate) struct Shard {
 pub(crate) struct Cold {
     /// The next of all headers of the pool (`depot`).
     older: Link<Shard>,
-    /// Whether the memory is for one buffer at a time (`dedicated`), and whether it was used before the
-    /// one that is out. As `asked`, written while nothing is out, by whoever has the shard alone.
+    /// Whether the memory is for one buffer at a time (`dedicated`), and whether it was used before
+    /// the one that is out. As `asked`, written while nothing is out, by whoever has the shard
+    /// alone.
     is_dedicated: Cell<bool>,
     is_reused: Cell<bool>,
     /// Whether the memory came zeroed, and nothing of it was used before its owner last began.
@@ -404,8 +406,8 @@ impl Shard {
 }
 
 /// Moves the others' count of releases, `others`, to the owner's, when nothing is out but what the
-/// caller is releasing: so that `remote_frees` never reaches its flags, however long the shard lives.
-/// Counts the caller's release, in its last step (B4).
+/// caller is releasing: so that `remote_frees` never reaches its flags, however long the shard
+/// lives. Counts the caller's release, in its last step (B4).
 ///
 /// # Safety
 ///

@@ -52,7 +52,8 @@ impl Shard {
     }
 }
 
-/// Counts what `local_frees` has beyond `known_frees`, for one of the threads that do so at the same time.
+/// Counts what `local_frees` has beyond `known_frees`, for one of the threads that do so at the
+/// same time.
 pub(crate) fn newly_freed(local_frees: &AtomicUsize, known_frees: &AtomicUsize) -> usize {
     // ORDER: Relaxed: a count, which publishes nothing.
     let mut counted = known_frees.load(Ordering::Relaxed);

@@ -12,8 +12,8 @@
 //! Where the bytes start at a multiple of a page or more, a header in front of them would take as
 //! much again. There it is in an allocation of its own, behind the region of the bytes ([`Kept`]).
 //! A block outside of the classes, or with pages of its own, has the same in front of its bytes, in
-//! that region. Pages are a mapping, memory of the pool's source, or pages of the allocator's, which
-//! go to the system when the block is freed.
+//! that region. Pages are a mapping, memory of the pool's source, or pages of the allocator's,
+//! which go to the system when the block is freed.
 //!
 //! # Invariants
 //!
@@ -208,9 +208,9 @@ impl Block {
     }
 
     /// Gives the memory back to the allocator, and says how many bytes that were. The pool's
-    /// bookkeeping is not told. `layout_of` gives the shape of blocks of a class with this number of
-    /// bytes. Memory of `least` bytes or more is passed on to the system: the allocator may keep it
-    /// otherwise.
+    /// bookkeeping is not told. `layout_of` gives the shape of blocks of a class with this number
+    /// of bytes. Memory of `least` bytes or more is passed on to the system: the allocator may keep
+    /// it otherwise.
     ///
     /// # Safety
     ///
@@ -231,8 +231,8 @@ impl Block {
             Place::Apart(kept) => {
                 // SAFETY: the first field, which is moved out once.
                 give_back(unsafe { kept.cast::<Region>().read() }, least);
-                // SAFETY: `make_apart` forgot a region of this start, length and alignment, which is
-                // put together here alone.
+                // SAFETY: `make_apart` forgot a region of this start, length and alignment, which
+                // is put together here alone.
                 drop(unsafe { Region::from_leaked(kept.cast(), KEPT_BYTES, align_of::<Kept>()) });
                 return layout_of(class, bytes).total();
             }

@@ -31,8 +31,8 @@
 //! # The entry
 //!
 //! A cache is freed with its pool's bookkeeping, also while the thread that used it sleeps, with
-//! the cache on its list. So the list does not have the cache itself but its [`TlsEntry`], two cache
-//! lines, which stay until the thread has let go of them too.
+//! the cache on its list. So the list does not have the cache itself but its [`TlsEntry`], two
+//! cache lines, which stay until the thread has let go of them too.
 //!
 //! # Invariants
 //!
@@ -40,8 +40,8 @@
 //!   `word` and the end of what it announced, or a claim, between its look at `intent` and its end.
 //! - N2: the blocks in the slots below the difference of the counters are the cache's (`block`,
 //!   K2); `difference <= limit`, and a magazine has `limit` slots at least. Both change with N1.
-//! - N3: while the last bits of `last_freed` are a class, `last_freed_block` is a block of that class, and the
-//!   cache's.
+//! - N3: while the last bits of `last_freed` are a class, `last_freed_block` is a block of that
+//!   class, and the cache's.
 //! - N4: `seen` and the fields marked so are the thread's own.
 //! - N5: when a pool is gone, the thread that sets `DRAINED` in the entry empties the cache. It
 //!   gives back the reference to the bookkeeping that the cache's own thread had. Nothing is put
@@ -454,8 +454,8 @@ impl ThreadCache {
         let tls_entry = self.tls_entry;
         self.settle();
         sync::light_fence();
-        // SAFETY: the entry is valid until the thread lets go of it (`tls_entry`, B1), which it does not
-        // in this function.
+        // SAFETY: the entry is valid until the thread lets go of it (`tls_entry`, B1), which it
+        // does not in this function.
         unsafe { Closed::look(tls_entry) }
     }
 

@@ -112,7 +112,8 @@ unsafe fn end_of_thread(head: NonNull<Cache>) {
         // SAFETY: the pool is gone, and the rest is the caller's promise.
         return unsafe { ThreadCache::on_pool_closed(head) };
     }
-    // SAFETY: the thread's reference is its own from here on, and keeps the cache (`tls_entry`, B2).
+    // SAFETY: the thread's reference is its own from here on, and keeps the cache (`tls_entry`,
+    // B2).
     let cache = unsafe { tls_entry.cache().as_ref() };
     let (shared, home) = (cache.shared, cache.home);
     for class in 0..MAX_CLASSES {
@@ -211,8 +212,8 @@ impl ThreadCache {
         unsafe { Shared::free_chain(shared, all, Why::Uncounted) };
     }
 
-    /// Lets go of the entry of a pool that is gone, for the thread that meets it. The thread empties
-    /// the cache and gives back its reference, if that was not done.
+    /// Lets go of the entry of a pool that is gone, for the thread that meets it. The thread
+    /// empties the cache and gives back its reference, if that was not done.
     ///
     /// # Safety
     ///
@@ -232,8 +233,9 @@ impl ThreadCache {
     pub(crate) fn list(&self) -> bool {
         let is_held = self.tls_entry().hold(self);
         if is_held {
-            // SAFETY: on no list, since it was free; valid until the thread lets go of it (`tls_entry`,
-            // B1), which is in `end_of_thread` or `on_pool_closed`, or `Shared::close` for its own.
+            // SAFETY: on no list, since it was free; valid until the thread lets go of it
+            // (`tls_entry`, B1), which is in `end_of_thread` or `on_pool_closed`, or
+            // `Shared::close` for its own.
             unsafe { thread_cache::add(self.tls_entry.cast()) };
         }
         is_held

@@ -11,9 +11,9 @@
 //!
 //! A pool of many classes and shards mostly needs few bins. So the bins of a class are made when a
 //! block of it is first requested: for the first shards, with room for a few blocks, of a large
-//! class for one. The other shards and slots are made when a bin of these was too small, by the next
-//! request that comes to the depot. So releases allocate nothing. Of a first burst of large blocks
-//! little is kept; what comes again is.
+//! class for one. The other shards and slots are made when a bin of these was too small, by the
+//! next request that comes to the depot. So releases allocate nothing. Of a first burst of large
+//! blocks little is kept; what comes again is.
 //!
 //! # Invariants
 //!
@@ -24,9 +24,9 @@
 //!   thread that locks it later cannot tell whether that was before, and takes what it finds too.
 //!   So each slot is emptied by an exchange. Only holders of a handle take otherwise, so none takes
 //!   after the end of the pool.
-//! - T3: the bins of a class and their rest are made once, by holders of a handle, and stay as long as the depot.
-//!   A thread looks for the rest of the slots when it has the bin. So it finds them if any thread
-//!   that had the bin before used them.
+//! - T3: the bins of a class and their rest are made once, by holders of a handle, and stay as long
+//!   as the depot. A thread looks for the rest of the slots when it has the bin. So it finds them
+//!   if any thread that had the bin before used them.
 
 mod bin;
 mod bin_bitmap;

@@ -69,8 +69,8 @@ impl Shared {
         self.depot.put(home, class, self.settings.shard_limit(class), next)
     }
 
-    /// Takes a reference to the bookkeeping for `after_put`, where somebody may ever wait. The caller
-    /// keeps the bookkeeping.
+    /// Takes a reference to the bookkeeping for `after_put`, where somebody may ever wait. The
+    /// caller keeps the bookkeeping.
     pub(crate) fn keep_for_waiters(&self) -> Option<CoreRef> {
         // SAFETY: the caller keeps the bookkeeping.
         self.has_budget().then(|| unsafe { CoreRef::add(NonNull::from(self)) })

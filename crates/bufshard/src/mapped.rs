@@ -107,12 +107,15 @@ impl Builder {
     /// /// Memory that a device is told of.
     /// struct Registered;
     ///
-    /// // SAFETY: what the allocator returns is valid until it is freed, for nobody else, and
-    /// stays. unsafe impl MemoryProvider for Registered { fn allocate(&self, layout: Layout) ->
-    /// Result<Provided, RegionError> { // SAFETY: the layout is not of zero size. let start =
-    /// NonNull::new(unsafe { alloc_zeroed(layout) }) .ok_or(RegionError::OutOfMemory { requested:
-    /// layout.size() })?; // Here a program would register the bytes. Ok(Provided { start,
-    /// is_zeroed: true }) }
+    /// // SAFETY: what the allocator returns is valid until it is freed, for nobody else, and stays.
+    /// unsafe impl MemoryProvider for Registered {
+    ///     fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
+    ///         // SAFETY: the layout is not of zero size.
+    ///         let start = NonNull::new(unsafe { alloc_zeroed(layout) })
+    ///             .ok_or(RegionError::OutOfMemory { requested: layout.size() })?;
+    ///         // Here a program would register the bytes.
+    ///         Ok(Provided { start, is_zeroed: true })
+    ///     }
     ///
     ///     unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
     ///         // SAFETY: from `allocate`, with this layout, and given back once.

@@ -277,8 +277,8 @@ impl<P: BufferPool + ?Sized> BufferPool for &mut P {
 /// ```
 /// use bufcore::{AcquireError, BufferPool, NoFallback};
 ///
-/// assert_eq!(NoFallback.acquire(1).map(drop), Err(AcquireError::TooLarge { requested: 1, limit: 0
-/// })); assert!(NoFallback.acquire(0).is_ok_and(|buf| buf.capacity() == 0));
+/// assert_eq!(NoFallback.acquire(1).map(drop), Err(AcquireError::TooLarge { requested: 1, limit: 0 }));
+/// assert!(NoFallback.acquire(0).is_ok_and(|buf| buf.capacity() == 0));
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NoFallback;

@@ -144,8 +144,7 @@ impl DedicatedPages {
 /// fn page_of(source: Arc<dyn MemoryProvider>) -> Result<bufcore::Region, bufcore::RegionError> {
 ///     DedicatedPages::of_source().take(100, &PoolProvider::new(source))
 /// }
-/// assert!(DedicatedPages::of_source().take(100, &PoolProvider::none()).is_err()); // nobody
-/// supplies it
+/// assert!(DedicatedPages::of_source().take(100, &PoolProvider::none()).is_err()); // nobody supplies it
 /// ```
 pub struct PoolProvider {
     source: Option<Arc<dyn MemoryProvider>>,

@@ -42,8 +42,7 @@ const WAYS: usize = 4;
 ///     drop(unsafe { Box::from_raw(cache.cast::<Local>().as_ptr()) });
 /// }
 ///
-/// static METHODS: Methods = Methods { is_closed: |_| false, end_of_thread: end, on_pool_closed:
-/// end };
+/// static METHODS: Methods = Methods { is_closed: |_| false, end_of_thread: end, on_pool_closed: end };
 ///
 /// let pool = thread_cache::new_id()?;
 /// thread_cache::register().expect("the thread is not ending");

@@ -3,7 +3,7 @@
 use bufcore::size;
 use bufkit::DedicatedPages;
 
-use super::{HEADER_BYTES, KEPT_BYTES};
+use super::{HEADER_BYTES, KEPT_BYTES, SINGLE_BYTES};
 use crate::class::NO_CLASS;
 
 /// Of every block.
@@ -146,7 +146,7 @@ impl Layout {
 
     /// Returns the bytes of the header in front of the bytes, with what belongs to it.
     pub(super) fn front(&self) -> usize {
-        if self.class == NO_CLASS { KEPT_BYTES } else { HEADER_BYTES }
+        if self.class == NO_CLASS { SINGLE_BYTES } else { HEADER_BYTES }
     }
 
     /// Returns whether a block with its header apart takes more bytes than its buffer has.
@@ -227,10 +227,10 @@ mod tests {
         let spare = 16 - ALLOCATOR_ALIGNMENT;
         for (layout, total) in [
             (of_class(64, 16).coloured(5), header + 64 + spare),
-            (of_single(64, 16), KEPT_BYTES + 64 + spare),
+            (of_single(64, 16), 2 * header + 64 + spare),
             (of_class(1024, 64).coloured(5), header + 1024 + 48 + spare),
             (of_class(4096, 64).coloured(5), 4096 + 128 - size_of::<usize>()),
-            (of_single(4096, 64), KEPT_BYTES + 4096 + 48 + spare),
+            (of_single(4096, 64), 2 * header + 4096 + 48 + spare),
             (of_class(64 << 10, 64), header + (64 << 10) + 48 + spare),
             (of_class(64 << 10, 64).coloured(5), header + (64 << 10) + 48 + spare + 5 * 64),
             (of_class(64 << 10, 64).coloured(69), header + (64 << 10) + 48 + spare + 5 * 64),

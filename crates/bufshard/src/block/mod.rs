@@ -7,13 +7,14 @@
 //!    <------- lead --------><------------------ one allocation less lead ---------->
 //! ```
 //!
-//! The length of the allocation follows from the class, the alignment and the lead.
+//! The length of the allocation follows from the class, the alignment and the lead. A block outside
+//! of the classes has it in front of the header ([`Single`]).
 //!
 //! Where the bytes start at a multiple of a page or more, a header in front of them would take as
 //! much again. There it is in an allocation of its own, behind the region of the bytes ([`Kept`]).
-//! A block outside of the classes, or with pages of its own, has the same in front of its bytes, in
-//! that region. Pages are a mapping, memory of the pool's source, or pages of the allocator's,
-//! which go to the system when the block is freed.
+//! A block with pages of its own has the same in front of its bytes, in these pages. They are a
+//! mapping, memory of the pool's source, or pages of the allocator's, which go to the system when
+//! the block is freed.
 //!
 //! # Invariants
 //!
@@ -24,7 +25,8 @@
 //!   its allocation until it is freed. This file knows no more of it than the address; `shared`
 //!   knows the type. While the block is in a chain, `link` leads to the next of the chain, which
 //!   knows the pool.
-//! - K4: a header is the last field of a [`Kept`] if `lead` is `APART`, `MAPPED` or `INSIDE`.
+//! - K4: a header is the last field of a [`Kept`] if `lead` is `APART` or `MAPPED`, and otherwise
+//!   of a [`Single`] if `class` is `NO_CLASS`.
 
 mod layout;
 
@@ -44,6 +46,8 @@ use crate::class::{self, MAX_CLASSES, NO_CLASS};
 
 /// Bytes of a header.
 pub(crate) const HEADER_BYTES: usize = size_of::<Block>();
+/// Bytes of a header with the length of its allocation.
+const SINGLE_BYTES: usize = size_of::<Single>();
 /// Bytes of a header with the region of the bytes.
 const KEPT_BYTES: usize = size_of::<Kept>();
 
@@ -51,8 +55,6 @@ const KEPT_BYTES: usize = size_of::<Kept>();
 const APART: u16 = u16::MAX;
 /// `lead` of a block with pages of its own, which the header is in.
 const MAPPED: u16 = u16::MAX - 1;
-/// `lead` of a block outside of the classes, whose header is in memory of the allocator's.
-const INSIDE: u16 = u16::MAX - 2;
 
 /// What a block knows of its pool.
 #[derive(Clone, Copy)]
@@ -74,7 +76,8 @@ pub(crate) struct Block {
     class: u8,
     /// Where threads have their cache of the pool.
     cache_place: thread_cache::TlsSlot,
-    /// From the start of the allocation to the header; or `APART`, `MAPPED` or `INSIDE`.
+    /// From the start of the allocation to the header, or to the `Single` that it is in; or
+    /// `APART` or `MAPPED`.
     lead: u16,
 }
 
@@ -84,6 +87,14 @@ const _: () = assert!(HEADER_BYTES == 16);
 
 /// Idle memory of less goes back to the allocator alone: two system calls would free a page or two.
 pub(crate) const LEAST_RETURNED: usize = 16 << 10;
+
+/// What is in front of the bytes of a block for one buffer.
+#[repr(C, align(16))]
+struct Single {
+    /// Bytes of the allocation.
+    total: usize,
+    block: Block,
+}
 
 /// A header in an allocation of its own, or in the region itself.
 #[repr(C, align(16))]
@@ -97,9 +108,9 @@ struct Kept {
 enum Place {
     /// In front of the bytes, by itself.
     Front,
+    Single(NonNull<Single>),
     Apart(NonNull<Kept>),
-    /// In the region, in front of the bytes.
-    Inside(NonNull<Kept>),
+    Mapped(NonNull<Kept>),
 }
 
 impl Block {
@@ -117,11 +128,7 @@ impl Block {
         if is_apart(layout.alignment) {
             Self::make_apart(owner, layout, source)
         } else if let Some(pages) = layout.pages {
-            let region = pages.take(layout.mapped_lead() + layout.bytes, source)?;
-            Ok(Self::make_inside(owner, layout, region, MAPPED))
-        } else if layout.class == NO_CLASS {
-            let region = Region::heap_aligned(layout.total(), ALLOCATOR_ALIGNMENT)?;
-            Ok(Self::make_inside(owner, layout, region, INSIDE))
+            Self::make_mapped(owner, layout, || pages.take(layout.mapped_lead() + layout.bytes, source))
         } else {
             Self::make_in_front(owner, layout)
         }
@@ -135,15 +142,22 @@ impl Block {
         let front_end = start.addr().get() + front;
         let aligning = front_end.wrapping_neg() & (layout.alignment - 1);
         let lead = aligning + layout.spread;
-        debug_assert!(lead + front + layout.bytes <= total && lead < usize::from(INSIDE));
+        debug_assert!(lead + front + layout.bytes <= total && lead < usize::from(MAPPED));
         // SAFETY: within the allocation, as `total` counts it.
         let front = unsafe { start.add(lead) };
         // Less than an alignment that is not apart, and the colours.
         let header = Self::header(owner, layout.class, lead as u16);
-        // SAFETY: `HEADER_BYTES` bytes of the allocation from here are nobody else's; aligned,
-        // since the alignment is at least 16, and the header is a multiple of it.
-        unsafe { front.cast::<Self>().write(header) };
-        Ok(front.cast())
+        if layout.class != NO_CLASS {
+            // SAFETY: `HEADER_BYTES` bytes of the allocation from here are nobody else's; aligned,
+            // since the alignment is at least 16, and the header is a multiple of it.
+            unsafe { front.cast::<Self>().write(header) };
+            return Ok(front.cast());
+        }
+        let single = front.cast::<Single>();
+        // SAFETY: as above, of `SINGLE_BYTES` bytes.
+        unsafe { single.write(Single { total, block: header }) };
+        // SAFETY: a field of what was just written.
+        Ok(unsafe { single.byte_add(offset_of!(Single, block)) }.cast())
     }
 
     fn make_apart(owner: Owner, layout: Layout, source: &PoolProvider) -> Result<NonNull<Self>, RegionError> {
@@ -164,20 +178,23 @@ impl Block {
         Ok(unsafe { kept.byte_add(offset_of!(Kept, block)) }.cast())
     }
 
-    /// Puts the header into the region of its bytes, in front of them.
-    fn make_inside(owner: Owner, layout: Layout, region: Region, lead: u16) -> NonNull<Self> {
-        let front_end = region.as_ptr().addr().get() + KEPT_BYTES;
-        let before = (front_end.wrapping_neg() & (layout.alignment - 1)) + layout.spread;
-        debug_assert!(before + KEPT_BYTES + layout.bytes <= region.len(), "{region:?} for {layout:?}");
-        // SAFETY: the region has room for that, and for the bytes behind it.
-        let kept = unsafe { region.as_ptr().add(before) }.cast::<Kept>();
-        let block = Self::header(owner, layout.class, lead);
-        // SAFETY: as many bytes, and nobody else's; aligned, since the bytes behind it start at a
-        // multiple of 16, as the size of the type is. From here on the region keeps itself, until
+    fn make_mapped(
+        owner: Owner,
+        layout: Layout,
+        take: impl FnOnce() -> Result<Region, RegionError>,
+    ) -> Result<NonNull<Self>, RegionError> {
+        let lead = layout.mapped_lead();
+        let region = take()?;
+        debug_assert!(region.len() + layout.aligning_bytes() == layout.total(), "{region:?} for {layout:?}");
+        // SAFETY: the lead has room for that, and the pages for the lead.
+        let kept = unsafe { region.as_ptr().add(lead - KEPT_BYTES) }.cast::<Kept>();
+        let block = Self::header(owner, layout.class, MAPPED);
+        // SAFETY: as many bytes, and nobody else's; aligned, since the start of pages, the lead and
+        // the size of the type are multiples of 16. From here on the region keeps itself, until
         // `free`.
         unsafe { kept.write(Kept { region, block }) };
         // SAFETY: a field of what was just written.
-        unsafe { kept.byte_add(offset_of!(Kept, block)) }.cast()
+        Ok(unsafe { kept.byte_add(offset_of!(Kept, block)) }.cast())
     }
 
     fn header(owner: Owner, class: u8, lead: u16) -> Self {
@@ -199,12 +216,16 @@ impl Block {
     unsafe fn place(block: NonNull<Block>) -> Place {
         // SAFETY: the caller's promise.
         let header = unsafe { block.as_ref() };
-        if header.lead < INSIDE {
-            return Place::Front;
+        if header.lead >= MAPPED {
+            // SAFETY: the last field of a `Kept` (K4).
+            let kept = unsafe { block.byte_sub(offset_of!(Kept, block)) }.cast();
+            return if header.lead == APART { Place::Apart(kept) } else { Place::Mapped(kept) };
         }
-        // SAFETY: the last field of a `Kept` (K4).
-        let kept = unsafe { block.byte_sub(offset_of!(Kept, block)) }.cast();
-        if header.lead == APART { Place::Apart(kept) } else { Place::Inside(kept) }
+        if header.class == NO_CLASS {
+            // SAFETY: the last field of a `Single` (K4).
+            return Place::Single(unsafe { block.byte_sub(offset_of!(Single, block)) }.cast());
+        }
+        Place::Front
     }
 
     /// Gives the memory back to the allocator, and says how many bytes that were. The pool's
@@ -227,28 +248,25 @@ impl Block {
         let header = unsafe { block.as_ref() };
         let (class, lead) = (header.class, usize::from(header.lead));
         // SAFETY: likewise.
-        let total = match unsafe { Self::place(block) } {
+        let (front, total) = match unsafe { Self::place(block) } {
             Place::Apart(kept) => {
-                // SAFETY: the first field, which is moved out once.
-                give_back(unsafe { kept.cast::<Region>().read() }, least);
-                // SAFETY: `make_apart` forgot a region of this start, length and alignment, which
-                // is put together here alone.
-                drop(unsafe { Region::from_leaked(kept.cast(), KEPT_BYTES, align_of::<Kept>()) });
+                // SAFETY: the caller's promise.
+                unsafe { Kept::free_apart(kept, least) };
                 return layout_of(class, bytes).total();
             }
-            Place::Inside(kept) => {
+            Place::Mapped(kept) => {
                 // SAFETY: the first field, which is moved out once. The block goes with it.
                 let region = unsafe { kept.cast::<Region>().read() };
-                let is_mapped = lead == usize::from(MAPPED);
-                let around = if is_mapped { layout_of(class, bytes).aligning_bytes() } else { 0 };
-                let total = region.len() + around;
+                let total = region.len() + layout_of(class, bytes).aligning_bytes();
                 give_back(region, least);
                 return total;
             }
-            Place::Front => layout_of(class, bytes).again(lead).total(),
+            // SAFETY: valid while the block is.
+            Place::Single(single) => (single.cast::<u8>(), unsafe { single.as_ref() }.total),
+            Place::Front => (block.cast(), layout_of(class, bytes).again(lead).total()),
         };
         // SAFETY: the allocation starts so far in front.
-        let start = unsafe { block.cast::<u8>().sub(lead) };
+        let start = unsafe { front.sub(lead) };
         // SAFETY: `make` forgot a region of this start, length and alignment, which is put together
         // here alone.
         give_back(unsafe { Region::from_leaked(start, total, ALLOCATOR_ALIGNMENT) }, least);
@@ -274,7 +292,7 @@ impl Block {
         match unsafe { Self::place(block) } {
             // SAFETY: valid while the block is.
             Place::Apart(kept) => unsafe { kept.as_ref() }.region.as_ptr(),
-            Place::Inside(_) | Place::Front => Self::behind(block),
+            Place::Single(_) | Place::Mapped(_) | Place::Front => Self::behind(block),
         }
     }
 
@@ -314,11 +332,15 @@ impl Block {
         match unsafe { Self::place(block) } {
             // SAFETY: valid while the block is.
             Place::Apart(kept) => unsafe { kept.as_ref() }.region.len(),
-            Place::Inside(kept) => {
+            Place::Mapped(kept) => {
                 // SAFETY: likewise.
                 let region = &unsafe { kept.as_ref() }.region;
                 let lead = Self::behind(block).addr().get() - region.as_ptr().addr().get();
                 region.len() - lead
+            }
+            Place::Single(single) => {
+                // SAFETY: likewise.
+                unsafe { single.as_ref() }.total - usize::from(header.lead) - SINGLE_BYTES
             }
             Place::Front => 0,
         }
@@ -369,6 +391,23 @@ impl Block {
     #[inline]
     pub(crate) fn views(&self) -> &RefCount {
         &self.views
+    }
+}
+
+impl Kept {
+    /// Gives the memory back, of the bytes and of the header, which is apart.
+    ///
+    /// # Safety
+    ///
+    /// The caller has the block alone (K2), and does not use it again.
+    unsafe fn free_apart(this: NonNull<Self>, least: usize) {
+        // SAFETY: the first field, which is moved out once.
+        let region = unsafe { this.cast::<Region>().read() };
+        // SAFETY: `make` forgot a region of this start, length and alignment, which is put together
+        // here alone.
+        let place = unsafe { Region::from_leaked(this.cast(), KEPT_BYTES, align_of::<Self>()) };
+        give_back(region, least);
+        drop(place);
     }
 }
 

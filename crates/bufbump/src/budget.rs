@@ -7,13 +7,10 @@ use bufkit::sync::{AtomicUsize, Ordering};
 /// # Invariants
 ///
 /// - G1: `bytes` is the sum of what the pool keeps for any thread, shards and larger pieces, or is
-///   about to, and of `owned`.
-/// - G2: `owned` is the sum of the larger pieces that threads have to themselves, in use or not. It
-///   is at most half of the budget.
+///   about to.
 pub(crate) struct Budget {
     limit: usize,
     bytes: AtomicUsize,
-    owned: AtomicUsize,
     /// Idle shards, or about to be.
     shards: AtomicUsize,
     /// The least that `shards` was since `trim_idle` last looked.
@@ -23,7 +20,7 @@ pub(crate) struct Budget {
 impl Budget {
     pub(crate) fn new(limit: usize) -> Self {
         let none = || AtomicUsize::new(0);
-        Self { limit, bytes: none(), owned: none(), shards: none(), least: none() }
+        Self { limit, bytes: none(), shards: none(), least: none() }
     }
 
     /// Takes `bytes`, if they are left.
@@ -42,30 +39,10 @@ impl Budget {
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Takes `bytes` for a piece that a thread has to itself, if they are left (G2).
-    pub(crate) fn take_owned(&self, bytes: usize) -> bool {
-        // ORDER: Relaxed: a count.
-        let before = self.owned.fetch_add(bytes, Ordering::Relaxed);
-        let fits = before.checked_add(bytes).is_some_and(|sum| sum <= self.limit / 2);
-        if fits && self.take(bytes) {
-            return true;
-        }
-        // ORDER: Relaxed: a count.
-        self.owned.fetch_sub(bytes, Ordering::Relaxed);
-        false
-    }
-
-    pub(crate) fn give_back_owned(&self, bytes: usize) {
-        self.give_back(bytes);
-        // ORDER: Relaxed: a count.
-        self.owned.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    /// Returns whether room for `bytes` has to be made, and can be.
+    /// Returns whether room for `bytes` has to be made.
     pub(crate) fn is_short_of(&self, bytes: usize) -> bool {
-        // ORDER: Relaxed, for both: hints.
-        let (all, owned) = (self.bytes.load(Ordering::Relaxed), self.owned.load(Ordering::Relaxed));
-        all.saturating_add(bytes) > self.limit && owned.saturating_add(bytes) <= self.limit
+        // ORDER: Relaxed: a hint.
+        self.bytes.load(Ordering::Relaxed).saturating_add(bytes) > self.limit
     }
 
     /// Takes the bytes of an idle shard, if they are left.

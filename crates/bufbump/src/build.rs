@@ -2,15 +2,15 @@
 
 use core::fmt;
 
+use bufcore::ConfigError;
 #[cfg(feature = "mmap")]
 use bufcore::MapOptions;
 use bufcore::author::check_alignment;
-use bufcore::{ConfigError, RegionError};
 use bufkit::{PoolProvider, SettingsText};
 
 use crate::pool::BumpPool;
-use crate::settings::{MOST_SPARES, Mapped, Settings};
-use crate::shard::{MAX_SHARD_BYTES, Shard};
+use crate::settings::{MAX_SPARES, Mapped, Settings};
+use crate::shard::MAX_SHARD_BYTES;
 
 const DEFAULT_SHARD_BYTES: usize = 256 << 10;
 const DEFAULT_PROBES: usize = 2;
@@ -144,7 +144,7 @@ impl Builder {
     ///     let pool = BumpPool::builder().shard_size(4096).max_probes(probes).build()?;
     ///     let (old, newer) = (pool.acquire(3000)?, pool.acquire(3500)?); // a shard for each
     ///     let third = pool.acquire(800)?; // fits beside the oldest, if the pool looks there
-    ///     assert_eq!(pool.bump_stats().pinned, shards);
+    ///     assert_eq!(pool.piece_stats().pinned, shards);
     /// #   drop((old, newer, third));
     /// }
     /// # Ok::<(), bufbump::Error>(())
@@ -158,9 +158,6 @@ impl Builder {
     /// Sets the bytes of idle memory that the pool keeps for later: of shards of which no buffer is
     /// out, and of larger pieces; 16 MiB unless set. Memory over it is freed.
     ///
-    /// Each thread keeps one piece larger than a shard to itself. Those of all threads together,
-    /// whether in use or not, are at most half of this budget and count within it.
-    ///
     /// On top of it, each thread that acquires keeps the shard that it carves, and up to four more
     /// that fit into this budget.
     ///
@@ -171,7 +168,7 @@ impl Builder {
     /// let burst: Result<Vec<_>, _> = (0..100).map(|_| pool.acquire(60 << 10)).collect();
     /// assert_eq!(burst?.len(), 100); // then all are released
     /// // Two shards are the pool's, one is carved, two more are the thread's.
-    /// assert!(pool.bump_stats().idle <= 5);
+    /// assert!(pool.piece_stats().idle <= 5);
     /// # Ok::<(), bufbump::Error>(())
     /// ```
     #[must_use]
@@ -183,18 +180,17 @@ impl Builder {
     /// Makes every buffer start at a multiple of `bytes`, a power of two; 16 unless set, and never
     /// less than 8.
     ///
-    /// The header of a buffer is in front of it, and takes up to an alignment there. From 512 on,
-    /// the headers of a shard are in a table in front of all its buffers. A buffer then takes its
-    /// bytes, rounded up to the alignment, and 16 bytes of the table for each multiple of that. The
-    /// requests of such a pool take a call more.
+    /// The header of a buffer, 16 bytes, is in front of it. So a buffer takes its bytes and 16
+    /// more, rounded up to the alignment. A buffer of a page that starts at a page takes two pages,
+    /// and one of 16 bytes less takes one. `bufslot` and `bufshard` lay pages end to end.
     ///
     /// ```
     /// use bufbump::BumpPool;
     ///
     /// let pool = BumpPool::builder().alignment(4096).shard_size(32 * 4096).build()?;
-    /// let pages: Vec<_> = (0..32).map(|_| pool.acquire(4096)).collect::<Result<_, _>>()?;
-    /// assert!(pages.iter().all(|page| page.as_ptr().addr() % 4096 == 0));
-    /// assert_eq!(pool.stats().reserved_bytes, 32 * 4096); // one shard
+    /// let bufs: Vec<_> = (0..32).map(|_| pool.acquire(4096 - 16)).collect::<Result<_, _>>()?;
+    /// assert!(bufs.iter().all(|buf| buf.as_ptr().addr() % 4096 == 0));
+    /// assert_eq!(pool.piece_stats().pinned, 1); // one shard
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -247,30 +243,6 @@ impl Builder {
         self
     }
 
-    /// Returns how many bytes the pool asks the allocator for when it takes a shard.
-    ///
-    /// They are those for buffers, the headers in a table, the room to align all that, and the
-    /// header of the shard. A shard with a mapping of its own has whole pages.
-    ///
-    /// # Errors
-    ///
-    /// As for [`build`](Self::build), which also names settings that no memory is large enough for.
-    ///
-    /// ```
-    /// use bufbump::Builder;
-    ///
-    /// let pages = Builder::new().shard_size(32 * 4096).alignment(4096);
-    /// let beside = pages.required_bytes()? - 32 * 4096;
-    /// assert!(beside < 4096 + 1024); // less than a page to align it, and the bookkeeping
-    /// # Ok::<(), bufbump::ConfigError>(())
-    /// ```
-    pub fn required_bytes(&self) -> Result<usize, ConfigError> {
-        let (settings, _) = self.check(self.mapped())?;
-        let layout = settings.layout(self.shard_bytes).map_err(ConfigError::Region)?;
-        let bytes = layout.allocated_bytes().and_then(|bytes| bytes.checked_add(size_of::<Shard>()));
-        bytes.ok_or(ConfigError::Region(RegionError::TooLarge { requested: self.shard_bytes }))
-    }
-
     /// Builds the pool.
     ///
     /// # Errors
@@ -321,7 +293,7 @@ impl Builder {
         };
         settings.shard_idle_bytes = settings.idle_bytes(self.shard_bytes).unwrap_or(self.shard_bytes);
         let idle_shards = self.max_idle_bytes / settings.shard_idle_bytes;
-        settings.spare_shards = idle_shards.min(MOST_SPARES);
+        settings.spare_shards = idle_shards.min(MAX_SPARES);
         let shards = self.preallocate.min(idle_shards);
         let limit = ADDRESSES / self.shard_bytes;
         if shards > limit {

@@ -78,12 +78,6 @@ pub struct BumpLease {
 bufcore::tagged_lease!(unsafe impl BumpLease => Block);
 
 impl BumpLease {
-    /// Returns whether no other buffer or view shares the memory, at this moment. The lease is that
-    /// of a buffer.
-    pub(crate) fn is_alone(&self) -> bool {
-        !self.is_shared() || self.views().is_none_or(RefCount::is_one)
-    }
-
     /// Returns whether the bytes are zero because nobody had them before. The lease is that of a
     /// buffer that the calling thread has just acquired.
     pub(crate) fn is_untouched(&self) -> bool {
@@ -139,14 +133,11 @@ unsafe impl Lease for BumpLease {
         let wipes = unsafe { Shared::of(shard).as_ref() }.settings.wipe;
         // SAFETY: the buffer is out.
         let capacity = unsafe { Block::capacity(block) };
-        // SAFETY: likewise.
-        let start = unsafe { Block::start(block) };
-        wipes.then(|| NonNull::slice_from_raw_parts(start, capacity))
+        wipes.then(|| NonNull::slice_from_raw_parts(Block::behind(block), capacity))
     }
 
     fn start(&self) -> Option<NonNull<u8>> {
-        // SAFETY: the buffer is out while its lease is borrowed.
-        self.block().map(|block| unsafe { Block::start(block) })
+        self.block().map(Block::behind)
     }
 
     #[inline]

@@ -12,7 +12,7 @@
 //!
 //! - A few buffers in each shard's worth of traffic live for very long: each of them holds a whole
 //!   shard ([`PoolStats::pinned_bytes`](bufcore::PoolStats::pinned_bytes) against `in_use_bytes`
-//!   shows it). Copy the survivors out with [`BumpPool::detach_if_pinning`], or take a pool with
+//!   shows it). Copy the survivors out with [`BumpPool::evacuate`], or take a pool with
 //!   size classes.
 //! - Memory has to be bounded: the pool's grows with the peak. `bufslot` and `bufring` refuse
 //!   instead.
@@ -24,18 +24,15 @@
 //!  shard     |16|  bytes  |16| bytes |16|   bytes   |  free                     |
 //!             ^ header of a block: its shard, its size, count of views and parts
 //!                                                     ^ bump: the next block goes here
-//!  thread    current shard, a list of others with buffers out, up to 4 spares, a larger piece
+//!  thread    current shard, a list of others with buffers out, up to 4 spares
 //!  pool      idle shards and larger pieces, up to a budget of bytes
 //! ```
-//!
-//! From an [alignment](Builder::alignment) of 512 on, the headers are in a table in front of all
-//! bytes, with a place for each multiple of the alignment. So 32 buffers of a page take 32 pages.
 //!
 //! When the newest buffer is released on its thread, the pointer goes back with it. When all have
 //! been released, it starts at the front.
 //!
 //! A request larger than a shard has a piece of memory of its own, of one of four sizes in each
-//! doubling. Its thread keeps one such piece to itself, and the pool keeps others for any thread.
+//! doubling. The pool keeps such pieces for any thread.
 //!
 //! # Bookkeeping
 //!
@@ -45,11 +42,9 @@
 //! | for | bytes |
 //! | --- | ---: |
 //! | a buffer | 16, and what aligns the next header |
-//! | from an alignment of 512 on: a multiple of it in a shard | 16, and none for a buffer |
-//! | the start of a shard, or of a larger piece | an alignment, or two below 512 |
-//! | a shard, or a larger piece | 320 |
-//! | a thread that uses the pool, beside its shards | 192 |
-//! | a thread with a larger piece and no shard | 320 more |
+//! | the start of a shard, or of a larger piece | two alignments |
+//! | a shard, or a larger piece | 320, which the pool keeps for the next one |
+//! | a thread that uses the pool, beside its shards | 128 |
 //! | a pool | 320 |
 //! | a pool that served a request larger than a shard | 2560 more |
 //!
@@ -67,6 +62,8 @@
 //! thread-local. When it ends, its shards go back to the pool, and those with buffers out follow
 //! with the last of these. A buffer that is acquired while its thread's variables are being
 //! destroyed is an allocation of its own.
+//!
+//! An allocator or a memory provider that uses the pool which it serves is not supported.
 //!
 //! # Features
 //!
@@ -108,21 +105,20 @@
 extern crate alloc;
 extern crate std;
 
+mod atomic_slots;
 mod budget;
 mod build;
 mod cache;
-mod counts;
+mod counters;
 mod depot;
 mod lease;
 mod mapped;
-mod places;
 mod pool;
 mod release;
 mod request;
 mod settings;
 mod shard;
 mod shared;
-mod shared_counters;
 mod stack;
 mod state;
 mod stats;
@@ -152,7 +148,7 @@ pub use bufkeeper::{
 pub use build::Builder;
 pub use lease::{BumpBuf, BumpLease, BumpView};
 pub use pool::BumpPool;
-pub use stats::BumpStats;
+pub use stats::PieceStats;
 
 #[cfg(doc)]
 #[doc = include_str!("../docs/guide.md")]

@@ -15,7 +15,8 @@ use crate::{Builder, BumpPool};
 #[cfg(feature = "mmap")]
 impl Builder {
     /// Gives each shard, and each larger piece, of `bytes` bytes or more a mapping of its own from
-    /// the system, in place of memory of the global allocator.
+    /// the system, in place of memory of the global allocator. Those of a pool whose alignment is
+    /// more than a page, 4096 bytes, have none.
     ///
     /// Unless set, those of 128 KiB and more have one, or memory of the allocator where the system
     /// refuses it. They count as the bytes that were asked for then. With this setting a request
@@ -85,14 +86,14 @@ impl Builder {
     /// Builds the pool over memory of a [`MemoryProvider`]: each shard and each larger piece of
     /// `bytes` bytes or more comes from there, and goes back there.
     ///
-    /// The source supplies whole pages of 4096 bytes, at multiples of that. It is asked for no
-    /// other alignment, whatever that of buffers is. Smaller shards and pieces come from the
-    /// allocator, as do the pool's bookkeeping and its headers. A setting `mapped_from` is ignored.
+    /// The source supplies whole pages of 4096 bytes, at multiples of that. Smaller shards and
+    /// pieces come from the allocator, as does the pool's bookkeeping, and all memory of a pool
+    /// whose alignment is more than a page. A setting `mapped_from` is ignored.
     ///
     /// The pool keeps the source, and so does all memory that buffers are still in when the pool
-    /// has ended. Any thread that acquires, releases or trims may call it, with nothing locked; it
-    /// may use the pool. Its panics end when their hooks have reported them. One that has nothing
-    /// to supply, or panics, fails the request as
+    /// has ended. Any thread that acquires, releases or trims may call it, with nothing locked. Its
+    /// use of the pool that it supplies is not supported. Its panics end when their hooks have
+    /// reported them. One that has nothing to supply, or panics, fails the request as
     /// [`AcquireError::OutOfMemory`](bufcore::AcquireError).
     ///
     /// # Errors

@@ -5,14 +5,14 @@ mod traits;
 use core::ptr::NonNull;
 use core::time::Duration;
 
-use bufcore::author::Served;
+use bufcore::author::{Growth, Served};
 use bufcore::{AcquireError, Buf, ConfigError};
 use bufkit::{Handle, PoolProvider};
 
 use crate::cache::local;
-use crate::counts::Piece;
+use crate::counters::Piece;
 use crate::lease::BumpLease;
-use crate::request::Found;
+use crate::request::Obtained;
 use crate::settings::Settings;
 use crate::shard::Block;
 use crate::shared::Shared;
@@ -40,17 +40,13 @@ use crate::shared::Shared;
 /// ```
 pub struct BumpPool {
     handle: Handle<Shared>,
-    /// `Shared::id`, here for the fast path, as is the next; `APART` where headers are in a table.
+    /// `Shared::id`, here for the fast path, as is the next.
     id: usize,
     /// The alignment minus one.
     mask: usize,
 }
 
 bufcore::unwind_safe!(BumpPool);
-
-/// No pool's number, so that the fast path, which takes the bytes to be right behind the header,
-/// finds no shard.
-const APART: usize = usize::MAX;
 
 /// Fewer bytes are zeroed sooner than a look tells whether they are zero.
 const LOOKED_AT_FROM_BYTES: usize = 2048;
@@ -68,8 +64,7 @@ impl BumpPool {
 
     /// Makes the pool of a handle.
     fn over(handle: Handle<Shared>) -> Self {
-        let id = if handle.settings.has_table() { APART } else { handle.id };
-        Self { id, mask: handle.settings.alignment - 1, handle }
+        Self { id: handle.id, mask: handle.settings.alignment - 1, handle }
     }
 
     #[cfg(all(test, not(any(loom, shuttle))))]
@@ -82,7 +77,7 @@ impl BumpPool {
         for _ in 0..shards {
             let shard = self.shared().fresh(self.shard_size(), Piece::Preallocated)?;
             // SAFETY: nothing of it is out, and it is ours alone.
-            unsafe { Shared::come_back(NonNull::from(shard)) };
+            unsafe { Shared::recycle(NonNull::from(shard)) };
         }
         Ok(())
     }
@@ -101,9 +96,8 @@ impl BumpPool {
     /// shards, then an exchange or two for an idle one, and at last an allocation.
     ///
     /// A request larger than a shard has a piece of memory of its own. One that is allocated for it
-    /// is at most a quarter larger than it. Its thread, or the pool, keeps the piece for the next
-    /// such request, of which it is at most half as large again. That request then costs some plain
-    /// instructions, or a few locked ones.
+    /// is at most a quarter larger than it. The pool keeps the piece for the next such request, of
+    /// which it is at most half as large again. That request then costs a few locked instructions.
     ///
     /// # Errors
     ///
@@ -127,19 +121,13 @@ impl BumpPool {
             // SAFETY: the shard that this thread carves for this pool is valid (`local`, L1).
             let shard = unsafe { shard.as_ref() };
             if let Some(block) = NonNull::new(shard.carve(capacity, self.mask)) {
-                let start = Block::behind(block);
-                // SAFETY: just taken; no pool with this number has headers in a table.
-                return Ok(unsafe { self.hand_out_at(start, block, capacity, Served::Reused) });
-            }
-            if let Some(block) = self.shared().reuse(shard, capacity) {
-                let start = Block::behind(block);
-                // SAFETY: as above.
-                return Ok(unsafe { self.hand_out_at(start, block, capacity, Served::Reused) });
+                // SAFETY: just taken.
+                return Ok(unsafe { self.hand_out(block, capacity, Served::Reused) });
             }
         }
-        // Taken apart and put together, so that what comes back in memory does not force the other
-        // case there too. That it is empty is said once more, where the compiler can see it.
-        let mut buf = self.acquire_elsewhere(capacity)?;
+        // The slow path returns its `Buf` through memory. Re-wrapping it here keeps the fast path's
+        // in registers. That it is empty is said once more, where the compiler can see it.
+        let mut buf = self.acquire_slow(capacity)?;
         buf.clear();
         Ok(buf)
     }
@@ -174,21 +162,66 @@ impl BumpPool {
         Ok(buf)
     }
 
-    /// Makes the buffer in a block whose bytes start at `start`.
+    /// Gives `buf` room for at least `additional` bytes behind the filled ones, as
+    /// [`BufferPool::grow`](bufcore::BufferPool::grow) does, through a shared reference.
+    ///
+    /// In place, if `buf` is the newest buffer of the shard that the thread carves.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire). `buf` is unchanged then.
+    ///
+    /// ```
+    /// use bufbump::BumpPool;
+    ///
+    /// let pool = BumpPool::new()?;
+    /// let mut line = pool.acquire(80)?;
+    /// let start = line.as_ptr();
+    /// line.extend_from_slice(&[b'.'; 80])?;
+    /// pool.grow(&mut line, 1000)?;
+    /// assert_eq!((line.as_ptr(), line.len()), (start, 80)); // nothing was copied
+    /// # Ok::<(), bufbump::Error>(())
+    /// ```
+    #[cfg_attr(feature = "track", track_caller)]
+    pub fn grow(&self, buf: &mut Buf<BumpLease>, additional: usize) -> Result<(), AcquireError> {
+        let Some(growth) = Growth::of(buf, additional, self.max_capacity())? else { return Ok(()) };
+        if self.grow_in_place(buf, growth.roomy) || self.grow_in_place(buf, growth.least) {
+            return Ok(());
+        }
+        growth.move_to(&mut &*self, buf)
+    }
+
+    /// Gives a buffer room for `bytes` bytes in all, if it is the newest of the shard that the
+    /// calling thread carves, which has so many left.
+    fn grow_in_place(&self, buf: &mut Buf<BumpLease>, bytes: usize) -> bool {
+        let Some(block) = buf.lease().block() else { return false };
+        let Some(shard) = local::shard(self.id) else { return false };
+        // SAFETY: the shard that this thread carves for this pool is valid (`local`, L1).
+        let shard = unsafe { shard.as_ref() };
+        // SAFETY: the buffer is in use while it is borrowed.
+        let is_here = core::ptr::eq(unsafe { Block::shard(block) }, shard);
+        if !is_here || !bufkit::is_alone(buf.lease()) {
+            return false;
+        }
+        let consumed = buf.as_ptr().addr() - Block::behind(block).addr().get();
+        // SAFETY: a block of this shard, which this thread owns, with one handle, which is
+        // borrowed.
+        let Some(more) = (unsafe { shard.extend(block, consumed + bytes, self.mask) }) else { return false };
+        self.shared().counters.grown(more);
+        // SAFETY: the block has that number of bytes from the buffer's start on (`shard`, B2), all
+        // initialised.
+        unsafe { buf.set_capacity(bytes) };
+        true
+    }
+
+    /// Makes the buffer in a block.
     ///
     /// # Safety
     ///
-    /// The calling thread has just taken the block, for this number of bytes, and `start` is where
-    /// its bytes start.
+    /// The calling thread has just taken the block, for this number of bytes.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
-    unsafe fn hand_out_at(
-        &self,
-        start: NonNull<u8>,
-        block: NonNull<Block>,
-        capacity: usize,
-        served: Served,
-    ) -> Buf<BumpLease> {
+    unsafe fn hand_out(&self, block: NonNull<Block>, capacity: usize, served: Served) -> Buf<BumpLease> {
         if cfg!(feature = "stats") {
             // SAFETY: the block was made by this thread, and is out from here on.
             self.shared().counters.acquired(served, unsafe { Block::capacity(block) });
@@ -196,43 +229,19 @@ impl BumpPool {
         // SAFETY: the bytes of the block are its alone until its release (`shard`, B2), as many as
         // were asked for at least, and initialised: those of a region are, and only whole
         // headers without their padding are written over them.
-        let buf = unsafe { Buf::from_raw_parts(start, capacity, BumpLease::of(block)) };
+        let buf = unsafe { Buf::from_raw_parts(Block::behind(block), capacity, BumpLease::of(block)) };
         self.shared().tracker.attach(buf)
-    }
-
-    /// Makes the buffer in a block, wherever its bytes are.
-    ///
-    /// # Safety
-    ///
-    /// The calling thread has just taken the block, for this number of bytes.
-    #[cfg_attr(feature = "track", track_caller)]
-    unsafe fn hand_out(&self, block: NonNull<Block>, capacity: usize, served: Served) -> Buf<BumpLease> {
-        // SAFETY: it is out from here on.
-        let start = unsafe { Block::start(block) };
-        // SAFETY: the caller's promise.
-        unsafe { self.hand_out_at(start, block, capacity, served) }
     }
 
     /// Serves a request that the current shard cannot, one of no bytes, and a thread's first.
     #[cold]
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
-    fn acquire_elsewhere(&self, bytes: usize) -> Result<Buf<BumpLease>, AcquireError> {
+    fn acquire_slow(&self, bytes: usize) -> Result<Buf<BumpLease>, AcquireError> {
         if bytes == 0 {
-            // Aligned as all others are.
-            let nowhere = core::ptr::without_provenance_mut(self.mask + 1);
-            let start = NonNull::new(nowhere).unwrap_or(NonNull::dangling());
-            // SAFETY: no bytes are claimed.
-            let buf = unsafe { Buf::from_raw_parts(start, 0, BumpLease::empty()) };
-            return Ok(self.shared().tracker.attach(buf));
+            return Ok(self.shared().tracker.attach(bufkit::empty_buf(self.mask + 1)));
         }
-        if self.id == APART
-            && let Some(block) = self.shared().recall_block(bytes)
-        {
-            // SAFETY: just taken.
-            return Ok(unsafe { self.hand_out(block, bytes, Served::Reused) });
-        }
-        let Found { block, served } = self.shared().find(bytes)?;
+        let Obtained { block, served } = self.shared().find(bytes)?;
         // SAFETY: just taken.
         let buf = unsafe { self.hand_out(block, bytes, served) };
         if !matches!(served, Served::Reused) {
@@ -244,17 +253,13 @@ impl BumpPool {
 
     /// Frees the memory that holds no buffers.
     ///
-    /// It frees the idle shards and larger pieces of the pool, those that threads have put aside,
+    /// It frees the idle shards and larger pieces of the pool, shards that threads have put aside,
     /// and the shards of threads whose buffers other threads released. No thread is stopped for it.
     /// It does not touch a shard of which buffers are out, nor the one that a thread carves. While
     /// another thread's trim looks at the shards of threads, it waits for that one.
     ///
-    /// The headers of shards without memory are freed as well. If other threads are looking for a
-    /// shard or at the statistics at that very moment, they are kept for the next call. The header
-    /// of a shard that was taken from a thread stays until that thread next needs a shard, or ends.
-    ///
-    /// Cost: a look at the calling thread's shards, one at all headers of the pool, and the
-    /// allocator's for each that goes.
+    /// Cost: a look at all shards of the pool, and the allocator's for each that goes. The header
+    /// of a shard, 320 bytes, is kept for the next one.
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -310,29 +315,6 @@ impl BumpPool {
         self.shared().trim_idle(age);
     }
 
-    /// Lets go of the memory that the pool has, at the end of a phase, after which other sizes or
-    /// less memory are needed.
-    ///
-    /// Memory that holds no buffers is freed, as by [`trim`](Self::trim); memory that holds some is
-    /// freed, not kept, when they are released. The shards that threads carve at the moment stay in
-    /// use until they are full. The larger piece that another thread has to itself stays, if its
-    /// buffer is out, until that thread's next request larger than a shard, or a trim.
-    ///
-    /// ```
-    /// use bufbump::BumpPool;
-    ///
-    /// let pool = BumpPool::builder().shard_size(64 << 10).build()?;
-    /// let loaded: Vec<_> = (0..10).map(|_| pool.acquire(60 << 10)).collect::<Result<_, _>>()?;
-    /// pool.clear(); // all of it is in use, and will be freed
-    /// assert_eq!(pool.bump_stats().pinned, 10);
-    /// drop(loaded);
-    /// assert!(pool.bump_stats().idle <= 1); // the shard that this thread carves
-    /// # Ok::<(), bufbump::Error>(())
-    /// ```
-    pub fn clear(&self) {
-        self.shared().clear();
-    }
-
     /// Moves a small survivor out of a large shard.
     ///
     /// If a buffer holds up a shard from which its thread carves no more, this copies it to a place
@@ -356,18 +338,18 @@ impl BumpPool {
     /// let others: Vec<_> = (0..300).map(|_| pool.acquire(64)).collect::<Result<_, _>>()?;
     /// drop(others);
     /// let before = pool.stats().pinned_bytes;
-    /// let kept = pool.detach_if_pinning(kept, 8);
+    /// let kept = pool.evacuate(kept, 8);
     /// assert_eq!(&kept[..], b"survivor");
     /// # assert!(pool.stats().pinned_bytes <= before);
     /// # Ok::<(), bufbump::bufcore::Error>(())
     /// ```
     #[must_use = "the buffer is dropped otherwise"]
     #[cfg_attr(feature = "track", track_caller)]
-    pub fn detach_if_pinning(&self, buf: Buf<BumpLease>, ratio: usize) -> Buf<BumpLease> {
+    pub fn evacuate(&self, buf: Buf<BumpLease>, ratio: usize) -> Buf<BumpLease> {
         let Some(block) = buf.lease().block() else { return buf };
         // SAFETY: the buffer is out while it is borrowed.
         let shard = unsafe { Block::shard(block) };
-        if shard.is_single() || shard.is_current() || !buf.lease().is_alone() {
+        if shard.is_dedicated() || shard.is_current() || !bufkit::is_alone(buf.lease()) {
             return buf;
         }
         let (out, bytes) = shard.snapshot();

@@ -34,10 +34,10 @@ pub(crate) unsafe fn release(block: NonNull<Block>) {
     // on another thread, either value is right.
     if shard.owner.load(Ordering::Relaxed) == local::token() {
         // SAFETY: a buffer of the shard is being released, on its owner's thread.
-        unsafe { release_here(NonNull::from(shard), block.as_ptr().cast(), step) };
+        unsafe { release_local(NonNull::from(shard), block.as_ptr().cast(), step) };
     } else {
         // SAFETY: as above.
-        unsafe { release_elsewhere(NonNull::from(shard)) };
+        unsafe { release_remote(NonNull::from(shard)) };
     }
 }
 
@@ -49,29 +49,29 @@ pub(crate) unsafe fn release(block: NonNull<Block>) {
 /// The buffer of `block` is being released, the calling thread owns its shard, and `step` is the
 /// block's.
 #[inline(always)]
-unsafe fn release_here(shard: NonNull<Shard>, block: *mut u8, step: usize) {
+unsafe fn release_local(shard: NonNull<Shard>, block: *mut u8, step: usize) {
     // SAFETY: valid until the release is counted (B3).
     let header = unsafe { shard.as_ref() };
     let own = &header.own;
     // ORDER: Relaxed, for both: this thread wrote them.
-    let returned = own.returned.load(Ordering::Relaxed).wrapping_add(1);
-    let taken = own.taken.load(Ordering::Relaxed);
+    let local_frees = own.local_frees.load(Ordering::Relaxed).wrapping_add(1);
+    let allocated = own.allocated.load(Ordering::Relaxed);
     // The newest: its place is the next one's, while it is hot.
     if block.addr() + step == own.bump.get().addr() {
         own.bump.set(block);
     }
-    // ORDER: Acquire pairs with the Release of `release_elsewhere`, as in `is_back`.
-    let others = header.word.load(Ordering::Acquire);
-    if taken.wrapping_sub(returned) == others {
+    // ORDER: Acquire pairs with the Release of `release_remote`, as in `is_empty`.
+    let others = header.remote_frees.load(Ordering::Acquire);
+    if allocated.wrapping_sub(local_frees) == others {
         if others != 0 || header.is_listed() {
             // SAFETY: the caller's promise.
-            return unsafe { emptied(shard, returned, others) };
+            return unsafe { emptied(shard, local_frees, others) };
         }
         own.bump.set(own.base.get());
     }
-    // ORDER: Release pairs with the Acquire loads in `is_all_back`: what this thread did with
+    // ORDER: Release pairs with the Acquire loads in `is_all_free`: what this thread did with
     // the memory happened before it is freed. The last access to the shard (B4).
-    own.returned.store(returned, RELEASE);
+    own.local_frees.store(local_frees, RELEASE);
 }
 
 /// Releases the last buffer of a shard, on the owner's thread. The shard is not being carved, or
@@ -79,11 +79,11 @@ unsafe fn release_here(shard: NonNull<Shard>, block: *mut u8, step: usize) {
 ///
 /// # Safety
 ///
-/// As for [`release_here`]; this is the last buffer that is out, and `returned` and `others` are
-/// the counts with it.
+/// As for [`release_local`]; this is the last buffer that is out, and `local_frees` and `others`
+/// are the counts with it.
 #[cold]
 #[inline(never)]
-unsafe fn emptied(shard: NonNull<Shard>, returned: usize, others: usize) {
+unsafe fn emptied(shard: NonNull<Shard>, local_frees: usize, others: usize) {
     // SAFETY: valid until the release is counted (B3).
     let header = unsafe { shard.as_ref() };
     if !header.is_listed() {
@@ -101,21 +101,21 @@ unsafe fn emptied(shard: NonNull<Shard>, returned: usize, others: usize) {
             unsafe { cache.retire(shard, &mut over) };
         } else {
             // Another thread looks at it, and may take it: it stays on the list.
-            // ORDER: Release pairs with the Acquire loads in `is_all_back`. The last access to the
+            // ORDER: Release pairs with the Acquire loads in `is_all_free`. The last access to the
             // shard (B4).
-            header.own.returned.store(returned, RELEASE);
+            header.own.local_frees.store(local_frees, RELEASE);
         }
         let rest = cache.leave();
         // The allocator may be called from here on, and may end the pool: the cache is not used any
         // more.
         // SAFETY: nothing is out of it, and it is this thread's alone.
-        unsafe { Shared::all_come_back(over) };
+        unsafe { Shared::recycle_all(over) };
         // SAFETY: likewise.
-        unsafe { Shared::all_come_back(rest) };
+        unsafe { Shared::recycle_all(rest) };
     } else {
         // The pool is being dropped on another thread, at this moment.
         // SAFETY: the caller's promise.
-        unsafe { release_elsewhere(shard) };
+        unsafe { release_remote(shard) };
     }
 }
 
@@ -125,17 +125,17 @@ unsafe fn emptied(shard: NonNull<Shard>, returned: usize, others: usize) {
 ///
 /// A buffer of the shard is being released.
 #[inline(never)]
-unsafe fn release_elsewhere(shard: NonNull<Shard>) {
+unsafe fn release_remote(shard: NonNull<Shard>) {
     // SAFETY: valid until the release is counted (B3).
     let header = unsafe { shard.as_ref() };
-    // ORDER: Release pairs with the Acquire loads of the owner and of `is_all_back`, and with the
+    // ORDER: Release pairs with the Acquire loads of the owner and of `is_all_free`, and with the
     // Acquire here of the last: what was done with the memory happened before it is used again, or
     // freed. The last access to the shard, unless this is the last release, or the pool has ended
     // (B4).
-    let before = header.word.fetch_add(1, JOINED);
+    let before = header.remote_frees.fetch_add(1, JOINED);
     if before == ABANDONED - 1 {
         // SAFETY: abandoned, and nothing is out: the shard is ours alone.
-        unsafe { Shared::come_back(shard) };
+        unsafe { Shared::recycle(shard) };
     } else if before >= ORPHANED {
         // SAFETY: orphaned before this release, which `orphan` has not counted. Nobody uses the
         // buffer, or the shard for its sake, again.

@@ -4,10 +4,10 @@ use bufcore::{RegionError, size};
 use bufkit::DedicatedPages;
 
 use crate::depot::CLASSES;
-use crate::shard::{HEADER_BYTES, Layout, has_table};
+use crate::shard::{HEADER_BYTES, Layout};
 
 /// The most free shards that a thread keeps to itself. Fewer in models, whose atomics are dear.
-pub(crate) const MOST_SPARES: usize = if cfg!(any(loom, shuttle)) { 2 } else { 4 };
+pub(crate) const MAX_SPARES: usize = if cfg!(any(loom, shuttle)) { 2 } else { 4 };
 /// The size from which classes are counted: of smaller ones no four are in a doubling.
 const LEAST_CLASS_BYTES: usize = 16;
 
@@ -46,17 +46,12 @@ impl Settings {
         (size::MAX_BYTES - HEADER_BYTES).saturating_sub(3 * self.alignment.max(DedicatedPages::ALIGNMENT))
     }
 
-    /// Returns whether the headers of buffers are in a table, and not in front of their bytes.
-    pub(crate) fn has_table(&self) -> bool {
-        has_table(self.alignment)
-    }
-
     /// Returns the layout in memory of a shard, or of a piece of `bytes` bytes, which are not a
     /// shard's.
     pub(crate) fn layout(&self, bytes: usize) -> Result<Layout, RegionError> {
         let pages = self.mapped.filter(|mapped| bytes >= mapped.from).map(|mapped| mapped.pages);
-        let layout = Layout::new(bytes, self.alignment, bytes != self.shard_bytes, pages)?;
-        Ok(if self.mapped.is_none() { layout.apart_if_large() } else { layout })
+        let is_dedicated = bytes != self.shard_bytes;
+        Layout::new(bytes, self.alignment, is_dedicated, pages, self.mapped.is_none())
     }
 
     /// Returns the class and the size of the pieces that serve requests of `bytes` bytes, which are

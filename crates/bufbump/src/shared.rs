@@ -15,16 +15,15 @@
 use core::ptr::{self, NonNull};
 use std::time::Instant;
 
-use crate::shared_counters::SharedCounters;
 use bufcore::author::Tracker;
 use bufcore::{ConfigError, Region, RegionError};
 use bufkit::orphan::{Methods, Orphan};
-use bufkit::sync::{AtomicBool, AtomicUsize, Mutex, Ordering};
-use bufkit::{GrowthSignal, Handle, PoolCore, PoolProvider, RefCounts, Registry, sync::fences, thread_cache};
+use bufkit::sync::{AtomicBool, Mutex, Ordering};
+use bufkit::{GrowthSignal, Handle, PoolCore, PoolProvider, RefCounts, Registry, thread_cache};
 
 use crate::budget::Budget;
-use crate::cache::{PLAIN, ThreadCache, local};
-use crate::counts::{Counts, Piece};
+use crate::cache::{ThreadCache, local};
+use crate::counters::{Counters, Piece};
 use crate::depot::Depot;
 use crate::settings::Settings;
 use crate::shard::{Chain, Shard};
@@ -53,19 +52,11 @@ pub(crate) struct Shared {
     /// All caches (P2).
     pub(crate) caches: Registry<ThreadCache>,
     /// When `trim_idle` last looked, if it did. With the lock comes the right to look, at the lists
-    /// of threads too, and to claim pieces.
+    /// of threads too.
     pub(crate) idle_since: Mutex<Option<Instant>>,
     /// Whether `trim_idle` ever looked: somebody wants unneeded memory to go.
     pub(crate) is_watched: AtomicBool,
-    /// How often `trim` was called: caches that see another number than theirs trim themselves.
-    pub(crate) trims: AtomicUsize,
-    /// `CLAIMED` while a thread takes pieces out of caches, and `PLAIN` (`cache::large`).
-    pub(crate) claims: AtomicUsize,
-    /// How often `clear` was called: memory from before it is freed when it has been released.
-    pub(crate) generation: AtomicUsize,
-    pub(crate) counters: SharedCounters,
-    /// Shards that came and went.
-    pub(crate) counts: Counts,
+    pub(crate) counters: Counters,
     pub(crate) tracker: Tracker,
     /// Wakes keepers when the pool takes memory.
     pub(crate) growth: GrowthSignal,
@@ -85,11 +76,7 @@ impl Shared {
             caches: Registry::default(),
             idle_since: Mutex::default(),
             is_watched: AtomicBool::new(false),
-            trims: AtomicUsize::new(0),
-            claims: AtomicUsize::new(if fences::has_heavy() { 0 } else { PLAIN }),
-            generation: AtomicUsize::new(0),
-            counters: SharedCounters::default(),
-            counts: Counts::default(),
+            counters: Counters::default(),
             tracker: Tracker::default(),
             growth: GrowthSignal::default(),
         };
@@ -103,41 +90,9 @@ impl Shared {
         shard.pool().cast()
     }
 
-    /// Shows all headers, with memory or without, to `f`, which looks at numbers only.
-    pub(crate) fn each_shard(&self, f: impl FnMut(&Shard)) {
-        self.depot.each(f);
-    }
-
-    /// Returns a cache for the calling thread, which is not on its list yet, or `None` when there
-    /// is no memory for one. The caller holds a handle.
-    pub(crate) fn cache(&self, token: usize) -> Option<&ThreadCache> {
-        let cache = match self.caches.iter().find(|cache| cache.take(token)) {
-            Some(cache) => cache,
-            None => self.caches.add(ThreadCache::new(NonNull::from(self), self.id, token))?,
-        };
-        self.ref_counts.add_ref();
-        Some(cache)
-    }
-
-    /// Takes back a cache that [`cache`](Self::cache) gave, and that was not used. The caller holds
-    /// a handle.
-    pub(crate) fn give_back(&self, cache: &ThreadCache) {
-        cache.give_back();
-        let was_last = self.ref_counts.drop_refs(1);
-        debug_assert!(!was_last, "the handles' reference is there");
-    }
-
     /// Counts the pieces that the pool keeps for any thread, or is about to keep.
     pub(crate) fn kept(&self) -> usize {
-        self.budget.shards() + self.depot.kept_pieces()
-    }
-
-    /// Takes a header without memory, which is the caller's alone. Returns `None` when there is no
-    /// memory for one. The caller holds a handle.
-    pub(crate) fn bare(&self) -> Option<NonNull<Shard>> {
-        let header = self.depot.vacant(|| Shard::new(NonNull::from(self).cast(), &METHODS))?;
-        header.bare();
-        Some(NonNull::from(header))
+        self.budget.shards() + self.depot.large.count()
     }
 
     /// Makes a free shard with memory for `bytes` bytes, which is the caller's alone. It is counted
@@ -152,15 +107,13 @@ impl Shared {
             .depot
             .vacant(|| Shard::new(NonNull::from(self).cast(), &METHODS))
             .ok_or(RegionError::OutOfMemory { requested: size_of::<Shard>() })?;
-        // ORDER: Relaxed: memory that is as old as a `clear` at the same moment may be either.
-        let generation = self.generation.load(Ordering::Relaxed);
-        if let Err(refused) = shard.furnish(&layout, &self.source, generation) {
+        if let Err(refused) = shard.attach_memory(&layout, &self.source) {
             // SAFETY: the header is the caller's alone, who gives it up.
             unsafe { self.depot.vacate(NonNull::from(shard)) };
             return Err(refused);
         }
         self.ref_counts.add_ref();
-        self.counts.count(piece);
+        self.counters.count(piece);
         Ok(shard)
     }
 
@@ -171,30 +124,19 @@ impl Shared {
         Some(shard)
     }
 
-    /// Returns whether the memory of a free shard is not to be used again.
-    #[inline]
-    pub(crate) fn is_stale(&self, shard: &Shard) -> bool {
-        // ORDER: Relaxed, as in `fresh`.
-        shard.rare().generation.get() != self.generation.load(Ordering::Relaxed)
-    }
-
     /// Keeps a free shard for later, within the budget, or else frees it.
     ///
     /// # Safety
     ///
     /// Nothing of the shard is out, and the caller, who does not use it again, has it alone.
-    pub(crate) unsafe fn come_back(shard: NonNull<Shard>) {
+    pub(crate) unsafe fn recycle(shard: NonNull<Shard>) {
         // SAFETY: the shard's memory keeps its header and the pool's bookkeeping (P1).
         let header = unsafe { shard.as_ref() };
-        // SAFETY: likewise.
-        let shared = unsafe { Self::of(header).as_ref() };
-        header.disown();
-        if !shared.is_stale(header) {
-            let keep = if header.is_single() { Self::keep_piece } else { Self::keep_shard };
-            // SAFETY: the caller's, who gives it up.
-            if unsafe { keep(Self::of(header), shard) } {
-                return;
-            }
+        header.clear_owner();
+        let keep = if header.is_dedicated() { Self::keep_dedicated } else { Self::keep_shard };
+        // SAFETY: the caller's, who gives it up.
+        if unsafe { keep(Self::of(header), shard) } {
+            return;
         }
         let mut chain = Chain::new();
         // SAFETY: the caller's, who gives it up.
@@ -207,7 +149,7 @@ impl Shared {
     ///
     /// # Safety
     ///
-    /// As for [`come_back`](Self::come_back). When it is kept, it may be gone at once, and the pool
+    /// As for [`recycle`](Self::come_back). When it is kept, it may be gone at once, and the pool
     /// with it.
     unsafe fn keep_shard(this: NonNull<Self>, shard: NonNull<Shard>) -> bool {
         // SAFETY: the shard's memory keeps the bookkeeping, until it is kept (P1).
@@ -229,7 +171,7 @@ impl Shared {
     /// # Safety
     ///
     /// As for [`keep_shard`](Self::keep_shard).
-    unsafe fn keep_piece(this: NonNull<Self>, piece: NonNull<Shard>) -> bool {
+    unsafe fn keep_dedicated(this: NonNull<Self>, piece: NonNull<Shard>) -> bool {
         // SAFETY: as in `keep_shard`.
         let shared = unsafe { this.as_ref() };
         // SAFETY: the caller's, until it is kept.
@@ -240,7 +182,7 @@ impl Shared {
             return false;
         }
         // SAFETY: the caller's promise.
-        let is_kept = unsafe { Depot::keep_piece(NonNull::from(&shared.depot), piece, class) };
+        let is_kept = unsafe { shared.depot.large.keep(piece, class) };
         if !is_kept {
             shared.budget.give_back(bytes);
         }
@@ -251,18 +193,18 @@ impl Shared {
     ///
     /// # Safety
     ///
-    /// As for [`come_back`](Self::come_back).
+    /// As for [`recycle`](Self::come_back).
     pub(crate) unsafe fn free(shard: NonNull<Shard>) {
         // SAFETY: the shard's memory keeps its header and the pool's bookkeeping, until the end of
         // this function (P1).
         let header = unsafe { shard.as_ref() };
         let this = Self::of(header);
-        header.disown();
-        header.strip();
+        header.clear_owner();
+        header.detach_memory();
         // SAFETY: valid, as above.
         let shared = unsafe { this.as_ref() };
         // SAFETY: the memory was the caller's alone, and the header is not used again there.
-        if !unsafe { Shard::hollow_out(shard) } {
+        if !unsafe { Shard::yield_header(shard) } {
             // SAFETY: the header is the caller's alone.
             #[cfg(all(test, loom))]
             unsafe { shard.as_ref() }.links.write();
@@ -291,7 +233,7 @@ impl Shared {
     ///
     /// # Safety
     ///
-    /// As for [`come_back`](Self::come_back), for each.
+    /// As for [`recycle`](Self::come_back), for each.
     pub(crate) unsafe fn free_all(mut chain: Chain, why: Piece) {
         // SAFETY: the caller's shards.
         while let Some(shard) = unsafe { chain.pop() } {
@@ -299,7 +241,7 @@ impl Shared {
             let this = Self::of(unsafe { shard.as_ref() });
             // SAFETY: and the pool's bookkeeping (P1).
             let shared = unsafe { this.as_ref() };
-            shared.counts.count(why);
+            shared.counters.count(why);
             let least = shared.least_returned(why);
             // SAFETY: as above; the memory is the caller's alone.
             unsafe { shard.as_ref() }.free_to_system(least);
@@ -312,12 +254,12 @@ impl Shared {
     ///
     /// # Safety
     ///
-    /// As for [`come_back`](Self::come_back), for each.
-    pub(crate) unsafe fn all_come_back(mut chain: Chain) {
+    /// As for [`recycle`](Self::come_back), for each.
+    pub(crate) unsafe fn recycle_all(mut chain: Chain) {
         // SAFETY: the caller's shards.
         while let Some(shard) = unsafe { chain.pop() } {
             // SAFETY: the caller's promise.
-            unsafe { Self::come_back(shard) };
+            unsafe { Self::recycle(shard) };
         }
     }
 }
@@ -339,11 +281,11 @@ unsafe impl PoolCore for Shared {
     unsafe fn close(this: NonNull<Self>) {
         // SAFETY: the handles' reference is given back at the end.
         let shared = unsafe { this.as_ref() };
-        let (mut free, mut left) = (Chain::new(), Chain::new());
+        let (mut free, mut orphans) = (Chain::new(), Chain::new());
         // SAFETY: no handle is left.
         unsafe { shared.depot.close(&mut free) };
         let own = local::remove(shared.id);
-        shared.caches.iter().for_each(|cache| cache.close(ptr::eq(cache, own), &mut free, &mut left));
+        shared.caches.iter().for_each(|cache| cache.close(ptr::eq(cache, own), &mut free, &mut orphans));
         // Here ends what must not be disturbed: from here on the allocator is called, and others'
         // `try_free`.
         if !own.is_null() {
@@ -353,24 +295,24 @@ unsafe impl PoolCore for Shared {
         // SAFETY: nothing is out of these, and they are ours alone.
         unsafe { Self::free_all(free, Piece::Trimmed) };
         // SAFETY: valid, until they are adopted.
-        while let Some(shard) = unsafe { left.pop() } {
+        while let Some(shard) = unsafe { orphans.pop() } {
             // SAFETY: orphaned by `ThreadCache::close`, and not used again.
-            unsafe { Shard::adopt(shard) };
+            unsafe { Shard::defer_free(shard) };
         }
     }
 }
 
 /// How the list of orphans uses a shard.
-static METHODS: Methods = Methods { count_missed: settle, free };
+static METHODS: Methods = Methods { count_missed: count_missed, free };
 
 /// Returns how many buffers of an orphaned shard were released without being counted.
 ///
 /// # Safety
 ///
 /// As [`Methods`] says: `orphan` is the first field of a valid `Shard`, which was orphaned.
-unsafe fn settle(orphan: NonNull<Orphan>) -> usize {
+unsafe fn count_missed(orphan: NonNull<Orphan>) -> usize {
     // SAFETY: the caller's promise; only atomics are used that may change.
-    unsafe { orphan.cast::<Shard>().as_ref() }.settle()
+    unsafe { orphan.cast::<Shard>().as_ref() }.count_missed()
 }
 
 /// Frees an orphaned shard of which nothing is out.

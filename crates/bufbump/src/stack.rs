@@ -19,7 +19,7 @@
 //! - K2: `next` is written only while the count of references is zero, by whoever is about to put
 //!   the element on a stack. So it stays as it is for whoever has a reference.
 //! - K3: a pop looks at an element that it does not own, so elements stay valid while any pop runs
-//!   (`depot`, H3).
+//!   (`depot`, H2).
 //! - K4: an element that is wanted and not on its stack is being put there, by a push or a pop that
 //!   is at work and hides no other. So when a pop finds nothing, no more elements are free than
 //!   threads are at work in these functions at that moment.
@@ -41,12 +41,12 @@ const JOINED: Ordering = Ordering::AcqRel;
 
 /// One of the stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum StackId {
     First,
     Second,
 }
 
-impl Which {
+impl StackId {
     fn wanted(self) -> u32 {
         match self {
             Self::First => WANTED,
@@ -56,23 +56,15 @@ impl Which {
 }
 
 /// What an element has for the stacks.
-pub(crate) struct Place<T> {
+pub(crate) struct StackLink<T> {
     /// The element below (K2).
     next: AtomicPtr<T>,
     refs: AtomicU32,
 }
 
-impl<T> Default for Place<T> {
+impl<T> Default for StackLink<T> {
     fn default() -> Self {
         Self { next: AtomicPtr::new(ptr::null_mut()), refs: AtomicU32::new(0) }
-    }
-}
-
-impl<T> Place<T> {
-    /// Returns whether neither a stack nor a pop refers to the element. The caller owns it.
-    pub(crate) fn is_alone(&self) -> bool {
-        // ORDER: Relaxed: for an assertion, and for those who have seen that no pop is at work.
-        self.refs.load(Ordering::Relaxed) == 0
     }
 }
 
@@ -80,11 +72,11 @@ impl<T> Place<T> {
 ///
 /// # Safety
 ///
-/// [`place`](Self::place) returns the same place of a value each time, which nobody but the stacks
-/// uses.
-pub(crate) unsafe trait Stacked: Sized {
-    /// Returns the place where the stacks note what they have to know of the element.
-    fn place(&self) -> &Place<Self>;
+/// [`stack_link`](Self::stack_link) returns the same link of a value each time, which nobody but
+/// the stacks uses.
+pub(crate) unsafe trait StackEntry: Sized {
+    /// Returns the link where the stacks note what they have to know of the element.
+    fn stack_link(&self) -> &StackLink<Self>;
 }
 
 /// Two stacks of elements that go from one to the other.
@@ -98,12 +90,12 @@ fn closed<T>() -> *mut T {
     ptr::without_provenance_mut(1)
 }
 
-impl<T: Stacked> Stacks<T> {
+impl<T: StackEntry> Stacks<T> {
     pub(crate) fn new() -> Self {
         Self { tops: [(); 2].map(|()| AtomicPtr::new(ptr::null_mut())) }
     }
 
-    fn top(&self, which: Which) -> &AtomicPtr<T> {
+    fn top(&self, which: StackId) -> &AtomicPtr<T> {
         &self.tops[which as usize]
     }
 
@@ -114,10 +106,10 @@ impl<T: Stacked> Stacks<T> {
     ///
     /// 1. The element is valid, on no stack, and the caller's alone.
     /// 2. It stays valid until it is popped, or the stack closed.
-    pub(crate) unsafe fn push(&self, which: Which, item: NonNull<T>) -> bool {
+    pub(crate) unsafe fn push(&self, which: StackId, item: NonNull<T>) -> bool {
         // SAFETY: the caller's, until it is wanted.
-        let place = unsafe { item.as_ref() }.place();
-        if place.refs.fetch_add(which.wanted(), JOINED) != 0 {
+        let link = unsafe { item.as_ref() }.stack_link();
+        if link.refs.fetch_add(which.wanted(), JOINED) != 0 {
             // A pop that looked at it before it was taken: it puts it there when it ends. Not
             // closed: a pop has a handle.
             return true;
@@ -132,23 +124,23 @@ impl<T: Stacked> Stacks<T> {
     /// # Safety
     ///
     /// As for [`push`](Self::push); the caller found the count at zero, with the stack's bit.
-    unsafe fn put(&self, which: Which, item: NonNull<T>) -> bool {
+    unsafe fn put(&self, which: StackId, item: NonNull<T>) -> bool {
         // SAFETY: the caller's promise, until it is on the stack.
-        let place = unsafe { item.as_ref() }.place();
+        let link = unsafe { item.as_ref() }.stack_link();
         let top = self.top(which);
         loop {
             // ORDER: Relaxed: compared only; the exchange publishes.
             let head = top.load(Ordering::Relaxed);
             if head == closed() {
                 // ORDER: Relaxed: the element is the caller's alone again.
-                place.refs.store(0, Ordering::Relaxed);
+                link.refs.store(0, Ordering::Relaxed);
                 return false;
             }
             // ORDER: Relaxed: the store below publishes it to those who get a reference (K2).
-            place.next.store(head, Ordering::Relaxed);
+            link.next.store(head, Ordering::Relaxed);
             // ORDER: Release pairs with the Acquire in `pop`, where a reference is taken: the link
             // is seen.
-            place.refs.store(1, Ordering::Release);
+            link.refs.store(1, Ordering::Release);
             // ORDER: Release pairs with the Acquire in `pop`: the element's contents are seen. A
             // failure publishes nothing.
             if top.compare_exchange(head, item.as_ptr(), RELEASE, Ordering::Relaxed).is_ok() {
@@ -156,7 +148,7 @@ impl<T: Stacked> Stacks<T> {
             }
             // Pops that know the element from earlier may have a reference by now: then one of them
             // puts it there.
-            if place.refs.fetch_add(which.wanted().wrapping_sub(1), JOINED) != 1 {
+            if link.refs.fetch_add(which.wanted().wrapping_sub(1), JOINED) != 1 {
                 return true;
             }
         }
@@ -169,7 +161,7 @@ impl<T: Stacked> Stacks<T> {
     /// 1. The stack is not closed before this ends.
     /// 2. All elements that were on one of the stacks when this began, or come to it, stay valid
     ///    until it ends (K3).
-    pub(crate) unsafe fn pop(&self, which: Which) -> Option<NonNull<T>> {
+    pub(crate) unsafe fn pop(&self, which: StackId) -> Option<NonNull<T>> {
         let top = self.top(which);
         // ORDER: Acquire pairs with the Release in `put`: the element's contents are seen.
         let mut head = top.load(Ordering::Acquire);
@@ -177,13 +169,13 @@ impl<T: Stacked> Stacks<T> {
             let item = NonNull::new(head)?;
             debug_assert!(head != closed(), "closed while the pool was held");
             // SAFETY: it was on the stack after this began (rule 2).
-            let place = unsafe { item.as_ref() }.place();
+            let link = unsafe { item.as_ref() }.stack_link();
             // ORDER: Relaxed: compared only.
-            let refs = place.refs.load(Ordering::Relaxed);
+            let refs = link.refs.load(Ordering::Relaxed);
             if refs & REFS == 0
                 // ORDER: Acquire pairs with the Release of the store in `put`: the link is the one
                 // of this stay (K2).
-                || place
+                || link
                     .refs
                     .compare_exchange(refs, refs + 1, Ordering::Acquire, Ordering::Relaxed)
                     .is_err()
@@ -197,19 +189,19 @@ impl<T: Stacked> Stacks<T> {
                 continue;
             }
             // ORDER: Relaxed: not written while this has a reference.
-            let next = place.next.load(Ordering::Relaxed);
+            let next = link.next.load(Ordering::Relaxed);
             // ORDER: Acquire, for both, as for the first load. Others see what is below as its own
             // push published it.
             match top.compare_exchange(head, next, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => {
                     // The stack's reference and this one.
-                    place.refs.fetch_sub(2, JOINED);
+                    link.refs.fetch_sub(2, JOINED);
                     return Some(item);
                 }
                 Err(now) => head = now,
             }
-            let before = place.refs.fetch_sub(1, JOINED);
-            for which in [Which::First, Which::Second] {
+            let before = link.refs.fetch_sub(1, JOINED);
+            for which in [StackId::First, StackId::Second] {
                 if before == which.wanted() + 1 {
                     // SAFETY: wanted, and this was the last reference; valid, as this has not ended
                     // (rule 2).
@@ -226,15 +218,15 @@ impl<T: Stacked> Stacks<T> {
     /// # Safety
     ///
     /// No pop runs now or later, on either stack.
-    pub(crate) unsafe fn close(&self, which: Which, mut f: impl FnMut(NonNull<T>)) {
+    pub(crate) unsafe fn close(&self, which: StackId, mut f: impl FnMut(NonNull<T>)) {
         // ORDER: Acquire pairs with the Release in `put`; nothing is published.
         let mut at = self.top(which).swap(closed(), Ordering::Acquire);
         while let Some(item) = NonNull::new(at) {
             // SAFETY: what was on the stack is valid, and the caller's now.
-            let place = unsafe { item.as_ref() }.place();
+            let link = unsafe { item.as_ref() }.stack_link();
             // ORDER: Relaxed, for both: no pop is at work, so nobody else uses them.
-            at = place.next.load(Ordering::Relaxed);
-            place.refs.store(0, Ordering::Relaxed);
+            at = link.next.load(Ordering::Relaxed);
+            link.refs.store(0, Ordering::Relaxed);
             f(item);
         }
     }

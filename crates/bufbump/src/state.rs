@@ -3,7 +3,7 @@
 use bufcore::PoolStats;
 
 use crate::pool::BumpPool;
-use crate::stats::BumpStats;
+use crate::stats::PieceStats;
 
 impl BumpPool {
     /// Returns a snapshot of what the pool has done and holds, as
@@ -31,7 +31,7 @@ impl BumpPool {
         let shared = self.shared();
         let mut stats = shared.counters.snapshot();
         let mut in_use = 0;
-        shared.each_shard(|shard| {
+        for shard in shared.depot.all() {
             let (out, bytes) = shard.snapshot();
             in_use += out;
             stats.reserved_bytes += bytes;
@@ -40,7 +40,7 @@ impl BumpPool {
             } else {
                 stats.idle_bytes += bytes;
             }
-        });
+        }
         if !cfg!(feature = "stats") {
             stats.in_use = in_use;
         }
@@ -71,8 +71,8 @@ impl BumpPool {
         self.shared().counters.reset_high_water();
     }
 
-    /// Returns a snapshot of the pool's memory, by what its shards are doing, and what became of
-    /// it. [`BumpStats`] says how the numbers add up.
+    /// Returns a snapshot of the pool's pieces of memory: what they are doing, and what became of
+    /// them.
     ///
     /// Cost: a look at every shard. No thread is stopped for it.
     ///
@@ -81,14 +81,14 @@ impl BumpPool {
     ///
     /// let pool = BumpPool::builder().preallocate(3).build()?;
     /// let held = pool.acquire(100)?;
-    /// let stats = pool.bump_stats();
+    /// let stats = pool.piece_stats();
     /// assert_eq!((stats.pinned, stats.idle, stats.kept), (1, 2, 2));
     /// # drop(held);
     /// # Ok::<(), bufbump::bufcore::Error>(())
     /// ```
     #[must_use]
-    pub fn bump_stats(&self) -> BumpStats {
-        BumpStats::of(self.shared())
+    pub fn piece_stats(&self) -> PieceStats {
+        PieceStats::of(self.shared())
     }
 
     /// Returns the largest request that does not need a piece of memory of its own, in bytes.

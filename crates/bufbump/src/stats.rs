@@ -1,43 +1,30 @@
-//! Counts what a pool has done and holds, by what its shards are doing.
+//! Counts what the memory of a pool is doing, and what became of it.
 
-use crate::counts::Piece;
+use crate::counters::Piece;
 use crate::shared::Shared;
 
-/// A snapshot of the memory of one pool, in plain numbers.
+/// A snapshot of the pieces of memory of one pool. A *piece* is a shard, or the larger memory of
+/// one buffer at a time. [`PoolStats`](bufcore::PoolStats) has their bytes.
 ///
 /// Taking it stops no thread, so the numbers need not agree with each other while threads use the
-/// pool. [`PoolStats`](bufcore::PoolStats) counts requests, and the buffers that are out.
+/// pool. While no other thread does, `kept <= idle`, and with the `stats` feature
+/// `allocations + preallocations == pinned + idle + discards + trims`.
 ///
-/// The counters are zero unless the `stats` feature is on; the pinned and the idle pieces are
-/// always known.
-///
-/// A *piece* is a shard, or the larger memory of one buffer at a time.
-///
-/// # How the numbers add up
-///
-/// While no other thread uses the pool, after every call:
-///
-/// - `allocations + preallocations == pinned + idle + discards + trims`, with the feature.
-/// - `reserved_bytes == pinned_bytes + idle_bytes`, and `kept <= idle`.
-///
-/// # What to look at
+/// The first four are zero unless the `stats` feature is on.
 ///
 /// - When `allocations` and `discards` both rise,
 ///   [`max_idle_bytes`](crate::Builder::max_idle_bytes) is too small for the traffic.
-/// - When `pinned_bytes` is much more than [`in_use_bytes`](bufcore::PoolStats::in_use_bytes),
-///   small survivors hold large shards. [`detach_if_pinning`](crate::BumpPool::detach_if_pinning)
-///   copies them out.
-///
-/// [`since`](Self::since) turns two snapshots into rates.
+/// - When [`pinned_bytes`](bufcore::PoolStats::pinned_bytes) is much more than
+///   [`in_use_bytes`](bufcore::PoolStats::in_use_bytes), small survivors hold large shards.
+///   [`evacuate`](crate::BumpPool::evacuate) copies them out.
 ///
 /// ```
 /// use bufbump::BumpPool;
 ///
 /// let pool = BumpPool::builder().shard_size(64 << 10).preallocate(2).build()?;
 /// let (small, large) = (pool.acquire(100)?, pool.acquire(1 << 20)?);
-/// let stats = pool.bump_stats();
+/// let stats = pool.piece_stats();
 /// assert_eq!((stats.pinned, stats.idle), (2, 1)); // one shard and one large piece are in use
-/// assert_eq!(stats.reserved_bytes, stats.pinned_bytes + stats.idle_bytes);
 /// # #[cfg(feature = "stats")]
 /// assert_eq!((stats.preallocations, stats.allocations), (2, 1));
 /// # drop((small, large));
@@ -45,79 +32,40 @@ use crate::shared::Shared;
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct BumpStats {
+pub struct PieceStats {
     /// Pieces that were allocated for a request.
     pub allocations: u64,
     /// Shards that were allocated ahead ([`preallocate`](crate::Builder::preallocate)).
     pub preallocations: u64,
-    /// Pieces that were freed when they were back: over the budget for idle memory, without a place
-    /// among those of their size, or from before a [`clear`](crate::BumpPool::clear). Also those
-    /// that made room in the budget for another size.
+    /// Pieces that were freed when their last buffer was released: over the budget for idle memory,
+    /// or over the number that is kept of their size. Also those that made room in the budget for
+    /// another size.
     pub discards: u64,
     /// Pieces that were freed by trims.
     pub trims: u64,
-    /// Pieces of which buffers are out.
+    /// Pieces of which buffers are in use.
     pub pinned: usize,
-    /// Pieces of which nothing is out: those that the pool keeps, and those of threads.
+    /// Pieces of which no buffer is in use: those that the pool keeps, and those of threads.
     pub idle: usize,
     /// Of the idle ones, those that the pool keeps for any thread.
     pub kept: usize,
-    /// Bytes of all pieces, without headers: of a shard what the settings say, rounded up to what
-    /// the alignment leaves. Of a piece with a mapping of its own, all of that.
-    pub reserved_bytes: usize,
-    /// Of those, bytes of pieces of which buffers are out.
-    pub pinned_bytes: usize,
-    /// Of those, bytes of pieces of which nothing is out.
-    pub idle_bytes: usize,
 }
 
-impl BumpStats {
-    /// Returns what was counted since `earlier`, a snapshot of the same pool: the difference of the
-    /// counters. The numbers of what is pinned and idle are those of `self`.
-    ///
-    /// ```
-    /// use bufbump::BumpPool;
-    ///
-    /// let pool = BumpPool::builder().preallocate(2).build()?;
-    /// let earlier = pool.bump_stats();
-    /// pool.trim();
-    /// let lately = pool.bump_stats().since(&earlier);
-    /// assert_eq!((earlier.idle, lately.idle), (2, 0));
-    /// # #[cfg(feature = "stats")]
-    /// assert_eq!((lately.preallocations, lately.trims), (0, 2));
-    /// # Ok::<(), bufbump::bufcore::ConfigError>(())
-    /// ```
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        Self {
-            allocations: self.allocations.wrapping_sub(earlier.allocations),
-            preallocations: self.preallocations.wrapping_sub(earlier.preallocations),
-            discards: self.discards.wrapping_sub(earlier.discards),
-            trims: self.trims.wrapping_sub(earlier.trims),
-            ..*self
-        }
-    }
-
+impl PieceStats {
     /// Reads the statistics of a pool.
     pub(crate) fn of(shared: &Shared) -> Self {
         let mut stats = Self {
-            allocations: shared.counts.of(Piece::Allocated),
-            preallocations: shared.counts.of(Piece::Preallocated),
-            discards: shared.counts.of(Piece::Discarded),
-            trims: shared.counts.of(Piece::Trimmed),
+            allocations: shared.counters.pieces(Piece::Allocated),
+            preallocations: shared.counters.pieces(Piece::Preallocated),
+            discards: shared.counters.pieces(Piece::Discarded),
+            trims: shared.counters.pieces(Piece::Trimmed),
             ..Self::default()
         };
-        shared.each_shard(|shard| {
-            let (out, bytes) = shard.snapshot();
-            stats.reserved_bytes += bytes;
-            if out > 0 {
-                stats.pinned += 1;
-                stats.pinned_bytes += bytes;
-            } else if bytes > 0 {
-                stats.idle += 1;
-                stats.idle_bytes += bytes;
-            }
-        });
+        for shard in shared.depot.all() {
+            let (in_use, bytes) = shard.snapshot();
+            stats.pinned += usize::from(in_use > 0);
+            stats.idle += usize::from(in_use == 0 && bytes > 0);
+        }
         stats.kept = shared.kept().min(stats.idle);
         stats
     }

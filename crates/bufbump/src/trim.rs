@@ -4,43 +4,28 @@ use core::ptr::NonNull;
 use core::time::Duration;
 use std::time::Instant;
 
-use bufkit::sync::fences;
 use bufkit::sync::{Ordering, lock, try_lock};
 
-use crate::cache::{CLAIMED, PLAIN, Reach, ThreadCache, local};
-use crate::counts::Piece;
-use crate::depot::Depot;
-use crate::shard::Chain;
+use crate::counters::Piece;
+use crate::shard::{Chain, Shard};
 use crate::shared::Shared;
 
 impl Shared {
-    /// Frees idle memory, that of caches too, and asks other threads to free what is only theirs to
-    /// free. The caller holds a handle.
+    /// Frees idle memory, that of threads too. The caller holds a handle.
     pub(crate) fn trim(&self) {
-        // ORDER: Relaxed: a request; each thread reads it when it next looks.
-        self.trims.fetch_add(1, Ordering::Relaxed);
         let mut chain = Chain::new();
         self.take_shards(self.budget.shards(), &mut chain);
         // As for shards.
-        for _ in 0..self.depot.kept_pieces() {
-            let Some(piece) = self.depot.any_piece() else { break };
-            // SAFETY: ours from here on.
-            self.budget.give_back(unsafe { piece.as_ref() }.held());
-            // SAFETY: likewise.
-            unsafe { chain.push(piece) };
+        for _ in 0..self.depot.large.count() {
+            let Some(piece) = self.depot.large.take_any() else { break };
+            self.take_out(piece, &mut chain);
         }
         // Whoever has it looks, calls nobody, and is soon done.
         let right = lock(&self.idle_since);
-        self.take_from_caches(Reach::Idle, &mut chain);
-        self.take_from_lists(Reach::Idle, &mut chain);
+        self.take_from_threads(false, &mut chain);
         drop(right);
         // SAFETY: nothing is out of what was taken, and it is ours.
         unsafe { Self::free_all(chain, Piece::Trimmed) };
-        // SAFETY: a cache of this thread's is valid (`local`, L2).
-        if let Some(cache) = unsafe { local::find(self.id).as_ref() } {
-            cache.trim();
-        }
-        self.free_headers();
     }
 
     /// Frees what nobody needed since the last look, if that was `age` ago or more, and looks. The
@@ -58,27 +43,23 @@ impl Shared {
         self.take_shards(self.budget.unused_shards(), &mut chain);
         self.budget.note_shards();
         let mut pieces = Chain::new();
-        {
-            let _visit = self.depot.visit();
-            // SAFETY: for holders of a handle, and the visit lasts.
-            unsafe { self.depot.take_unused_pieces(&mut pieces) };
-        }
+        self.depot.large.take_unused(&mut pieces);
         // SAFETY: just taken, so ours.
         while let Some(piece) = unsafe { pieces.pop() } {
-            // SAFETY: likewise.
-            self.budget.give_back(unsafe { piece.as_ref() }.held());
-            // SAFETY: likewise.
-            unsafe { chain.push(piece) };
+            self.take_out(piece, &mut chain);
         }
-        self.take_from_caches(Reach::Unused, &mut chain);
-        self.take_from_lists(Reach::Unused, &mut chain);
+        self.take_from_threads(true, &mut chain);
         drop(since);
-        let is_some = !chain.is_empty();
         // SAFETY: nothing is out of what was taken, and it is ours.
         unsafe { Self::free_all(chain, Piece::Trimmed) };
-        if is_some {
-            self.free_headers();
-        }
+    }
+
+    /// Counts a piece that was kept as taken, and adds it to a chain.
+    fn take_out(&self, piece: NonNull<Shard>, chain: &mut Chain) {
+        // SAFETY: just taken by the caller, so ours.
+        self.budget.give_back(unsafe { piece.as_ref() }.held());
+        // SAFETY: likewise.
+        unsafe { chain.push(piece) };
     }
 
     /// Takes idle shards of the pool. The caller holds a handle.
@@ -91,76 +72,16 @@ impl Shared {
         }
     }
 
-    /// Takes what nothing is out of from the caches of all threads, as far as it can be had. The
-    /// caller holds a handle, and has the right to look.
-    fn take_from_caches(&self, reach: Reach, chain: &mut Chain) {
-        let _visit = self.depot.visit();
-        let wants = self.caches.iter().any(ThreadCache::has_piece);
-        let is_claimed = wants && self.claim();
-        for cache in self.caches.iter() {
-            // SAFETY: for holders of a handle; the visit and the claim last; who looks for what is
-            // unused has the lock.
-            unsafe { cache.reach(reach, is_claimed, chain) };
-        }
-        if wants {
-            self.unclaim();
-        }
-    }
-
-    /// Takes the memory of shards on the lists of all threads, of which nothing is out. The caller
-    /// holds a handle, and has the right to look.
-    fn take_from_lists(&self, reach: Reach, chain: &mut Chain) {
-        self.each_shard(|shard| {
-            if shard.take_listed(reach == Reach::Unused) {
+    /// Takes what nothing is out of from all threads: their spares, and the memory of shards on
+    /// their lists. With `unused`, only what the last such look saw already. The caller holds a
+    /// handle, and has the right to look.
+    pub(crate) fn take_from_threads(&self, unused: bool, chain: &mut Chain) {
+        self.caches.iter().for_each(|cache| cache.take_spares(unused, chain));
+        for shard in self.depot.all() {
+            if shard.take_listed(unused) {
                 // SAFETY: the memory is ours from here on, and valid with it the header.
                 unsafe { chain.push(NonNull::from(shard)) };
             }
-        });
-    }
-
-    /// Frees the shards on the lists of all threads of which nothing is out. The caller holds a
-    /// handle.
-    #[cfg(all(test, loom))]
-    pub(crate) fn free_listed(&self) {
-        let mut chain = Chain::new();
-        let right = lock(&self.idle_since);
-        self.take_from_lists(Reach::Idle, &mut chain);
-        drop(right);
-        // SAFETY: nothing is out of what was taken, and it is ours.
-        unsafe { Self::free_all(chain, Piece::Trimmed) };
-    }
-
-    /// Claims the pieces in caches; `false` when they are not to be had, for want of a fence. The
-    /// caller holds a handle, and has the right to look.
-    fn claim(&self) -> bool {
-        // ORDER: Relaxed: the fence orders it.
-        let before = self.claims.fetch_or(CLAIMED, Ordering::Relaxed);
-        fences::heavy(before & PLAIN != 0)
-    }
-
-    /// Ends a claim.
-    fn unclaim(&self) {
-        // ORDER: Release pairs with the Acquire in `reuse_begun` and `hand_out`: what was taken out
-        // is gone from the caches.
-        self.claims.fetch_and(PLAIN, Ordering::Release);
-    }
-
-    /// Frees headers that have no memory, if nobody looks at headers at this moment. The caller
-    /// holds a handle.
-    fn free_headers(&self) {
-        let chain = self.depot.take_off();
-        // SAFETY: taken off just now.
-        unsafe { Depot::free(chain) };
-    }
-
-    /// Frees what is idle, and makes all other memory stale. The caller holds a handle.
-    pub(crate) fn clear(&self) {
-        // ORDER: Relaxed, as in `fresh`.
-        self.generation.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: a cache of this thread's is valid (`local`, L2).
-        if let Some(cache) = unsafe { local::find(self.id).as_ref() } {
-            cache.give_up_large();
         }
-        self.trim();
     }
 }

@@ -54,7 +54,7 @@ fn program(pool: &mut BumpPool) -> usize {
     let survivor = held[1].take();
     drop(held);
     if let Some(buf) = survivor {
-        pattern::check(&pool.detach_if_pinning(buf, 1), 1, 0);
+        pattern::check(&pool.evacuate(buf, 1), 1, 0);
     }
     pool.trim();
     failures

@@ -10,7 +10,7 @@ use fastrand::Rng;
 
 fn own(pool: &mut BumpPool, rng: &mut Rng, moment: Moment) {
     match rng.u8(..8) {
-        0 => pool.clear(),
+        0 => pool.trim(),
         1 => pool.trim(),
         2 => pool.trim_idle(core::time::Duration::ZERO),
         3 if moment == Moment::Amid => drop(pool.clone()),
@@ -19,7 +19,7 @@ fn own(pool: &mut BumpPool, rng: &mut Rng, moment: Moment) {
             // The rest of a large buffer moves out of it.
             if let Ok(mut buf) = pool.acquire(rng.usize(1..2000)) {
                 drop(buf.split_off(buf.capacity() / 2));
-                drop(pool.detach_if_pinning(buf, 2));
+                drop(pool.evacuate(buf, 2));
             }
         }
     }

@@ -41,7 +41,9 @@
 //! use bufcore::{AcquireError, Buf, NoLease, PoolStats, NoFallback};
 //!
 //! /// A pool that threads share, of which there is never anything.
-//! struct Empty;
+//! struct Empty {
+//!     handle: (),
+//! }
 //!
 //! impl Empty {
 //!     fn acquire(&self, capacity: usize) -> Result<Buf<NoLease>, AcquireError> {
@@ -49,6 +51,9 @@
 //!     }
 //! #   fn acquire_zeroed(&self, len: usize) -> Result<Buf<NoLease>, AcquireError> {
 //! #       NoFallback.acquire_zeroed(len)
+//! #   }
+//! #   fn grow(&self, buf: &mut Buf<NoLease>, additional: usize) -> Result<(), AcquireError> {
+//! #       BufferPool::grow(&mut NoFallback, buf, additional)
 //! #   }
 //! #   fn max_capacity(&self) -> usize {
 //! #       0
@@ -61,7 +66,7 @@
 //! # use bufcore::BufferPool;
 //!
 //! bufkit::shared_pool!(impl Empty => NoLease);
-//! assert!(BufferPool::acquire(&mut &Empty, 1).is_err());
+//! assert!(BufferPool::acquire(&mut &Empty { handle: () }, 1).is_err());
 //! ```
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -93,6 +98,7 @@ pub use shared_pool::handle::{CoreRef, Handle, PoolCore, WeakHandle};
 pub use shared_pool::ref_counts::RefCounts;
 #[cfg(feature = "alloc")]
 pub use shared_pool::registry::{Link, Registry, RegistryEntry};
+pub use shared_pool::{empty_buf, is_alone};
 #[cfg(feature = "std")]
 pub use sync::coop::Coop;
 #[cfg(feature = "std")]

@@ -144,7 +144,8 @@ impl Builder {
     ///     let burst: Result<Vec<_>, _> = (0..12).map(|_| pool.acquire(1500)).collect();
     ///     drop(burst?);
     /// }
-    /// assert_eq!(pool.shard_stats().thread_idle, 12); // by now the thread keeps all of them
+    /// let idle: usize = pool.class_stats().iter().map(|class| class.thread_idle).sum();
+    /// assert_eq!(idle, 12); // by now the thread keeps all of them
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -168,7 +169,8 @@ impl Builder {
     ///     let burst: Result<Vec<_>, _> = (0..100).map(|_| pool.acquire(4096)).collect();
     ///     drop(burst?);
     /// }
-    /// assert!(pool.shard_stats().thread_idle <= 16 + 1); // the shards have the others
+    /// let idle: usize = pool.class_stats().iter().map(|class| class.thread_idle).sum();
+    /// assert!(idle <= 16 + 1); // the shards have the others
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -189,7 +191,8 @@ impl Builder {
     ///
     /// let pool = ShardPool::builder().smallest_pooled(1024).build()?;
     /// drop((pool.acquire(100)?, pool.acquire(1500)?));
-    /// assert_eq!(pool.shard_stats().thread_idle, 1); // the small one went back to the allocator
+    /// let idle: usize = pool.class_stats().iter().map(|class| class.thread_idle).sum();
+    /// assert_eq!(idle, 1); // the small one went back to the allocator
     /// # Ok::<(), bufshard::bufcore::Error>(())
     /// ```
     #[must_use]
@@ -226,7 +229,8 @@ impl Builder {
     /// let pool = ShardPool::builder().thread_cache(0).shards(1).shard_buffers(2).build()?;
     /// let burst: Result<Vec<_>, _> = (0..5).map(|_| pool.acquire(1500)).collect();
     /// drop(burst?);
-    /// assert_eq!(pool.shard_stats().shard_idle, 2); // there was no room for three of them
+    /// let idle: usize = pool.class_stats().iter().map(|class| class.shard_idle).sum();
+    /// assert_eq!(idle, 2); // there was no room for three of them
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -393,7 +397,7 @@ impl Builder {
         let classes = (0..settings.classes).take_while(|&class| settings.has_room(class)).count();
         let settings = Settings { classes, ..settings };
         if settings.max_capacity() == 0 {
-            let least = settings.shape_of(NO_CLASS, 1).total();
+            let least = settings.layout_of(NO_CLASS, 1).total();
             return Err(ConfigError::TooSmall { setting: "max_bytes", requested: self.max_bytes, least });
         }
         Ok(settings)

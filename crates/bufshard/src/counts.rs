@@ -12,7 +12,7 @@ use crate::class::MAX_CLASSES;
 #[cfg(feature = "stats")]
 use crate::sync::{AtomicUsize, Ordering};
 
-/// Where the memory of a buffer came from.
+/// Where the memory of a buffer came from. The first three have the numbers of their [`Count`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tier {
     /// The thread's cache.
@@ -38,17 +38,16 @@ pub(crate) enum Why {
     Uncounted,
 }
 
-/// What one thread's cache has counted of a class, or all that is done without one.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct OfClass {
-    pub(crate) thread_hits: usize,
-    pub(crate) shard_hits: usize,
-    pub(crate) fresh: usize,
-    pub(crate) preallocations: usize,
-    pub(crate) discards: usize,
-    pub(crate) trims: usize,
-    /// Buffers that came back.
-    pub(crate) back: usize,
+/// What is counted of each class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Count {
+    ThreadHits,
+    ShardHits,
+    Fresh,
+    Preallocations,
+    Discards,
+    Trims,
+    Released,
 }
 
 /// The counters of one thread's cache, or of all that is done without one.
@@ -62,38 +61,26 @@ pub(crate) struct Counts {
 struct Inner {
     /// Written by several threads.
     is_common: bool,
-    thread_hits: [AtomicUsize; MAX_CLASSES],
-    shard_hits: [AtomicUsize; MAX_CLASSES],
-    fresh: [AtomicUsize; MAX_CLASSES],
     singles: AtomicUsize,
-    preallocations: [AtomicUsize; MAX_CLASSES],
-    discards: [AtomicUsize; MAX_CLASSES],
-    trims: [AtomicUsize; MAX_CLASSES],
-    back: [AtomicUsize; MAX_CLASSES],
-    /// Buffers that came, and bytes of them; and those that went back.
+    /// By [`Count`].
+    classes: [[AtomicUsize; MAX_CLASSES]; Count::Released as usize + 1],
+    /// Buffers that were acquired, and their bytes; and those that were released.
     acquired: [AtomicUsize; 2],
     released: [AtomicUsize; 2],
-    /// What was out of all others at the last look.
+    /// What was in use of all others at the last look.
     others: [AtomicUsize; 2],
-    /// The most that was out, as far as this thread knew.
+    /// The most that was in use, as far as this thread knew.
     high: [AtomicUsize; 2],
 }
 
 #[cfg(feature = "stats")]
 impl Default for Inner {
     fn default() -> Self {
-        let zeros = || core::array::from_fn(|_| AtomicUsize::new(0));
-        let pair = || [AtomicUsize::new(0), AtomicUsize::new(0)];
+        let pair = || core::array::from_fn(|_| AtomicUsize::new(0));
         Self {
             is_common: false,
-            thread_hits: zeros(),
-            shard_hits: zeros(),
-            fresh: zeros(),
             singles: AtomicUsize::new(0),
-            preallocations: zeros(),
-            discards: zeros(),
-            trims: zeros(),
-            back: zeros(),
+            classes: core::array::from_fn(|_| core::array::from_fn(|_| AtomicUsize::new(0))),
             acquired: pair(),
             released: pair(),
             others: pair(),
@@ -123,14 +110,25 @@ impl Inner {
         sum
     }
 
-    /// Returns how many buffers or bytes are out, as far as these counters say. The number may be
-    /// less than none, and wraps around then.
+    /// Adds to what is counted of a class, if it is one.
+    #[inline(always)]
+    fn add_of(&self, count: usize, class: usize, n: usize) {
+        if let Some(counter) = self.classes[count].get(class) {
+            self.add(counter, n);
+        }
+    }
+
+    /// Returns how many buffers or bytes are in use, as far as these counters say. The number may
+    /// be less than none, and wraps around then.
     fn out(&self, unit: usize) -> usize {
         load(&self.acquired[unit]).wrapping_sub(load(&self.released[unit]))
     }
 }
 
-#[cfg_attr(not(feature = "stats"), allow(clippy::unused_self, reason = "nothing is counted then"))]
+#[cfg_attr(
+    not(feature = "stats"),
+    allow(unused_variables, clippy::unused_self, reason = "nothing is counted then")
+)]
 impl Counts {
     /// Makes counters that several threads write.
     pub(crate) fn common() -> Self {
@@ -147,10 +145,8 @@ impl Counts {
         {
             let inner = &self.inner;
             match tier {
-                Tier::Thread => inner.add(&inner.thread_hits[class], 1),
-                Tier::Shard => inner.add(&inner.shard_hits[class], 1),
-                Tier::Fresh => inner.add(&inner.fresh[class], 1),
                 Tier::Single => inner.add(&inner.singles, 1),
+                tier => inner.add(&inner.classes[tier as usize][class], 1),
             };
             for (unit, n) in [1, bytes].into_iter().enumerate() {
                 inner.add(&inner.acquired[unit], n);
@@ -163,8 +159,6 @@ impl Counts {
                 }
             }
         }
-        #[cfg(not(feature = "stats"))]
-        let _ = (tier, class, bytes);
     }
 
     /// Counts a buffer of `bytes` bytes of a class, or of none, as back.
@@ -173,39 +167,29 @@ impl Counts {
         #[cfg(feature = "stats")]
         {
             let inner = &self.inner;
-            if let Some(back) = inner.back.get(class) {
-                inner.add(back, 1);
-            }
+            inner.add_of(Count::Released as usize, class, 1);
             inner.add(&inner.released[0], 1);
             inner.add(&inner.released[1], bytes);
         }
-        #[cfg(not(feature = "stats"))]
-        let _ = (class, bytes);
     }
 
     /// Counts an idle block of a class, or of none, as freed.
     pub(crate) fn freed(&self, class: usize, why: Why) {
         #[cfg(feature = "stats")]
         {
-            let counters = match why {
-                Why::NoRoom => &self.inner.discards,
-                Why::Trim | Why::Idle => &self.inner.trims,
+            let count = match why {
+                Why::NoRoom => Count::Discards,
+                Why::Trim | Why::Idle => Count::Trims,
                 Why::Uncounted => return,
             };
-            if let Some(counter) = counters.get(class) {
-                self.inner.add(counter, 1);
-            }
+            self.inner.add_of(count as usize, class, 1);
         }
-        #[cfg(not(feature = "stats"))]
-        let _ = (class, why);
     }
 
     /// Counts blocks of a class that were made ahead.
     pub(crate) fn preallocated(&self, class: usize, blocks: usize) {
         #[cfg(feature = "stats")]
-        self.inner.add(&self.inner.preallocations[class], blocks);
-        #[cfg(not(feature = "stats"))]
-        let _ = (class, blocks);
+        self.inner.add_of(Count::Preallocations as usize, class, blocks);
     }
 
     /// Looks what is out of all others, for the high-water marks. `all` are the counters of the
@@ -224,8 +208,6 @@ impl Counts {
                 self.inner.others[unit].store(sum, Ordering::Relaxed);
             }
         }
-        #[cfg(not(feature = "stats"))]
-        let _ = all;
     }
 
     /// Sets the high-water marks, from any thread: one that is being raised at the same moment
@@ -236,8 +218,6 @@ impl Counts {
             // ORDER: Relaxed: a count, which publishes nothing.
             mark.store(value, Ordering::Relaxed);
         }
-        #[cfg(not(feature = "stats"))]
-        let _ = (buffers, bytes);
     }
 
     /// Adds up all counts of a pool.
@@ -259,39 +239,23 @@ impl Counts {
         #[cfg(feature = "stats")]
         {
             let inner = &self.inner;
-            let sum = |counters: &[AtomicUsize]| counters.iter().map(load).sum::<usize>() as u64;
+            let sum = |tier: Tier| inner.classes[tier as usize].iter().map(load).sum::<usize>() as u64;
             stats.acquired += load(&inner.acquired[0]) as u64;
-            stats.reused += sum(&inner.thread_hits) + sum(&inner.shard_hits);
+            stats.reused += sum(Tier::Thread) + sum(Tier::Shard);
             stats.fallbacks += load(&inner.singles) as u64;
-            stats.fresh += sum(&inner.fresh) + load(&inner.singles) as u64;
+            stats.fresh += sum(Tier::Fresh) + load(&inner.singles) as u64;
             stats.in_use = stats.in_use.wrapping_add(inner.out(0));
             stats.in_use_bytes = stats.in_use_bytes.wrapping_add(inner.out(1));
             stats.high_water = stats.high_water.max(load(&inner.high[0]));
             stats.high_water_bytes = stats.high_water_bytes.max(load(&inner.high[1]));
         }
-        #[cfg(not(feature = "stats"))]
-        let _ = stats;
     }
 
     /// Returns what was counted of one class.
-    pub(crate) fn of_class(&self, class: usize) -> OfClass {
+    pub(crate) fn of_class(&self, count: Count, class: usize) -> usize {
         #[cfg(feature = "stats")]
-        {
-            let inner = &self.inner;
-            OfClass {
-                thread_hits: load(&inner.thread_hits[class]),
-                shard_hits: load(&inner.shard_hits[class]),
-                fresh: load(&inner.fresh[class]),
-                preallocations: load(&inner.preallocations[class]),
-                discards: load(&inner.discards[class]),
-                trims: load(&inner.trims[class]),
-                back: load(&inner.back[class]),
-            }
-        }
+        return load(&self.inner.classes[count as usize][class]);
         #[cfg(not(feature = "stats"))]
-        {
-            let _ = class;
-            OfClass::default()
-        }
+        0
     }
 }

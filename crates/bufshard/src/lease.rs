@@ -158,7 +158,7 @@ impl Drop for ShardLease {
         // One call for all else, so that this is small enough to be compiled into whoever drops a
         // buffer.
         // SAFETY: as above, and it was not taken.
-        unsafe { release::slow(block) };
+        unsafe { release::release_slow(block) };
     }
 }
 

@@ -54,6 +54,8 @@
 //! The standard library allocates a few bytes for a thread's first cache, and ends the process when
 //! it gets none.
 //!
+//! An allocator or a memory provider that uses the pool which it serves is not supported.
+//!
 //! # Features
 //!
 //! | feature | adds |
@@ -100,7 +102,7 @@ mod chain;
 mod class;
 mod counts;
 mod depot;
-mod keeping;
+mod grow;
 mod lease;
 mod mapped;
 mod pool;
@@ -113,6 +115,7 @@ mod sync;
 #[cfg(test)]
 mod tests;
 mod trim;
+mod trim_impl;
 mod wait_queue;
 mod waiting;
 
@@ -138,7 +141,7 @@ pub use bufkeeper::{
 pub use build::Builder;
 pub use lease::{ShardBuf, ShardLease, ShardView};
 pub use pool::ShardPool;
-pub use stats::{ClassStats, ShardStats};
+pub use stats::ClassStats;
 pub use waiting::Acquire;
 
 #[cfg(doc)]

@@ -87,9 +87,9 @@ impl Builder {
     /// bookkeeping come from the allocator. A setting `mapped_from` is ignored.
     ///
     /// The pool keeps the source, and so does all memory that buffers are still in when the pool
-    /// has ended. Any thread that acquires, releases or trims may call it, with nothing locked; it
-    /// may use the pool. Its panics end when their hooks have reported them. One that has nothing
-    /// to supply, or panics, fails the request as
+    /// has ended. Any thread that acquires, releases or trims may call it, with nothing locked. Its
+    /// use of the pool that it supplies is not supported. Its panics end when their hooks have
+    /// reported them. One that has nothing to supply, or panics, fails the request as
     /// [`AcquireError::OutOfMemory`](bufcore::AcquireError).
     ///
     /// # Errors

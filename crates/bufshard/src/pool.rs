@@ -5,17 +5,17 @@ use core::ptr::NonNull;
 use core::time::Duration;
 
 use bufcore::{AcquireError, Buf, ConfigError, PoolStats};
-use bufkit::{Handle, PoolProvider, WeakHandle};
+use bufkit::{Handle, PoolProvider};
 
 use crate::block::Block;
 use crate::cache::ThreadCache;
 use crate::class::{self, class_of};
 use crate::counts::{Counts, Tier};
 use crate::lease::ShardLease;
-use crate::request::{Found, Turn};
+use crate::request::{Obtained, Turn};
 use crate::settings::Settings;
 use crate::shared::Shared;
-use crate::stats::ShardStats;
+use crate::stats::ClassStats;
 use crate::trim::Slots;
 
 /// A pool of owned buffers in size classes, from a cache of each thread over shards that all
@@ -40,7 +40,7 @@ use crate::trim::Slots;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ShardPool {
-    handle: Handle<Shared>,
+    pub(crate) handle: Handle<Shared>,
     /// `Shared::id`, here for the fast path; `APART` where blocks have their headers apart.
     id: usize,
 }
@@ -60,11 +60,6 @@ impl ShardPool {
     pub(crate) fn over(handle: Handle<Shared>) -> Self {
         let id = if handle.settings.has_headers_apart() { APART } else { handle.id };
         Self { handle, id }
-    }
-
-    /// Returns a weak handle, which finds the pool and does not keep it.
-    pub(crate) fn weak(&self) -> WeakHandle<Shared> {
-        self.handle.downgrade()
     }
 
     #[inline]
@@ -111,9 +106,9 @@ impl ShardPool {
             // SAFETY: just taken; no pool with this number has headers apart.
             return Ok(unsafe { self.hand_out_at(Block::behind(block), block, capacity) });
         }
-        // Taken apart and put together, so that what comes back in memory does not force the other
-        // case there too. That it is empty is said once more, where the compiler can see it.
-        let mut buf = self.acquire_elsewhere(capacity)?;
+        // The slow path returns its `Buf` through memory. Re-wrapping it here keeps the fast path's
+        // in registers. That it is empty is said once more, where the compiler can see it.
+        let mut buf = self.acquire_slow(capacity)?;
         buf.clear();
         Ok(buf)
     }
@@ -188,7 +183,7 @@ impl ShardPool {
     /// Makes the buffer in a block that was found just now, on the slow path.
     #[inline]
     #[cfg_attr(feature = "track", track_caller)]
-    pub(crate) fn deliver(&self, found: Found, capacity: usize) -> Buf<ShardLease> {
+    pub(crate) fn deliver(&self, found: Obtained, capacity: usize) -> Buf<ShardLease> {
         // SAFETY: just found, for such a request.
         let buf = unsafe { self.hand_out(found.block, capacity) };
         if matches!(found.tier, Tier::Fresh) {
@@ -202,14 +197,10 @@ impl ShardPool {
     #[cold]
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
-    fn acquire_elsewhere(&self, bytes: usize) -> Result<Buf<ShardLease>, AcquireError> {
+    fn acquire_slow(&self, bytes: usize) -> Result<Buf<ShardLease>, AcquireError> {
         if bytes == 0 {
-            // Aligned as all others are.
-            let nowhere = core::ptr::without_provenance_mut(self.shared().settings.alignment_of(bytes));
-            let start = NonNull::new(nowhere).unwrap_or(NonNull::dangling());
-            // SAFETY: no bytes are claimed.
-            let buf = unsafe { Buf::from_raw_parts(start, 0, ShardLease::empty()) };
-            return Ok(self.shared().tracker.attach(buf));
+            let shared = self.shared();
+            return Ok(shared.tracker.attach(bufkit::empty_buf(shared.settings.alignment_of(bytes))));
         }
         if self.id == APART
             && let Some(block) = self.shared().recall_block(bytes)
@@ -221,8 +212,8 @@ impl ShardPool {
         Ok(self.deliver(found, bytes))
     }
 
-    /// Allocates buffers for requests of `size` bytes, and keeps them for any thread: in the
-    /// shards, and where those are full in the calling thread's cache. Returns how many are kept.
+    /// Allocates buffers for requests of `size` bytes, and keeps them in the shards, for any
+    /// thread. Returns how many are kept.
     ///
     /// Where there is no room to keep a buffer, or the [`max_bytes`](crate::Builder::max_bytes) has
     /// none, it is not allocated, and nothing idle makes room for it. Where other threads take that
@@ -378,11 +369,8 @@ impl ShardPool {
         }
     }
 
-    /// Returns a snapshot of what the pool has done and holds, by tier and by size class.
-    /// [`ShardStats`] says how the numbers add up.
-    ///
-    /// The counters are zero unless the `stats` feature is on. The numbers of idle and reserved
-    /// bytes are known without it. The list of classes is empty when there is no memory for it.
+    /// Returns a snapshot of what the pool has done and holds, by size class: those that are
+    /// pooled, from the smallest on. The list is empty when there is no memory for it.
     ///
     /// Cost: a look at every cache and at the shards with something in them, and an allocation. It
     /// stops no thread.
@@ -392,19 +380,22 @@ impl ShardPool {
     ///
     /// let pool = ShardPool::new()?;
     /// pool.preallocate(3, 1 << 20)?;
-    /// drop(pool.acquire(1000)?);
-    /// let stats = pool.shard_stats();
-    /// assert_eq!((stats.thread_idle, stats.shard_idle), (1, 3));
-    /// assert_eq!(stats.idle_bytes, 1024 + 3 * (1 << 20));
+    /// let large = pool.class_stats().into_iter().find(|class| class.bytes == 1 << 20).unwrap();
+    /// assert_eq!((large.thread_idle, large.shard_idle), (0, 3));
     /// # Ok::<(), bufshard::bufcore::Error>(())
     /// ```
     #[must_use]
-    pub fn shard_stats(&self) -> ShardStats {
-        ShardStats::of(self.shared())
+    pub fn class_stats(&self) -> alloc::vec::Vec<ClassStats> {
+        ClassStats::all(self.shared())
     }
 
     /// Returns a snapshot of what the pool has done and holds, as
     /// [`BufferPool::stats`](bufcore::BufferPool::stats) does.
+    ///
+    /// In use count buffers and bytes as those of their size classes. Requests for no bytes are not
+    /// counted. `high_water` is exact while one thread uses the pool. Each of several threads looks
+    /// at the others only when its cache does not serve it, so a mark may miss buffers that they
+    /// had for a moment in between, at most as many as their caches hold.
     ///
     /// `reserved_bytes`, which counts headers too, and `idle_bytes`, which does not, are known
     /// without the `stats` feature. `fallbacks` are the requests for sizes that are not pooled.
@@ -467,20 +458,6 @@ impl ShardPool {
 }
 
 bufkit::shared_pool!(impl ShardPool => ShardLease);
-
-impl Clone for ShardPool {
-    /// Makes another handle of the same pool.
-    ///
-    /// Cost: one locked instruction.
-    ///
-    /// # Panics
-    ///
-    /// With more handles than half of what a `usize` counts, nearly all of which were forgotten
-    /// (`mem::forget`).
-    fn clone(&self) -> Self {
-        Self { handle: self.handle.clone(), ..*self }
-    }
-}
 
 impl fmt::Debug for ShardPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -17,13 +17,13 @@ use crate::wait_queue::Event;
 /// The caller has the block, and gives it up.
 #[cold]
 #[inline(never)]
-pub(crate) unsafe fn slow(block: NonNull<Block>) {
+pub(crate) unsafe fn release_slow(block: NonNull<Block>) {
     // SAFETY: the caller has the block.
     match ThreadCache::recall_for(unsafe { block.as_ref() }) {
         // SAFETY: the caller's promise; the cache is that of the block's pool.
-        Some(cache) => unsafe { beside(cache, block) },
+        Some(cache) => unsafe { release_cached(cache, block) },
         // SAFETY: the caller's promise.
-        None => unsafe { elsewhere(block) },
+        None => unsafe { release_uncached(block) },
     }
 }
 
@@ -33,7 +33,7 @@ pub(crate) unsafe fn slow(block: NonNull<Block>) {
 /// # Safety
 ///
 /// The caller has the block, and gives it up.
-unsafe fn beside(cache: &ThreadCache, block: NonNull<Block>) {
+unsafe fn release_cached(cache: &ThreadCache, block: NonNull<Block>) {
     // SAFETY: the caller has the block.
     let header = unsafe { block.as_ref() };
     let (shared, class) = (Shared::of(header), header.class());
@@ -54,7 +54,7 @@ unsafe fn beside(cache: &ThreadCache, block: NonNull<Block>) {
         if let Some(gone) = cache.leave() {
             gone.drain();
         }
-        if cache.take_news() {
+        if cache.take_notice() {
             // SAFETY: as above.
             unsafe { Shared::notify(shared, Event::Put) };
         }
@@ -89,7 +89,7 @@ unsafe fn beside(cache: &ThreadCache, block: NonNull<Block>) {
     if !rest.is_empty() || kept.is_some() {
         // SAFETY: given back by the shards; what is kept is of this pool. Nothing of the cache is
         // used afterwards: wakers and the allocator may be the end of it.
-        unsafe { Shared::was_put(shared, rest, kept) };
+        unsafe { Shared::after_put(shared, rest, kept) };
     }
 }
 
@@ -125,7 +125,7 @@ unsafe fn overflow(cache: &ThreadCache, pool: &Shared, block: NonNull<Block>) ->
 /// # Safety
 ///
 /// The caller has the block, and gives it up.
-unsafe fn elsewhere(block: NonNull<Block>) {
+unsafe fn release_uncached(block: NonNull<Block>) {
     // SAFETY: the caller has the block.
     let header = unsafe { block.as_ref() };
     let (shared, class) = (Shared::of(header), header.class());
@@ -136,7 +136,7 @@ unsafe fn elsewhere(block: NonNull<Block>) {
         // SAFETY: the caller has the block.
         cache.counts.released(class, unsafe { Block::counted_bytes(block) });
         // SAFETY: the caller's promise.
-        return unsafe { beside(cache, block) };
+        return unsafe { release_cached(cache, block) };
     }
     pool.note_uncached();
     // SAFETY: the caller has the block.

@@ -2,7 +2,7 @@
 
 use bufcore::size;
 
-use crate::block::{self, LEAST_ALIGNMENT, LINES_FROM_BYTES, Mapped, Shape};
+use crate::block::{self, LEAST_ALIGNMENT, LINES_FROM_BYTES, Layout, Mapped};
 use crate::class::{self, NO_CLASS, class_of};
 
 /// A thread keeps this number of bytes of a class, or one block if that is larger.
@@ -59,17 +59,17 @@ impl Settings {
     /// pooled: its requests are served to the byte.
     pub(crate) fn has_room(&self, class: usize) -> bool {
         // The last colour takes the most.
-        self.class_shape(class).coloured(usize::MAX).total() <= self.max_bytes
+        self.class_layout(class).coloured(usize::MAX).total() <= self.max_bytes
     }
 
     /// Returns the shape of a block of a class with `bytes` bytes, or of one for one buffer.
-    pub(crate) fn shape_of(&self, class: u8, bytes: usize) -> Shape {
-        Shape::of(class, bytes, self.alignment_of(bytes), self.mapped)
+    pub(crate) fn layout_of(&self, class: u8, bytes: usize) -> Layout {
+        Layout::of(class, bytes, self.alignment_of(bytes), self.mapped)
     }
 
     /// Returns the shape of a block of a class.
-    fn class_shape(&self, class: usize) -> Shape {
-        self.shape_of(class as u8, class::bytes_of(class))
+    fn class_layout(&self, class: usize) -> Layout {
+        self.layout_of(class as u8, class::bytes_of(class))
     }
 
     /// Returns whether the headers of all blocks are apart from their bytes.
@@ -91,7 +91,7 @@ impl Settings {
         let class = class::class_of(single);
         // A class is served as a whole. Its header is shorter: the next may fit where as many bytes
         // without a class do not. Or it has more around, to lie evenly: then this one may not fit.
-        let fits = |class: usize| self.is_pooled(class) && self.class_shape(class).total() <= left;
+        let fits = |class: usize| self.is_pooled(class) && self.class_layout(class).total() <= left;
         if let Some(class) = [class.saturating_add(1), class].into_iter().find(|&class| fits(class)) {
             return class::bytes_of(class);
         }
@@ -114,11 +114,6 @@ impl Settings {
         class >= self.smallest_class && class < self.classes
     }
 
-    /// Returns whether threads keep any blocks.
-    pub(crate) fn has_thread_caches(&self) -> bool {
-        self.thread_cache > 0
-    }
-
     /// Returns how many blocks of a class a thread keeps.
     pub(crate) fn thread_limit(&self, class: usize) -> usize {
         if !self.is_pooled(class) {
@@ -137,9 +132,9 @@ impl Settings {
     /// Returns how much of the budget a request takes at least.
     pub(crate) fn need(&self, bytes: usize) -> usize {
         let class = class_of(bytes);
-        let shape =
-            if self.is_pooled(class) { self.class_shape(class) } else { self.shape_of(NO_CLASS, bytes) };
-        shape.total()
+        let layout =
+            if self.is_pooled(class) { self.class_layout(class) } else { self.layout_of(NO_CLASS, bytes) };
+        layout.total()
     }
 
     /// Returns the largest request that is pooled; 0 when the budget has no room for the smallest

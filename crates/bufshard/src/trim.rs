@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use bufkit::sync::try_lock;
 
-use crate::cache::{Arrays, NotHad, ThreadCache};
+use crate::cache::{Arrays, ClaimError, ThreadCache};
 use crate::chain::Chain;
 use crate::class;
 use crate::counts::Why;
@@ -61,10 +61,10 @@ impl Shared {
                     // SAFETY: the chain is ours, of this pool.
                     unsafe { Self::free_chain(this, chain, why) };
                 }
-                Err(NotHad::Busy) => saw_all = false,
+                Err(ClaimError::Busy) => saw_all = false,
                 // It stays with its thread, until that has seen this, which then tells those who
                 // wait.
-                Err(NotHad::NoFence) => self.go_plain(),
+                Err(ClaimError::NoFence) => self.go_plain(),
             }
         }
         self.tell(own);
@@ -94,8 +94,8 @@ impl Shared {
                         halves.append(taken.halves);
                         arrays.append(taken.arrays);
                     }
-                    Err(NotHad::Busy) => {}
-                    Err(NotHad::NoFence) => self.go_plain(),
+                    Err(ClaimError::Busy) => {}
+                    Err(ClaimError::NoFence) => self.go_plain(),
                 }
             }
         }
@@ -112,13 +112,13 @@ impl Shared {
         unsafe { Self::free_chain(NonNull::from(self), idle, Why::Idle) };
         if are_halves {
             // SAFETY: the handle keeps the pool; the rest is ours, of this pool.
-            unsafe { Self::was_put(NonNull::from(self), rest, self.keep_for_waiters()) };
+            unsafe { Self::after_put(NonNull::from(self), rest, self.keep_for_waiters()) };
         }
         self.tell(own);
     }
 
     /// Puts blocks of any class into the shards, which know at the next look whether they were
-    /// needed, and returns those that they have no room for. To be followed by `was_put`.
+    /// needed, and returns those that they have no room for. To be followed by `after_put`.
     fn put_halves(&self, mut halves: Chain) -> Chain {
         let mut rest = Chain::new();
         while let Some(block) = halves.pop() {
@@ -137,12 +137,12 @@ impl Shared {
         cache: &ThreadCache,
         own: Option<&ThreadCache>,
         f: impl FnOnce(&ThreadCache) -> R,
-    ) -> Result<R, NotHad> {
+    ) -> Result<R, ClaimError> {
         if !own.is_some_and(|own| ptr::eq(own, cache)) {
             return cache.claimed(f);
         }
         if !cache.enter() {
-            return Err(NotHad::Busy);
+            return Err(ClaimError::Busy);
         }
         let result = f(cache);
         cache.leave_open();

@@ -172,7 +172,8 @@ fn grown(_books: &Books) {
     let theirs = pool.clone();
     thread::spawn(move || grow(&theirs)).join().expect("the thread ends well");
     grow(&pool);
-    assert!(pool.shard_stats().thread_idle > 300, "they grew");
+    let idle: usize = pool.class_stats().iter().map(|class| class.thread_idle).sum();
+    assert!(idle > 300, "they grew");
     for _ in 0..3 {
         drop(burst(&pool, 10, 100));
         pool.trim_idle(Duration::ZERO);

@@ -66,10 +66,11 @@ pub(crate) fn remember(id: usize, shard: &Shard) {
     unsafe { thread_cache::set_fast(id, NonNull::from(shard).cast()) };
 }
 
-/// Returns the calling thread's cache for the pool `id`, or null when there is none. The caller has
-/// a handle of that pool. Lets go of caches that it meets whose pool is gone.
-pub(crate) fn find(id: usize) -> *const ThreadCache {
-    thread_cache::find(id).cast()
+/// Returns the calling thread's cache for the pool `id`, if it has one. The caller has a handle of
+/// that pool. Lets go of caches that it meets whose pool is gone.
+pub(crate) fn find<'a>(id: usize) -> Option<&'a ThreadCache> {
+    // SAFETY: a cache of this thread's is valid (L2), and one of this number is this crate's.
+    unsafe { thread_cache::find(id).cast::<ThreadCache>().as_ref() }
 }
 
 /// Adds a cache that has just become this thread's. The thread has a token.

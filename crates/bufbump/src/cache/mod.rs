@@ -21,32 +21,26 @@
 //!   Others may free the memory of a shard of the list, and leave its header there
 //!   (`shard::listed`).
 //! - N2: nothing is out of a spare, and it starts at its first byte.
-//! - N3: except for `state`, the spares, `large` and its two neighbours, only whoever has the cache
-//!   as above uses it. Other threads with a handle take from the spares and `large`, by exchanges
-//!   (`places`, `large`). They read `is_busy` before, and `large_mark` is theirs. Nobody but the
+//! - N3: except for `state` and the spares, only whoever has the cache as above uses it. Other
+//!   threads with a handle take from the spares, by exchanges (`atomic_slots`). Nobody but the
 //!   cache's thread puts anything in. A cache that no thread has has none of them.
 //! - N4: the allocator is not called between `enter` and `leave`, nor while a list of the cache is
-//!   walked. The allocator is others' code, and may end the pool or the thread's use of it. Shards
-//!   that are to be freed wait in a chain.
-//! - N5: `large` is a piece that the cache's thread owns, or null, and in no other place.
-//! - N6: `current` is a shard that is carved, or a header without memory, which keeps the place of
-//!   one. A thread with nothing but a piece finds its cache by that header.
+//!   walked, nor between the choice of a shard and its carving. It is others' code, which may end
+//!   the pool. Shards that are to be freed wait in a chain.
 
-mod large;
 pub(crate) mod local;
 mod refill;
 
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
-use bufkit::sync::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use bufkit::sync::{AtomicU32, Ordering};
 use bufkit::thread_cache::Cache;
 use bufkit::{Link, RegistryEntry};
 
-pub(crate) use self::large::{CLAIMED, PLAIN, Reach};
-use crate::places::Places;
-use crate::settings::MOST_SPARES;
-use crate::shard::{Chain, Given, Shard};
+use crate::atomic_slots::AtomicSlots;
+use crate::settings::MAX_SPARES;
+use crate::shard::{Chain, Shard, Yielded};
 use crate::shared::{CoreRef, Shared};
 
 /// No thread has it; it has no shards.
@@ -69,25 +63,14 @@ pub(crate) struct ThreadCache {
     state: AtomicU32,
     /// Valid as long as the cache is (`shared`, P1).
     shared: NonNull<Shared>,
-    /// The thread's token.
-    token: AtomicUsize,
     /// The next of all caches of the pool.
     all_next: Link<ThreadCache>,
-    /// The shard that is being carved, or null (N6).
+    /// The shard that is being carved, or null.
     current: Cell<*const Shard>,
     /// Where the search continues in the circular list of the others; null when there are none.
     cursor: Cell<*const Shard>,
     /// Shards with nothing in them (N2).
-    spares: Places<MOST_SPARES>,
-    /// The piece that the thread has to itself (N5).
-    large: AtomicPtr<Shard>,
-    /// 1 while the thread may be about to use it (`large`).
-    is_busy: AtomicU32,
-    /// How often it had been used when `trim_idle` last saw it (`Shard::is_seen`); for whoever has
-    /// that lock.
-    large_mark: Cell<usize>,
-    /// `Shared::trims` at the last look.
-    trims: Cell<usize>,
+    spares: AtomicSlots<MAX_SPARES>,
     /// Stands for the fields above, to the model checker, and for the cache as others see it.
     #[cfg(all(test, loom))]
     shadow: buftest::models::Shadow,
@@ -103,21 +86,16 @@ unsafe impl RegistryEntry for ThreadCache {
 }
 
 impl ThreadCache {
-    /// Makes a cache that the thread with that token has.
-    pub(crate) fn new(shared: NonNull<Shared>, id: usize, token: usize) -> Self {
+    /// Makes a cache that no thread has.
+    pub(crate) fn new(shared: NonNull<Shared>, id: usize) -> Self {
         Self {
             _head: Cache::new(id, &local::METHODS),
-            state: AtomicU32::new(HELD),
+            state: AtomicU32::new(FREE),
             shared,
-            token: AtomicUsize::new(token),
             all_next: Link::default(),
             current: Cell::new(ptr::null()),
             cursor: Cell::new(ptr::null()),
-            spares: Places::new(),
-            large: AtomicPtr::new(ptr::null_mut()),
-            is_busy: AtomicU32::new(0),
-            large_mark: Cell::new(0),
-            trims: Cell::new(0),
+            spares: AtomicSlots::new(),
             #[cfg(all(test, loom))]
             shadow: buftest::models::Shadow::default(),
             #[cfg(all(test, loom))]
@@ -131,7 +109,7 @@ impl ThreadCache {
     }
 
     /// Makes a cache that no thread has the calling thread's.
-    pub(crate) fn take(&self, token: usize) -> bool {
+    pub(crate) fn take(&self) -> bool {
         #[cfg(all(test, loom))]
         self.life.read();
         // ORDER: Relaxed: a look that saves the exchange.
@@ -144,8 +122,6 @@ impl ThreadCache {
         if taken {
             #[cfg(all(test, loom))]
             self.shadow.write();
-            // ORDER: Relaxed: only this thread reads it.
-            self.token.store(token, Ordering::Relaxed);
         }
         taken
     }
@@ -169,7 +145,7 @@ impl ThreadCache {
     }
 
     /// Ends the work that `enter` began. The shards that it returns are the caller's, for
-    /// [`Shared::all_come_back`]: the pool is gone, and nothing is out of them.
+    /// [`Shared::recycle_all`]: the pool is gone, and nothing is out of them.
     pub(crate) fn leave(&self) -> Chain {
         // ORDER: Release pairs with the Acquire in `close`: it sees what was changed. A failure
         // says that the pool is gone, and the shards are still this thread's; Acquire pairs with
@@ -178,13 +154,6 @@ impl ThreadCache {
             return self.give_up();
         }
         Chain::new()
-    }
-
-    /// Makes a cache that was taken, and not used, one that no thread has. The caller is its
-    /// thread, and holds a handle.
-    pub(crate) fn give_back(&self) {
-        // ORDER: Release pairs with the Acquire in `take`.
-        self.state.store(FREE, Ordering::Release);
     }
 
     /// Gives up all shards, whose owner is the calling thread: those with something out to their
@@ -208,46 +177,30 @@ impl ThreadCache {
         #[cfg(all(test, loom))]
         self.shadow.write();
         if let Some(current) = NonNull::new(self.current.replace(ptr::null()).cast_mut()) {
-            // SAFETY: the current shard is valid, and this cache's (N1).
-            if unsafe { current.as_ref() }.size() > 0 {
-                f(current);
-            } else {
-                self.drop_bare(current);
-            }
+            f(current);
         }
         while let Some(shard) = NonNull::new(self.cursor.get().cast_mut()) {
             // SAFETY: in the list, so valid and this cache's (N1).
             self.unlink(unsafe { shard.as_ref() });
             // SAFETY: as above, and it is what it is given that is used.
             match unsafe { Shard::leave_list(shard) } {
-                Given::Shard => f(shard),
+                Yielded::Shard => f(shard),
                 // SAFETY: off the list, so this cache's no more.
-                Given::Header => unsafe { self.vacate_hollow(shard) },
-                Given::Nothing => {}
+                Yielded::Header => unsafe { self.vacate_detached(shard) },
+                Yielded::Nothing => {}
             }
         }
         while let Some(shard) = self.spares.take() {
             f(shard);
         }
-        if let Some(piece) = self.take_large() {
-            f(piece);
-        }
-    }
-
-    /// Gives up a header without memory that was `current` (N6), and is not any more.
-    fn drop_bare(&self, header: NonNull<Shard>) {
-        // SAFETY: this cache's until now, and without memory, so nobody else's.
-        unsafe { header.as_ref() }.disown();
-        // SAFETY: likewise, and it is not used again.
-        unsafe { self.shared().depot.vacate(header) };
     }
 
     /// Takes a header without memory off the list, and gives it up.
-    fn drop_hollow(&self, header: NonNull<Shard>) {
+    fn drop_detached(&self, header: NonNull<Shard>) {
         // SAFETY: in the list, so valid (N1).
         self.unlink(unsafe { header.as_ref() });
         // SAFETY: off the list just now.
-        unsafe { self.vacate_hollow(header) };
+        unsafe { self.vacate_detached(header) };
     }
 
     /// Gives up a header without memory that whoever had the memory has left to this cache
@@ -256,7 +209,7 @@ impl ThreadCache {
     /// # Safety
     ///
     /// It is such a one, which is off the list, and it is not used again.
-    unsafe fn vacate_hollow(&self, header: NonNull<Shard>) {
+    unsafe fn vacate_detached(&self, header: NonNull<Shard>) {
         #[cfg(all(test, loom))]
         // SAFETY: nobody else's, so valid.
         unsafe { header.as_ref() }.shadow.write();
@@ -266,8 +219,8 @@ impl ThreadCache {
 
     /// Closes the cache at the end of the pool; `is_own` says whether the calling thread has it.
     /// Adds the shards with nothing out to `free`, which are the caller's alone then. Adds those
-    /// that were orphaned, and are to be adopted, to `left`.
-    pub(crate) fn close(&self, is_own: bool, free: &mut Chain, left: &mut Chain) {
+    /// that were orphaned, and are to be deferred, to `orphans`.
+    pub(crate) fn close(&self, is_own: bool, free: &mut Chain, orphans: &mut Chain) {
         // ORDER: Acquire pairs with the Release of `leave` and `end_of_thread`; what the thread did
         // in its acquires happened before the last handle went. Release pairs with the Acquire in
         // `leave`.
@@ -291,7 +244,7 @@ impl ThreadCache {
                 unsafe { free.push(shard) };
             } else if !is_own {
                 // SAFETY: not adopted yet.
-                unsafe { left.push(shard) };
+                unsafe { orphans.push(shard) };
             }
         });
     }
@@ -314,7 +267,7 @@ impl ThreadCache {
         // SAFETY: the caller's promise.
         unsafe { Self::on_pool_closed(this) };
         // SAFETY: ours alone; each keeps the pool's bookkeeping.
-        unsafe { Shared::all_come_back(free) };
+        unsafe { Shared::recycle_all(free) };
     }
 
     /// Gives back the thread's reference to the pool's bookkeeping.
@@ -370,7 +323,7 @@ impl ThreadCache {
 
     /// Takes a shard, of which nothing is out and which starts at its first byte, out of the list:
     /// to the spares while they are few, and else to `over`, whose shards are the caller's, for
-    /// [`Shared::all_come_back`]. By pointer, since others may free a spare at once.
+    /// [`Shared::recycle_all`]. By pointer, since others may free a spare at once.
     ///
     /// # Safety
     ///
@@ -379,15 +332,25 @@ impl ThreadCache {
         // SAFETY: this thread's alone, until it is a spare.
         let header = unsafe { shard.as_ref() };
         self.unlink(header);
-        let shared = self.shared();
-        if !shared.is_stale(header) {
-            // SAFETY: nothing is out of it, and it is this thread's alone.
-            if unsafe { self.spares.put(shard, shared.settings.spare_shards) } {
-                return;
-            }
+        // SAFETY: nothing is out of it, and it is this thread's alone.
+        if !unsafe { self.spares.put(shard, self.shared().settings.spare_shards) } {
+            // SAFETY: still this thread's, and off the list.
+            unsafe { over.push(shard) };
         }
-        // SAFETY: still this thread's, and off the list.
-        unsafe { over.push(shard) };
+    }
+
+    /// Takes the spares of any thread, or those that the last look saw already, and adds them to
+    /// `chain`: they are the caller's. The caller holds a handle.
+    pub(crate) fn take_spares(&self, unused: bool, chain: &mut Chain) {
+        if unused {
+            return self.spares.take_unused(chain);
+        }
+        // This number and no more, so that this ends while the thread puts some in all the time.
+        for _ in 0..MAX_SPARES {
+            let Some(spare) = self.spares.take() else { break };
+            // SAFETY: just taken.
+            unsafe { chain.push(spare) };
+        }
     }
 }
 
@@ -397,7 +360,7 @@ impl ThreadCache {
     pub(crate) fn check(&self) {
         let mut seen = alloc::vec::Vec::new();
         let mut see = |shard: *const Shard| {
-            assert!(!seen.contains(&shard), "N1: a shard is in two places");
+            assert!(!seen.contains(&shard), "N1: a shard is in two slots");
             seen.push(shard);
             // SAFETY: a shard of the cache is valid (N1).
             let shard = unsafe { &*shard };
@@ -412,7 +375,7 @@ impl ThreadCache {
         while !at.is_null() {
             // SAFETY: as above.
             let shard = unsafe { &*at };
-            if !shard.is_hollow() {
+            if !shard.is_detached() {
                 see(at);
             }
             assert!(!shard.is_current(), "a shard of the list is carved");
@@ -424,14 +387,9 @@ impl ThreadCache {
         assert!(spares.len() <= self.shared().settings.spare_shards);
         for spare in spares {
             let shard = see(spare.as_ptr());
-            assert!(shard.is_back() && shard.is_at_start(), "N2");
+            assert!(shard.is_empty() && shard.is_at_start(), "N2");
             // SAFETY: it was there just now.
             assert!(unsafe { self.spares.put(spare, usize::MAX) });
-        }
-        // ORDER: Relaxed: a test of one thread.
-        let large = self.large.load(Ordering::Relaxed);
-        if !large.is_null() {
-            assert!(see(large).is_single(), "N5");
         }
     }
 }

@@ -4,38 +4,31 @@
 //! request larger than a shard, and goes with the bookkeeping.
 
 use alloc::boxed::Box;
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
+use std::sync::OnceLock;
 
 use bufcore::author::try_box;
-use bufkit::sync::{AtomicPtr, Ordering};
 
-use crate::places::Places;
+use crate::atomic_slots::AtomicSlots;
 use crate::shard::{Chain, Shard};
 
 /// Sizes that pieces are kept in: four in each doubling, for ten doublings above a shard. Fewer in
 /// models, whose atomics are dear.
 pub(crate) const CLASSES: usize = if cfg!(any(loom, shuttle)) { 2 } else { 40 };
 /// Pieces of each size.
-const PLACES: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
+const SLOTS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 8 };
 /// How many sizes above its own a request looks at: at most a third of the memory is idle then, and
 /// less than a fifth where it is of the request's own.
 const LOOKS_UP: usize = 1;
 
 /// The pieces of all sizes.
 struct Table {
-    classes: [Places<PLACES>; CLASSES],
-    /// Stands for this, to the model checker.
-    #[cfg(all(test, loom))]
-    life: buftest::models::Shadow,
+    classes: [AtomicSlots<SLOTS>; CLASSES],
 }
 
 impl Table {
     fn new() -> Self {
-        Self {
-            classes: [(); CLASSES].map(|()| Places::new()),
-            #[cfg(all(test, loom))]
-            life: buftest::models::Shadow::default(),
-        }
+        Self { classes: [(); CLASSES].map(|()| AtomicSlots::new()) }
     }
 }
 
@@ -43,46 +36,28 @@ impl Table {
 const _: () = assert!(cfg!(any(loom, shuttle)) || size_of::<Table>() <= 2560);
 
 /// The table, once there is one.
-pub(super) struct Large {
-    table: AtomicPtr<Table>,
+pub(crate) struct Large {
+    table: OnceLock<Box<Table>>,
 }
 
 impl Large {
     pub(super) fn new() -> Self {
-        Self { table: AtomicPtr::new(ptr::null_mut()) }
+        Self { table: OnceLock::new() }
     }
 
     fn table(&self) -> Option<&Table> {
-        // ORDER: Acquire pairs with the Release in `make`: the table is complete.
-        let table = self.table.load(Ordering::Acquire);
-        // SAFETY: made by `try_box`, and valid as long as this.
-        let table = unsafe { table.as_ref() };
-        #[cfg(all(test, loom))]
-        table.inspect(|table| _ = table.life.read());
-        table
+        self.table.get().map(|table| &**table)
     }
 
-    /// Makes the table, if there is none and there is memory. The caller holds a handle. The
-    /// allocator may use the pool.
-    pub(super) fn make(&self) {
-        if self.table().is_some() {
-            return;
-        }
-        let Some(table) = try_box(Table::new()) else { return };
-        #[cfg(all(test, loom))]
-        // SAFETY: just made.
-        unsafe { table.as_ref() }.life.write();
-        // ORDER: Release pairs with the Acquire in `table`. A failure finds another's, which is not
-        // used here.
-        let made = self.table.compare_exchange(
-            ptr::null_mut(),
-            table.as_ptr(),
-            Ordering::Release,
-            Ordering::Relaxed,
-        );
-        if made.is_err() {
-            // SAFETY: made above, and nobody else knows of it.
-            drop(unsafe { Box::from_raw(table.as_ptr()) });
+    /// Makes the table, if there is none and there is memory. The caller holds a handle.
+    pub(crate) fn make(&self) {
+        if self.table().is_none()
+            && let Some(table) = try_box(Table::new())
+        {
+            // SAFETY: made by `try_box`, and nobody else knows of it.
+            let table = unsafe { Box::from_raw(table.as_ptr()) };
+            // Another thread may have been quicker.
+            drop(self.table.set(table));
         }
     }
 
@@ -90,60 +65,40 @@ impl Large {
     ///
     /// # Safety
     ///
-    /// As for [`Places::put`].
-    pub(super) unsafe fn keep(&self, piece: NonNull<Shard>, class: usize) -> bool {
-        let places = self.table().and_then(|table| table.classes.get(class));
+    /// As for [`AtomicSlots::put`].
+    pub(crate) unsafe fn keep(&self, piece: NonNull<Shard>, class: usize) -> bool {
+        let slots = self.table().and_then(|table| table.classes.get(class));
         // SAFETY: the caller's promise.
-        places.is_some_and(|places| unsafe { places.put(piece, PLACES) })
+        slots.is_some_and(|slots| unsafe { slots.put(piece, SLOTS) })
     }
 
     /// Takes a piece that serves a request of a class. The caller holds a handle.
-    pub(super) fn take(&self, class: usize) -> Option<NonNull<Shard>> {
+    pub(crate) fn take(&self, class: usize) -> Option<NonNull<Shard>> {
         let classes = self.table()?.classes.get(class..)?;
-        classes.iter().take(1 + LOOKS_UP).find_map(Places::take)
+        classes.iter().take(1 + LOOKS_UP).find_map(AtomicSlots::take)
     }
 
     /// Takes a piece of any class, one of the largest. The caller holds a handle.
-    pub(super) fn take_any(&self) -> Option<NonNull<Shard>> {
-        self.table()?.classes.iter().rev().find_map(Places::take)
+    pub(crate) fn take_any(&self) -> Option<NonNull<Shard>> {
+        self.table()?.classes.iter().rev().find_map(AtomicSlots::take)
     }
 
-    /// Takes the pieces that nobody needed since the last call. The same promises as for
-    /// [`Places::take_unused`].
-    ///
-    /// # Safety
-    ///
-    /// As there.
-    pub(super) unsafe fn take_unused(&self, chain: &mut Chain) {
-        for places in self.table().iter().flat_map(|table| &table.classes) {
-            // SAFETY: the caller's promise.
-            unsafe { places.take_unused(chain) };
+    /// Takes the pieces that nobody needed since the last call. The caller holds a handle.
+    pub(crate) fn take_unused(&self, chain: &mut Chain) {
+        for slots in self.table().iter().flat_map(|table| &table.classes) {
+            slots.take_unused(chain);
         }
     }
 
     /// Counts the pieces that are kept, as far as can be seen.
-    pub(super) fn count(&self) -> usize {
-        self.table().map_or(0, |table| table.classes.iter().map(Places::count).sum())
+    pub(crate) fn count(&self) -> usize {
+        self.table().map_or(0, |table| table.classes.iter().map(AtomicSlots::count).sum())
     }
 
     /// Takes all, and keeps nothing any more. For the pool's end, once.
     pub(super) fn close(&self, chain: &mut Chain) {
-        for places in self.table().iter().flat_map(|table| &table.classes) {
-            places.close(chain);
-        }
-    }
-}
-
-impl Drop for Large {
-    fn drop(&mut self) {
-        // ORDER: Relaxed: whoever has it alone has seen all that was done with it.
-        let table = self.table.load(Ordering::Relaxed);
-        if !table.is_null() {
-            // SAFETY: made by `try_box`, and nobody borrows it any more.
-            let table = unsafe { Box::from_raw(table) };
-            #[cfg(all(test, loom))]
-            table.life.write();
-            drop(table);
+        for slots in self.table().iter().flat_map(|table| &table.classes) {
+            slots.close(chain);
         }
     }
 }

@@ -11,20 +11,6 @@ bufkeeper::trimmed_pool!(impl BumpPool, |handle| BumpPool::over(handle), {
     }
 });
 
-impl Clone for BumpPool {
-    /// Makes another handle of the same pool.
-    ///
-    /// Cost: one locked instruction.
-    ///
-    /// # Panics
-    ///
-    /// With more handles than half of what a `usize` counts, nearly all of which were forgotten
-    /// (`mem::forget`).
-    fn clone(&self) -> Self {
-        Self { handle: self.handle.clone(), ..*self }
-    }
-}
-
 impl fmt::Debug for BumpPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stats = self.stats();

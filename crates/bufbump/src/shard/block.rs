@@ -1,4 +1,4 @@
-//! A block: the header of each buffer, in front of its bytes or in the shard's table.
+//! A block: the header of each buffer, in front of its bytes.
 
 use core::ptr::NonNull;
 
@@ -6,7 +6,7 @@ use bufcore::author::RefCount;
 
 use super::Shard;
 
-/// Bytes of a header, and of each place in a table. More where a model checker's atomics are in it.
+/// Bytes of a header. More where a model checker's atomics are in it.
 pub(crate) const HEADER_BYTES: usize = if cfg!(any(loom, shuttle)) { 128 } else { 16 };
 
 /// What each buffer has beside its bytes. Its fields are written one by one: what padding it may
@@ -17,32 +17,19 @@ pub(crate) struct Block {
     shard: NonNull<Shard>,
     /// Handles that share the buffer. Used by `bufcore` only.
     views: RefCount,
-    /// Bytes from the start of this block to the end of its buffer's capacity, or in a table to the
-    /// end of its places. Zero where the buffer is all of its shard.
+    /// Bytes from the start of this block to the end of its buffer's capacity. Zero where the
+    /// buffer is all of its shard.
     pub(crate) step: u32,
 }
 
 const _: () = assert!(size_of::<Block>() <= HEADER_BYTES && align_of::<Block>() <= 8);
 
 impl Block {
-    /// Returns the start of the bytes behind the header, which are the buffer's where there is no
-    /// table.
+    /// Returns the start of the buffer's bytes.
     #[inline(always)]
     pub(crate) fn behind(block: NonNull<Block>) -> NonNull<u8> {
         // SAFETY: a header is followed by bytes of its region, or is at its end.
         unsafe { block.cast::<u8>().add(HEADER_BYTES) }
-    }
-
-    /// Returns the start of the buffer's bytes.
-    ///
-    /// # Safety
-    ///
-    /// As for [`views`](Self::views).
-    pub(crate) unsafe fn start(block: NonNull<Block>) -> NonNull<u8> {
-        // SAFETY: the caller's promise.
-        let shard = unsafe { Self::shard(block) };
-        // SAFETY: likewise.
-        unsafe { shard.start_of(block) }
     }
 
     /// Returns the count of handles.
@@ -80,8 +67,7 @@ impl Block {
         match unsafe { (*block.as_ptr()).step } {
             // SAFETY: the caller's promise.
             0 => unsafe { Self::shard(block) }.asked(),
-            // SAFETY: likewise.
-            step => unsafe { Self::shard(block) }.capacity_of(step as usize),
+            step => step as usize - HEADER_BYTES,
         }
     }
 

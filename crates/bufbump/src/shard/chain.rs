@@ -44,8 +44,4 @@ impl Chain {
         self.0 = unsafe { first.as_ref() }.own.chained.get();
         Some(first)
     }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_none()
-    }
 }

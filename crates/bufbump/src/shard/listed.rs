@@ -28,17 +28,17 @@ pub(super) const CARVED: u32 = 0;
 /// On its thread's list.
 const LISTED: u32 = 1;
 /// The same, and another thread looks whether something is out.
-const LOOKED_AT: u32 = 2;
+const CLAIMED: u32 = 2;
 /// The same, and the memory is another thread's, which frees it.
 const TAKEN: u32 = 3;
 /// On its thread's list, without memory.
-const HOLLOW: u32 = 4;
+const DETACHED: u32 = 4;
 /// Its thread has given it up.
-const LEFT: u32 = 5;
+const GIVEN_UP: u32 = 5;
 
 /// What a thread gives up that takes a shard off its list for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Given {
+pub(crate) enum Yielded {
     /// All of it.
     Shard,
     /// The header, which has no memory.
@@ -51,8 +51,8 @@ impl Shard {
     /// Lets other threads look at a shard that is on the list of the calling thread, its owner.
     pub(crate) fn set_listed(&self) {
         self.set_seen(false);
-        // ORDER: Release pairs with the Acquire in `take_listed`: `taken` is seen as it is from now
-        // on.
+        // ORDER: Release pairs with the Acquire in `take_listed`: `allocated` is seen as it is from
+        // now on.
         self.own.listing.store(LISTED, Ordering::Release);
     }
 
@@ -72,9 +72,9 @@ impl Shard {
 
     /// Returns whether the memory is gone, so that the header of the list is the owner's alone. The
     /// caller owns the shard.
-    pub(crate) fn is_hollow(&self) -> bool {
-        // ORDER: Acquire pairs with the Release in `hollow_out`.
-        self.own.listing.load(Ordering::Acquire) == HOLLOW
+    pub(crate) fn is_detached(&self) -> bool {
+        // ORDER: Acquire pairs with the Release in `yield_header`.
+        self.own.listing.load(Ordering::Acquire) == DETACHED
     }
 
     /// Ends what `set_listed` began, for good. By pointer, here and below: the header may be gone
@@ -84,15 +84,15 @@ impl Shard {
     ///
     /// The shard was listed, and the caller is its owner, or the pool's end, and uses no more of it
     /// than it is given.
-    pub(crate) unsafe fn leave_list(this: NonNull<Self>) -> Given {
+    pub(crate) unsafe fn leave_list(this: NonNull<Self>) -> Yielded {
         // SAFETY: valid until the exchange.
         let listing = unsafe { &this.as_ref().own.listing };
-        // ORDER: Acquire pairs with the Release in `hollow_out`, and Release with the Acquire
+        // ORDER: Acquire pairs with the Release in `yield_header`, and Release with the Acquire
         // there.
-        match listing.swap(LEFT, Ordering::AcqRel) {
-            TAKEN => Given::Nothing,
-            HOLLOW => Given::Header,
-            _ => Given::Shard,
+        match listing.swap(GIVEN_UP, Ordering::AcqRel) {
+            TAKEN => Yielded::Nothing,
+            DETACHED => Yielded::Header,
+            _ => Yielded::Shard,
         }
     }
 
@@ -103,16 +103,16 @@ impl Shard {
     pub(crate) fn take_listed(&self, unused: bool) -> bool {
         let listing = &self.own.listing;
         // ORDER: Relaxed: a look that saves the exchanges.
-        if listing.load(Ordering::Relaxed) != LISTED || !self.is_all_back() {
+        if listing.load(Ordering::Relaxed) != LISTED || !self.is_all_free() {
             return false;
         }
-        // ORDER: Acquire pairs with the Release in `set_listed`: `taken` is not older. A failure
-        // leaves the shard alone.
-        if listing.compare_exchange(LISTED, LOOKED_AT, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        // ORDER: Acquire pairs with the Release in `set_listed`: `allocated` is not older. A
+        // failure leaves the shard alone.
+        if listing.compare_exchange(LISTED, CLAIMED, Ordering::Acquire, Ordering::Relaxed).is_err() {
             return false;
         }
         // The owner takes nothing from it now. So if nothing is out, that stays.
-        let mut goes = self.is_all_back();
+        let mut goes = self.is_all_free();
         if goes && unused && !self.is_seen() {
             self.set_seen(true);
             goes = false;
@@ -120,7 +120,7 @@ impl Shard {
         let next = if goes { TAKEN } else { LISTED };
         // ORDER: Relaxed, for both: nothing was changed. It fails where the owner gave the shard
         // up.
-        listing.compare_exchange(LOOKED_AT, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() && goes
+        listing.compare_exchange(CLAIMED, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() && goes
     }
 
     /// Leaves a header whose memory was taken, and is gone, to the list that it is on. Returns
@@ -130,25 +130,25 @@ impl Shard {
     ///
     /// The header is valid, and the caller had the memory alone. It does not use the header again
     /// when this returns `true`.
-    pub(crate) unsafe fn hollow_out(this: NonNull<Self>) -> bool {
+    pub(crate) unsafe fn yield_header(this: NonNull<Self>) -> bool {
         // SAFETY: valid until the exchange.
         let listing = unsafe { &this.as_ref().own.listing };
         // ORDER: Acquire, for both, pairs with the Release in `leave_list`: the owner uses the
-        // links no more. Release pairs with the Acquire in `is_hollow` and `leave_list`: nor does
+        // links no more. Release pairs with the Acquire in `is_detached` and `leave_list`: nor does
         // this thread use the header.
         listing.load(Ordering::Acquire) == TAKEN
-            && listing.compare_exchange(TAKEN, HOLLOW, Ordering::Release, Ordering::Acquire).is_ok()
+            && listing.compare_exchange(TAKEN, DETACHED, Ordering::Release, Ordering::Acquire).is_ok()
     }
 
     /// Returns whether nothing is out of a shard that its owner takes nothing from meanwhile. The
     /// caller is not the owner.
-    pub(crate) fn is_all_back(&self) -> bool {
+    pub(crate) fn is_all_free(&self) -> bool {
         // ORDER: Relaxed: the caller has seen what the owner did last with it, by `is_busy` or
         // `listing`.
-        let taken = self.own.taken.load(Ordering::Relaxed);
-        // ORDER: Acquire, for both, pairs with the Release of `release_elsewhere` and
-        // `release_here`: the last owners are done before the memory goes.
-        let others = self.word.load(Ordering::Acquire);
-        taken == self.own.returned.load(Ordering::Acquire).wrapping_add(others)
+        let allocated = self.own.allocated.load(Ordering::Relaxed);
+        // ORDER: Acquire, for both, pairs with the Release of `release_remote` and
+        // `release_local`: the last owners are done before the memory goes.
+        let others = self.remote_frees.load(Ordering::Acquire);
+        allocated == self.own.local_frees.load(Ordering::Acquire).wrapping_add(others)
     }
 }

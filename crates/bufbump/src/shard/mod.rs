@@ -6,84 +6,74 @@
 //!           base                                    bump                   limit + HEADER_BYTES
 //! ```
 //!
-//! Where the bytes start at a multiple of 512 or more, a header in front of them would take as much
-//! again. There all headers stand in a table, which has a place for each multiple of the alignment:
-//!
-//! ```text
-//!  region   |Block|Block|Block|… free …|     | bytes | bytes         | bytes | … free …     |
-//!           base              bump     limit data
-//! ```
-//!
-//! A block is then one or more places, and its bytes are as many multiples of the alignment. So
-//! `bump` leads to the next free bytes as well, and a release is the same in both layouts.
-//!
 //! # Who owns a shard
 //!
 //! - *Owned*: `owner` is the token of a thread, whose cache (`cache`) has the shard. That thread
-//!   alone carves; it counts what it carves in `taken` and what it releases in `returned`, by plain
-//!   stores. Others count their releases in `word`.
-//! - *Abandoned*: its thread has ended, or its pool did. `word` is `ABANDONED - out`, and whoever
-//!   brings it to `ABANDONED` is last.
+//!   alone carves; it counts what it carves in `allocated` and what it releases in `local_frees`,
+//!   by plain stores. Others count their releases in `remote_frees`.
+//! - *Abandoned*: its thread has ended, or its pool did. `remote_frees` is `ABANDONED - out`, and
+//!   whoever brings it to `ABANDONED` is last.
 //! - *Orphaned*: its pool was dropped by another thread than the owner's, which may be releasing at
-//!   that moment. `word` has `ORPHANED` added, and counts no more. The shard is on the list of
-//!   `bufkit::orphan`, which counts the buffers that are out.
+//!   that moment. `remote_frees` has `ORPHANED` added, and counts no more. The shard is on the list
+//!   of `bufkit::orphan`, which counts the buffers that are out.
 //! - *Free*: nothing is out, and whoever has the shard has it alone. That is a stack of idle
 //!   shards, a thread that is about to own it, or nobody, with its memory gone. Threads that look
-//!   for a shard may still look at `place` and `older` of it (`depot`).
+//!   for a shard may still look at `stack_link` and `older` of it (`depot`).
 //!
 //! # Invariants
 //!
-//! - B1: `taken - returned - word` buffers of an owned shard are out (wrapping), never more than
-//!   the memory has room for.
+//! - B1: `allocated - local_frees - remote_frees` buffers of an owned shard are out (wrapping),
+//!   never more than the memory has room for.
 //! - B2: the bytes from `bump` on are in no buffer that is out; `bump` is `base` or where a block
-//!   of this shard started or ended. With a table, that is said of the places, and of the bytes of
-//!   each: those of place `n` are the multiple `n` of the alignment behind `data`.
+//!   of this shard started or ended.
 //! - B3: while a buffer is out, the header and the memory are there. The memory is freed only when
 //!   nothing is out. A shard with memory keeps the pool's bookkeeping, of which the header is a
 //!   part.
 //! - B4: the last access of a release to its shard is the one that counts it.
 //! - B5: only the owner's thread uses the fields of `own`, except that anybody may read its
 //!   atomics. Some have rules of their own: `listing` and the memory of a shard on a list are as
-//!   `listed` says, and `rare` is as `depot` says. `chained` is for whoever has the shard or its
+//!   `listed` says, and `cold` is as `depot` says. `chained` is for whoever has the shard or its
 //!   memory alone.
-//! - B6: `base`, `limit`, `data` and `shift` are written while nothing is out, by whoever has the
-//!   shard alone. So whoever has a buffer of the shard may read them.
-//! - B7: while `is_new` is set and `returned` is 0, `bump` never went back. So the bytes from there
-//!   on are zero, and those of the newest block until somebody writes to them.
+//! - B6: `base` and `limit` are written while nothing is out, by whoever has the shard alone. So
+//!   whoever has a buffer of the shard may read them.
+//! - B7: while `is_new` is set and `local_frees` is 0, `bump` never went back. So the bytes from
+//!   there on are zero, and those of the newest block until somebody writes to them.
 
 mod block;
 mod chain;
+mod dedicated;
 mod layout;
 mod listed;
 mod memory;
 mod orphaned;
-mod whole;
 
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
 use bufcore::Region;
 use bufkit::orphan::{Methods, Orphan};
-use bufkit::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, RELEASE};
+use bufkit::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering, RELEASE};
+use bufkit::{Link, RegistryEntry};
 
-use crate::stack::{Place, Stacked};
+use crate::stack::{StackEntry, StackLink};
 
 pub(crate) use self::block::{Block, HEADER_BYTES};
 pub(crate) use self::chain::Chain;
-pub(crate) use self::layout::{Layout, has_table};
-pub(crate) use self::listed::Given;
+pub(crate) use self::layout::Layout;
+pub(crate) use self::listed::Yielded;
 #[cfg(all(test, loom))]
-pub(crate) use self::orphaned::newly_returned;
+pub(crate) use self::orphaned::newly_freed;
 
 /// The largest shard: what is out of it, and distances in it, are counted in fewer bits than these.
 pub(crate) const MAX_SHARD_BYTES: usize = 1 << 30;
 
-/// What `word` is when nothing of an abandoned shard is out.
+/// What `remote_frees` is when nothing of an abandoned shard is out.
 pub(crate) const ABANDONED: usize = 1 << (usize::BITS - 1);
-/// What is added to `word` of an orphaned shard. Larger than what `word` is otherwise.
+/// What is added to `remote_frees` of an orphaned shard. Larger than what `remote_frees` is
+/// otherwise.
 pub(crate) const ORPHANED: usize = ABANDONED | ABANDONED >> 1;
 /// More buffers than this are never out of one shard.
-const MOST_OUT: usize = MAX_SHARD_BYTES / HEADER_BYTES;
+const MAX_IN_USE: usize = MAX_SHARD_BYTES / HEADER_BYTES;
 
 /// No thread's token, and not that of a thread that has none.
 const NOBODY: usize = 1;
@@ -103,15 +93,15 @@ pub(crate) struct Shard {
     /// The pool's bookkeeping, valid while the shard has memory (B3).
     pool: NonNull<()>,
     /// What the stacks note (`depot`).
-    place: Place<Shard>,
+    stack_link: StackLink<Shard>,
     /// Token of the owner, or `NOBODY`.
     pub(crate) owner: AtomicUsize,
     /// Releases by others than the owner; see the head of this file.
-    pub(crate) word: AtomicUsize,
-    /// Of an orphaned shard: how many of `returned` the list knows of.
-    settled: AtomicUsize,
+    pub(crate) remote_frees: AtomicUsize,
+    /// Of an orphaned shard: how many of `local_frees` the list knows of.
+    known_frees: AtomicUsize,
     /// Of an orphaned shard: how many buffers were out when its pool ended.
-    left: Cell<usize>,
+    left_in_use: Cell<usize>,
     /// Bytes that buffers can have together, and each alone; zero without memory.
     pub(super) bytes: AtomicUsize,
     /// The memory. Moved out when it is freed.
@@ -119,9 +109,6 @@ pub(crate) struct Shard {
     /// Stands for the memory, to the model checker.
     #[cfg(all(test, any(loom, shuttle)))]
     pub(crate) shadow: buftest::models::Shadow,
-    /// Likewise for the header itself.
-    #[cfg(all(test, loom))]
-    pub(crate) life: buftest::models::Shadow,
     /// Likewise for its place in the owner's list.
     #[cfg(all(test, loom))]
     pub(crate) links: buftest::models::Shadow,
@@ -130,14 +117,13 @@ pub(crate) struct Shard {
 }
 
 /// What is written when the memory comes or goes, and when the header does.
-pub(crate) struct Rare {
+pub(crate) struct Cold {
     /// The next of all headers of the pool (`depot`).
-    pub(crate) older: AtomicPtr<Shard>,
-    /// Whether the header is being taken off the list of all. For whoever does so.
-    pub(crate) is_leaving: Cell<bool>,
-    /// Whether the memory is for one buffer at a time (`whole`), and whether it was used before the
-    /// one that is out. As `asked`, written while nothing is out, by whoever has the shard alone.
-    is_single: Cell<bool>,
+    older: Link<Shard>,
+    /// Whether the memory is for one buffer at a time (`dedicated`), and whether it was used before
+    /// the one that is out. As `asked`, written while nothing is out, by whoever has the shard
+    /// alone.
+    is_dedicated: Cell<bool>,
     is_reused: Cell<bool>,
     /// Whether the memory came zeroed, and nothing of it was used before its owner last began.
     is_new: Cell<bool>,
@@ -145,15 +131,8 @@ pub(crate) struct Rare {
     held: AtomicUsize,
     /// Whether `trim_idle` saw it where it is kept, with nothing out.
     is_seen: AtomicBool,
-    /// The alignment of the bytes behind `data`, as a power of two (B6).
-    shift: Cell<u8>,
-    /// Where the bytes of the first place of the table start; null where headers are in front of
-    /// their bytes (B6).
-    data: Cell<*mut u8>,
     /// Bytes of the one buffer.
     asked: Cell<usize>,
-    /// What `Shared::generation` was when the memory was taken.
-    pub(crate) generation: Cell<usize>,
 }
 
 /// What the owner writes. In this order: what each request writes is on one line.
@@ -161,15 +140,14 @@ pub(crate) struct Rare {
 pub(crate) struct Own {
     /// Where the next block starts (B2).
     pub(crate) bump: Cell<*mut u8>,
-    /// Address at which there is room for a block's header and no more; where the table ends, if
-    /// there is one.
+    /// Address at which there is room for a block's header and no more.
     limit: Cell<usize>,
     /// Where the first block starts.
     pub(crate) base: Cell<*mut u8>,
     /// Buffers carved since the shard became owned, wrapping.
-    pub(crate) taken: AtomicUsize,
+    pub(crate) allocated: AtomicUsize,
     /// Of those, how many the owner has released, wrapping.
-    pub(crate) returned: AtomicUsize,
+    pub(crate) local_frees: AtomicUsize,
     /// Whether the shard is on its thread's list, and who may take it from there (`listed`).
     listing: AtomicU32,
     /// The owner's cache.
@@ -180,15 +158,20 @@ pub(crate) struct Own {
     /// The next in a chain.
     chained: Cell<Option<NonNull<Shard>>>,
     /// Not the owner's alone, but seldom used; here because there is room on the second line.
-    rare: Rare,
+    cold: Cold,
 }
 
 // SAFETY: one field, which nobody else uses.
-unsafe impl Stacked for Shard {
-    fn place(&self) -> &Place<Self> {
-        #[cfg(all(test, loom))]
-        self.life.read();
-        &self.place
+unsafe impl StackEntry for Shard {
+    fn stack_link(&self) -> &StackLink<Self> {
+        &self.stack_link
+    }
+}
+
+// SAFETY: one field.
+unsafe impl RegistryEntry for Shard {
+    fn link(&self) -> &Link<Self> {
+        &self.own.cold.older
     }
 }
 
@@ -201,65 +184,44 @@ impl Shard {
         Self {
             orphan: Orphan::counted(methods),
             pool,
-            place: Place::default(),
+            stack_link: StackLink::default(),
             owner: AtomicUsize::new(NOBODY),
-            word: AtomicUsize::new(0),
-            settled: AtomicUsize::new(0),
-            left: Cell::new(0),
+            remote_frees: AtomicUsize::new(0),
+            known_frees: AtomicUsize::new(0),
+            left_in_use: Cell::new(0),
             bytes: AtomicUsize::new(0),
             region: Cell::new(None),
             #[cfg(all(test, any(loom, shuttle)))]
             shadow: buftest::models::Shadow::default(),
-            #[cfg(all(test, loom))]
-            life: buftest::models::Shadow::default(),
             #[cfg(all(test, loom))]
             links: buftest::models::Shadow::default(),
             own: Own {
                 bump: Cell::new(ptr::null_mut()),
                 limit: Cell::new(0),
                 base: Cell::new(ptr::null_mut()),
-                taken: AtomicUsize::new(0),
-                returned: AtomicUsize::new(0),
+                allocated: AtomicUsize::new(0),
+                local_frees: AtomicUsize::new(0),
                 listing: AtomicU32::new(listed::CARVED),
                 cache: Cell::new(ptr::null()),
                 prev: Cell::new(ptr::null()),
                 next: Cell::new(ptr::null()),
                 chained: Cell::new(None),
-                rare: Rare {
-                    older: AtomicPtr::new(ptr::null_mut()),
-                    is_leaving: Cell::new(false),
-                    is_single: Cell::new(false),
+                cold: Cold {
+                    older: Link::default(),
+                    is_dedicated: Cell::new(false),
                     is_reused: Cell::new(false),
                     is_new: Cell::new(false),
                     held: AtomicUsize::new(0),
                     is_seen: AtomicBool::new(false),
-                    shift: Cell::new(0),
-                    data: Cell::new(ptr::null_mut()),
                     asked: Cell::new(0),
-                    generation: Cell::new(0),
                 },
             },
         }
     }
 
-    /// Returns the cache of the owner, which is the caller.
-    pub(crate) fn cache(&self) -> *const () {
-        self.own.cache.get()
-    }
-
     /// Returns the pool's bookkeeping.
     pub(crate) fn pool(&self) -> NonNull<()> {
         self.pool
-    }
-
-    pub(crate) fn rare(&self) -> &Rare {
-        &self.own.rare
-    }
-
-    /// Returns whether neither a stack nor a search for a shard refers to it. The caller owns the
-    /// shard.
-    pub(crate) fn is_alone(&self) -> bool {
-        self.place.is_alone()
     }
 
     pub(crate) fn next(&self) -> *const Shard {
@@ -279,25 +241,25 @@ impl Shard {
     }
 
     /// Makes a free shard the calling thread's, in its cache, whose address that is.
-    pub(crate) fn own(&self, token: usize, cache: NonNull<()>) {
+    pub(crate) fn set_owner(&self, token: usize, cache: NonNull<()>) {
         let own = &self.own;
         own.bump.set(own.base.get());
         own.cache.set(cache.as_ptr());
         // ORDER: Relaxed: the shard is free, and whoever handed it over has published the count.
-        if own.taken.load(Ordering::Relaxed) != 0 {
-            own.rare.is_new.set(false);
+        if own.allocated.load(Ordering::Relaxed) != 0 {
+            own.cold.is_new.set(false);
         }
         // ORDER: Relaxed, for all: the shard is free, so nobody else reads them except `stats`,
         // and to see that it is on no list; what hands over a buffer publishes them.
         own.listing.store(listed::CARVED, Ordering::Relaxed);
-        own.taken.store(0, Ordering::Relaxed);
-        own.returned.store(0, Ordering::Relaxed);
-        self.word.store(0, Ordering::Relaxed);
+        own.allocated.store(0, Ordering::Relaxed);
+        own.local_frees.store(0, Ordering::Relaxed);
+        self.remote_frees.store(0, Ordering::Relaxed);
         self.owner.store(token, Ordering::Relaxed);
     }
 
     /// Takes a block with room for `bytes` bytes; null when there is none, or for no bytes. For the
-    /// owner, where headers are in front of their bytes; `mask` is the pool's alignment minus one.
+    /// owner; `mask` is the pool's alignment minus one.
     #[inline(always)]
     pub(crate) fn carve(&self, bytes: usize, mask: usize) -> *mut Block {
         let own = &self.own;
@@ -314,27 +276,52 @@ impl Shard {
         own.bump.set(unsafe { start.add(step) });
         // ORDER: Relaxed, for both: only this thread writes it; for others it is a number, or they
         // learn it with the pool's end, which orders it (`Shared::close`).
-        own.taken.store(own.taken.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        own.allocated.store(own.allocated.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         // SAFETY: the bytes from `bump` on are nobody's (B2), `step` of them are in the memory, and
         // blocks are aligned for it.
         unsafe { Block::write(start.cast(), self, step as u32) }
     }
 
-    /// Returns whether nothing is out. Then the owner, which is the caller, has the shard alone.
-    pub(crate) fn is_back(&self) -> bool {
-        self.others_if_back().is_some()
+    /// Gives a block room for `bytes` bytes, if it has it, or is the newest and the shard has it.
+    /// Returns by how much the block became longer.
+    ///
+    /// # Safety
+    ///
+    /// The block is one of this shard's, and its buffer is in use. The caller owns the shard, and
+    /// has the only handle of the buffer.
+    pub(crate) unsafe fn extend(&self, block: NonNull<Block>, bytes: usize, mask: usize) -> Option<usize> {
+        let own = &self.own;
+        // SAFETY: written when the block was made, or here; nobody else reads it.
+        let step = unsafe { &mut (*block.as_ptr()).step };
+        if bytes + HEADER_BYTES <= *step as usize {
+            return Some(0);
+        }
+        let is_newest = block.addr().get() + *step as usize == own.bump.get().addr();
+        if !is_newest || bytes > own.limit.get().saturating_sub(block.addr().get()) {
+            return None;
+        }
+        // No overflow, and within the memory, as in `carve`.
+        let longer = (bytes + HEADER_BYTES + mask) & !mask;
+        // SAFETY: as above.
+        own.bump.set(unsafe { block.cast::<u8>().add(longer) }.as_ptr());
+        let more = longer - *step as usize;
+        *step = longer as u32;
+        Some(more)
     }
 
-    /// Returns how many buffers other threads released, if nothing is out, as `is_back` does.
-    #[inline(always)]
-    fn others_if_back(&self) -> Option<usize> {
+    /// Returns whether `bytes` bytes can be carved. The caller owns the shard.
+    pub(crate) fn fits(&self, bytes: usize) -> bool {
+        bytes <= self.own.limit.get().saturating_sub(self.own.bump.get().addr())
+    }
+
+    /// Returns whether nothing is out. Then the owner, which is the caller, has the shard alone.
+    pub(crate) fn is_empty(&self) -> bool {
         let own = &self.own;
         // ORDER: Relaxed, for both: this thread wrote them.
-        let out = own.taken.load(Ordering::Relaxed).wrapping_sub(own.returned.load(Ordering::Relaxed));
-        // ORDER: Acquire pairs with the Release of `release_elsewhere`: all that others did with
+        let out = own.allocated.load(Ordering::Relaxed).wrapping_sub(own.local_frees.load(Ordering::Relaxed));
+        // ORDER: Acquire pairs with the Release of `release_remote`: all that others did with
         // the memory happened before.
-        let others = self.word.load(Ordering::Acquire);
-        (out == others).then_some(others)
+        out == self.remote_frees.load(Ordering::Acquire)
     }
 
     /// Starts again at the first byte, with nothing out. The caller is the owner, and the pool
@@ -344,14 +331,14 @@ impl Shard {
         self.shadow.write();
         self.own.bump.set(self.own.base.get());
         // ORDER: Relaxed: whoever found nothing out has read it with Acquire.
-        let others = self.word.load(Ordering::Relaxed);
+        let others = self.remote_frees.load(Ordering::Relaxed);
         // SAFETY: the shard is there while it is borrowed.
         unsafe { fold(NonNull::from(self), others) };
     }
 
     /// Ends the ownership of a shard of which nothing is out, and which the calling thread has
     /// alone.
-    pub(crate) fn disown(&self) {
+    pub(crate) fn clear_owner(&self) {
         #[cfg(all(test, loom))]
         self.shadow.write();
         // ORDER: Relaxed: whatever hands the shard over publishes it.
@@ -373,11 +360,11 @@ impl Shard {
         // order.
         header.owner.store(NOBODY, Ordering::Relaxed);
         // ORDER: Relaxed, for both: this thread wrote them.
-        let out = own.taken.load(Ordering::Relaxed).wrapping_sub(own.returned.load(Ordering::Relaxed));
+        let out = own.allocated.load(Ordering::Relaxed).wrapping_sub(own.local_frees.load(Ordering::Relaxed));
         // ORDER: Release pairs with the Acquire of the last release: it sees this thread's
         // releases. Acquire pairs with the Release of others' releases, for the case that all were
-        // before. `word` becomes `ABANDONED` less what is still out.
-        header.word.fetch_add(ABANDONED.wrapping_sub(out), JOINED) == out
+        // before. `remote_frees` becomes `ABANDONED` less what is still out.
+        header.remote_frees.fetch_add(ABANDONED.wrapping_sub(out), JOINED) == out
     }
 
     /// Returns whether the bytes from `bump` on, and those of the newest block, are zero. They
@@ -387,28 +374,28 @@ impl Shard {
     /// In 32 bits the count of those that came back may be 0 again, so nothing is known there.
     pub(super) fn is_untouched(&self) -> bool {
         // ORDER: Relaxed: this thread wrote it.
-        let returned = self.own.returned.load(Ordering::Relaxed);
-        cfg!(target_pointer_width = "64") && self.own.rare.is_new.get() && returned == 0
+        let local_frees = self.own.local_frees.load(Ordering::Relaxed);
+        cfg!(target_pointer_width = "64") && self.own.cold.is_new.get() && local_frees == 0
     }
 
     /// Returns how many buffers are out, and the bytes of the memory, as far as can be seen at this
     /// moment without stopping anybody.
     pub(crate) fn snapshot(&self) -> (usize, usize) {
         // ORDER: Relaxed, for all: numbers for people.
-        let bytes = self.own.rare.held.load(Ordering::Relaxed);
-        let word = self.word.load(Ordering::Relaxed);
+        let bytes = self.own.cold.held.load(Ordering::Relaxed);
+        let remote_frees = self.remote_frees.load(Ordering::Relaxed);
         let owner = self.owner.load(Ordering::Relaxed);
-        let taken = self.own.taken.load(Ordering::Relaxed);
-        let returned = self.own.returned.load(Ordering::Relaxed);
-        let out = match word {
+        let allocated = self.own.allocated.load(Ordering::Relaxed);
+        let local_frees = self.own.local_frees.load(Ordering::Relaxed);
+        let out = match remote_frees {
             _ if bytes == 0 => 0,
-            word if word > ABANDONED => 0,
-            word if word >= ABANDONED - MOST_OUT => ABANDONED - word,
+            remote_frees if remote_frees > ABANDONED => 0,
+            remote_frees if remote_frees >= ABANDONED - MAX_IN_USE => ABANDONED - remote_frees,
             _ if owner == NOBODY => 0,
-            word => taken.wrapping_sub(returned).wrapping_sub(word),
+            remote_frees => allocated.wrapping_sub(local_frees).wrapping_sub(remote_frees),
         };
         // Torn by a thread that is at work, the difference may be less than nothing.
-        (if out > MOST_OUT { 0 } else { out }, bytes)
+        (if out > MAX_IN_USE { 0 } else { out }, bytes)
     }
 
     /// Returns whether a thread carves from the shard at this moment, as far as can be seen.
@@ -419,8 +406,8 @@ impl Shard {
 }
 
 /// Moves the others' count of releases, `others`, to the owner's, when nothing is out but what the
-/// caller is releasing: so that `word` never reaches its flags, however long the shard lives.
-/// Counts the caller's release, in its last step (B4).
+/// caller is releasing: so that `remote_frees` never reaches its flags, however long the shard
+/// lives. Counts the caller's release, in its last step (B4).
 ///
 /// # Safety
 ///
@@ -429,14 +416,16 @@ pub(crate) unsafe fn fold(shard: NonNull<Shard>, others: usize) {
     // SAFETY: the caller's promise.
     let header = unsafe { shard.as_ref() };
     // ORDER: Relaxed: this thread wrote it.
-    let mut returned = header.own.taken.load(Ordering::Relaxed);
+    let mut local_frees = header.own.allocated.load(Ordering::Relaxed);
     // ORDER: Relaxed: the Release below publishes what it has to. The exchange fails if the pool's
     // end has added its flag meanwhile, and counted these releases as the others'.
-    if others != 0 && header.word.compare_exchange(others, 0, Ordering::Relaxed, Ordering::Relaxed).is_err() {
-        returned = returned.wrapping_sub(others);
+    if others != 0
+        && header.remote_frees.compare_exchange(others, 0, Ordering::Relaxed, Ordering::Relaxed).is_err()
+    {
+        local_frees = local_frees.wrapping_sub(others);
     }
-    // ORDER: Release pairs with the Acquire loads in `is_all_back`, `orphan` and `settle`.
-    header.own.returned.store(returned, RELEASE);
+    // ORDER: Release pairs with the Acquire loads in `is_all_free`, `orphan` and `count_missed`.
+    header.own.local_frees.store(local_frees, RELEASE);
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -453,10 +442,10 @@ impl Shard {
     /// Asserts B1 and B2 as far as they show.
     pub(crate) fn check(&self) {
         let (bump, base) = (self.own.bump.get().addr(), self.own.base.get().addr());
-        let end = self.own.limit.get() + if self.has_table() { 0 } else { HEADER_BYTES };
+        let end = self.own.limit.get() + HEADER_BYTES;
         assert!(base <= bump && bump <= end, "B2: {bump:#x} in {base:#x} to {end:#x}");
         let (out, bytes) = self.snapshot();
         assert!(out <= bytes / 8 + 1, "B1: {out} out of {bytes} bytes");
-        assert_eq!(out == 0, self.is_back(), "B1");
+        assert_eq!(out == 0, self.is_empty(), "B1");
     }
 }

@@ -18,17 +18,17 @@ impl Shard {
         // is as good.
         self.owner.store(NOBODY, Ordering::Relaxed);
         let own = &self.own;
-        // ORDER: Acquire pairs with the Release of `release_elsewhere`: the last owners are done
-        // before the memory goes. Whoever adds to `word` from here on is not counted by it.
-        let others = self.word.fetch_add(ORPHANED, Ordering::Acquire);
-        // ORDER: Acquire pairs with the Release of `release_here`, likewise.
-        let returned = own.returned.load(Ordering::Acquire);
-        // ORDER: Relaxed: `adopt` publishes it.
-        self.settled.store(returned, Ordering::Relaxed);
+        // ORDER: Acquire pairs with the Release of `release_remote`: the last owners are done
+        // before the memory goes. Whoever adds to `remote_frees` from here on is not counted by it.
+        let others = self.remote_frees.fetch_add(ORPHANED, Ordering::Acquire);
+        // ORDER: Acquire pairs with the Release of `release_local`, likewise.
+        let local_frees = own.local_frees.load(Ordering::Acquire);
+        // ORDER: Relaxed: `defer_free` publishes it.
+        self.known_frees.store(local_frees, Ordering::Relaxed);
         // ORDER: Relaxed: nothing is carved any more.
-        let taken = own.taken.load(Ordering::Relaxed);
-        self.left.set(taken.wrapping_sub(returned).wrapping_sub(others));
-        self.left.get() == 0
+        let allocated = own.allocated.load(Ordering::Relaxed);
+        self.left_in_use.set(allocated.wrapping_sub(local_frees).wrapping_sub(others));
+        self.left_in_use.get() == 0
     }
 
     /// Leaves an orphaned shard to the list.
@@ -36,37 +36,38 @@ impl Shard {
     /// # Safety
     ///
     /// [`orphan`](Self::orphan) was called, once, and `self` is not used after this.
-    pub(crate) unsafe fn adopt(this: NonNull<Shard>) {
+    pub(crate) unsafe fn defer_free(this: NonNull<Shard>) {
         // SAFETY: valid, until it is adopted.
-        let left = unsafe { this.as_ref() }.left.get();
+        let left_in_use = unsafe { this.as_ref() }.left_in_use.get();
         // SAFETY: `orphan` is the first field (`repr(C)`), and nobody but the leases uses the
         // shard. Each buffer that was out is released by `release_orphaned`, or counted in
-        // `returned`.
-        unsafe { orphan::defer_free(this.cast(), left, 1) };
+        // `local_frees`.
+        unsafe { orphan::defer_free(this.cast(), left_in_use, 1) };
     }
 
     /// Counts the buffers of an orphaned shard that its owner has released without seeing that the
     /// pool ended, since the last such call.
-    pub(crate) fn settle(&self) -> usize {
-        newly_returned(&self.own.returned, &self.settled)
+    pub(crate) fn count_missed(&self) -> usize {
+        newly_freed(&self.own.local_frees, &self.known_frees)
     }
 }
 
-/// Counts what `returned` has beyond `settled`, for one of the threads that do so at the same time.
-pub(crate) fn newly_returned(returned: &AtomicUsize, settled: &AtomicUsize) -> usize {
+/// Counts what `local_frees` has beyond `known_frees`, for one of the threads that do so at the
+/// same time.
+pub(crate) fn newly_freed(local_frees: &AtomicUsize, known_frees: &AtomicUsize) -> usize {
     // ORDER: Relaxed: a count, which publishes nothing.
-    let mut counted = settled.load(Ordering::Relaxed);
+    let mut counted = known_frees.load(Ordering::Relaxed);
     loop {
-        // ORDER: Acquire pairs with the Release of `release_here` and `fold`: the owner is done
+        // ORDER: Acquire pairs with the Release of `release_local` and `fold`: the owner is done
         // with those buffers before the memory goes.
-        let new = returned.load(Ordering::Acquire).wrapping_sub(counted);
+        let new = local_frees.load(Ordering::Acquire).wrapping_sub(counted);
         // No more, or this thread reads an older value than another one has counted.
         if new as isize <= 0 {
             return 0;
         }
         let sum = counted.wrapping_add(new);
         // ORDER: Relaxed: as above.
-        match settled.compare_exchange(counted, sum, Ordering::Relaxed, Ordering::Relaxed) {
+        match known_frees.compare_exchange(counted, sum, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => return new,
             Err(now) => counted = now,
         }

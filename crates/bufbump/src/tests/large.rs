@@ -4,20 +4,21 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use bufkit::orphan;
+use bufkit::sync::lock;
 use buftest::models::{self, Shadow};
 use loom::thread;
 
-use super::loom::{
-    Buffer, beside, briefly, end_of_a_pool_against_its_owner, freed, read_elsewhere, scribble, use_up,
-};
+use super::loom::{Buffer, beside, briefly, freed, read_elsewhere, scribble, use_up};
 use crate::BumpPool;
 use crate::cache::local;
+use crate::counters::Piece;
+use crate::shard::Chain;
+use crate::shared::Shared;
 
 /// More than a shard.
 const LARGE: usize = 16;
 
-/// A pool with shards of 8 bytes that keeps `pieces` pieces; of one, no thread has any to itself.
+/// A pool with shards of 8 bytes that keeps `pieces` pieces.
 fn pool(pieces: usize) -> BumpPool {
     BumpPool::builder().shard_size(8).max_idle_bytes(pieces * LARGE).build().expect("a small pool")
 }
@@ -26,18 +27,18 @@ fn acquire(pool: &BumpPool) -> Buffer {
     pool.acquire(LARGE).expect("the allocator has room")
 }
 
-/// Uses a piece, on a thread that may have one to itself.
+/// Uses a piece.
 fn once(pool: &BumpPool) {
     let buf = acquire(pool);
     scribble(&buf);
     drop(buf);
 }
 
-/// What the releasing thread did with the bytes happens before what their next owner does: in a
-/// piece that the thread has to itself, and in one that the pool keeps.
-fn reuse_after_release_on_another_thread(pieces: usize) {
-    loom::model(move || {
-        let pool = pool(pieces);
+/// What the releasing thread did with the bytes happens before what their next owner does.
+#[test]
+fn loom_kept_piece_after_release_on_another_thread() {
+    loom::model(|| {
+        let pool = pool(1);
         let shadow = Shadow::shared();
         let buf = acquire(&pool);
         let address = buf.as_ptr();
@@ -47,16 +48,6 @@ fn reuse_after_release_on_another_thread(pieces: usize) {
         drop(models::acquire_again(&pool, LARGE, address, &shadow));
         consumer.join().unwrap();
     });
-}
-
-#[test]
-fn loom_own_piece_after_release_on_another_thread() {
-    reuse_after_release_on_another_thread(2);
-}
-
-#[test]
-fn loom_kept_piece_after_release_on_another_thread() {
-    reuse_after_release_on_another_thread(1);
 }
 
 /// Two threads use the one piece that is kept, or none: nobody else has it meanwhile.
@@ -89,61 +80,6 @@ fn loom_end_of_a_pool_against_a_piece() {
         drop(pool);
         consumer.join().unwrap();
         assert_eq!(freed(), 1, "freed once");
-    });
-}
-
-/// The pool ends elsewhere while a thread releases the piece that it has to itself.
-#[test]
-fn loom_end_of_a_pool_against_its_piece() {
-    loom::model(|| end_of_a_pool_against_its_owner(pool(2), LARGE));
-}
-
-/// A thread uses its piece again and again while another takes what it finds in the thread's cache.
-fn owner_against(preemptions: usize, what: fn(&BumpPool)) {
-    briefly(preemptions, move || {
-        let pool = pool(2);
-        let owner = beside(&pool, |pool| {
-            once(&pool);
-            once(&pool);
-            local::end_of_thread();
-        });
-        what(&pool);
-        owner.join().unwrap();
-        orphan::sweep();
-        assert_eq!(orphan::pending(), 0);
-        pool.trim();
-        assert_eq!(pool.stats().reserved_bytes, 0, "memory that no trim finds");
-    });
-}
-
-#[test]
-fn loom_trim_against_an_own_piece() {
-    owner_against(2, BumpPool::trim);
-}
-
-#[test]
-fn loom_clear_against_an_own_piece() {
-    owner_against(2, BumpPool::clear);
-}
-
-#[test]
-fn loom_looks_against_an_own_piece() {
-    owner_against(1, |pool| (0..2).for_each(|_| pool.trim_idle(Duration::ZERO)));
-}
-
-/// The other begins after the owner's first use, so that the model needs fewer preemptions to get
-/// to the end of what it does, between two uses.
-#[test]
-fn loom_own_piece_after_a_trim() {
-    briefly(2, || {
-        let pool = pool(2);
-        once(&pool);
-        let other = beside(&pool, |pool| pool.trim());
-        once(&pool);
-        local::end_of_thread();
-        other.join().unwrap();
-        pool.trim();
-        assert_eq!(pool.stats().reserved_bytes, 0, "memory that no trim finds");
     });
 }
 
@@ -249,7 +185,15 @@ fn loom_look_at_a_spare_that_is_listed() {
         let (first, second, third) = (take(), take(), take());
         // Two spares, which are used again.
         drop((first, second));
-        let other = beside(&pool, |pool| pool.shared().free_listed());
+        let other = beside(&pool, |pool| {
+            let shared = pool.shared();
+            let mut chain = Chain::new();
+            let right = lock(&shared.idle_since);
+            shared.take_from_threads(false, &mut chain);
+            drop(right);
+            // SAFETY: nothing is out of what was taken, and it is ours.
+            unsafe { Shared::free_all(chain, Piece::Trimmed) };
+        });
         let (again, behind) = (take(), take());
         scribble(&again);
         drop(again);
@@ -271,7 +215,7 @@ fn loom_places_that_are_made() {
             local::end_of_thread();
         });
         pool.trim_idle(Duration::ZERO);
-        assert!(pool.bump_stats().kept <= 1);
+        assert!(pool.piece_stats().kept <= 1);
         other.join().unwrap();
         pool.trim_idle(Duration::ZERO);
         pool.trim_idle(Duration::ZERO);

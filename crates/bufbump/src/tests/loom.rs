@@ -20,7 +20,7 @@ use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
 
 use crate::cache::local;
-use crate::shard::{Block, HEADER_BYTES, newly_returned};
+use crate::shard::{Block, HEADER_BYTES, newly_freed};
 use crate::{BumpLease, BumpPool};
 
 loom::lazy_static! {
@@ -319,47 +319,23 @@ pub(super) fn briefly(preemptions: usize, model: impl Fn() + Sync + Send + 'stat
     builder.check(model);
 }
 
-/// A pool with two shards that nobody owns.
-fn pool_with_idle_shards() -> BumpPool {
-    let pool = pool(false);
-    drop((acquire(&pool), acquire(&pool)));
-    local::end_of_thread();
-    pool
-}
-
-/// A trim frees headers while another thread looks at all of them: each was there while it was
-/// looked at.
+/// A trim frees the memory of shards while another thread trims as well, or looks for a shard.
 #[test]
-fn loom_trim_against_a_look() {
-    briefly(2, || {
-        let pool = pool_with_idle_shards();
-        let looking = beside(&pool, |pool| _ = pool.stats());
-        pool.trim();
-        looking.join().unwrap();
-        pool.trim();
-    });
-}
-
-/// Two trims at once: one at a time takes headers off.
-#[test]
-fn loom_trim_against_a_trim() {
-    briefly(1, || {
-        let pool = pool_with_idle_shards();
-        let trimming = beside(&pool, |pool| pool.trim());
-        pool.trim();
-        trimming.join().unwrap();
-    });
-}
-
-/// A trim frees headers while another thread looks for one, and adds one when there is none.
-#[test]
-fn loom_trim_against_an_acquire() {
-    briefly(1, || {
-        let pool = pool_with_idle_shards();
-        let acquiring = beside(&pool, |pool| pass_by(&pool));
-        pool.trim();
-        acquiring.join().unwrap();
-    });
+fn loom_trim_against_others() {
+    fn against(what: fn(&BumpPool)) {
+        briefly(1, move || {
+            let pool = pool(false);
+            drop((acquire(&pool), acquire(&pool)));
+            local::end_of_thread();
+            let other = beside(&pool, move |pool| what(&pool));
+            pool.trim();
+            other.join().unwrap();
+            pool.trim();
+            assert_eq!(pool.stats().reserved_bytes, 0, "memory that no trim finds");
+        });
+    }
+    against(BumpPool::trim);
+    against(pass_by);
 }
 
 /// A header that is new to one thread is looked at by another.
@@ -378,7 +354,7 @@ fn loom_look_against_a_new_shard() {
 
 /// The pool ends on one thread while the thread that has the cache drops its buffer of `bytes`, and
 /// then ends.
-pub(super) fn end_of_a_pool_against_its_owner(pool: BumpPool, bytes: usize) {
+fn end_of_a_pool_against_its_owner(pool: BumpPool, bytes: usize) {
     let owner = beside(&pool, move |pool| {
         let buf = pool.acquire(bytes).expect("the allocator has room");
         drop(pool);
@@ -454,33 +430,14 @@ fn loom_late_releases_free_the_memory_themselves() {
 fn loom_releases_are_counted_once() {
     loom::model(|| {
         let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
-        let count = |counts: Arc<(AtomicUsize, _)>| newly_returned(&counts.0, &counts.1);
+        let count = |counts: Arc<(AtomicUsize, _)>| newly_freed(&counts.0, &counts.1);
         let threads = [counts.clone(), counts.clone()].map(|counts| thread::spawn(move || count(counts)));
-        // ORDER: Release, as in `release_here`.
+        // ORDER: Release, as in `release_local`.
         counts.0.store(1, Ordering::Release);
         let mut counted = threads.map(|thread| thread.join().unwrap()).to_vec();
         counted.push(count(counts));
         assert!(counted.iter().all(|&of_one| of_one <= 1), "{counted:?}");
         assert_eq!(counted.iter().sum::<usize>(), 1, "{counted:?}");
-    });
-}
-
-/// Two threads take the cache that no thread has, and give it back unused: one at a time has it.
-#[test]
-fn loom_caches_that_are_given_back() {
-    fn take_and_give_back(pool: &BumpPool) {
-        let token = local::register().expect("the thread is not ending");
-        pool.shared().give_back(pool.shared().cache(token).expect("the allocator has room"));
-    }
-    loom::model(|| {
-        let pool = pool(false);
-        take_and_give_back(&pool);
-        let other = {
-            let pool = pool.clone();
-            thread::spawn(move || take_and_give_back(&pool))
-        };
-        take_and_give_back(&pool);
-        other.join().unwrap();
     });
 }
 

@@ -11,18 +11,18 @@ use buftest::models::Shadow;
 use loom::sync::Arc;
 use loom::thread;
 
-use crate::stack::{Place, Stacked, Stacks, Which};
+use crate::stack::{StackEntry, StackId, StackLink, Stacks};
 
 #[derive(Default)]
 struct Item {
-    place: Place<Item>,
+    stack_link: StackLink<Item>,
     shadow: Shadow,
 }
 
 // SAFETY: one field.
-unsafe impl Stacked for Item {
-    fn place(&self) -> &Place<Self> {
-        &self.place
+unsafe impl StackEntry for Item {
+    fn stack_link(&self) -> &StackLink<Self> {
+        &self.stack_link
     }
 }
 
@@ -43,12 +43,12 @@ impl Model {
         let items = (0..count).map(|_| NonNull::from(Box::leak(Box::<Item>::default()))).collect();
         let model = Self { stacks: Stacks::new(), items };
         for &item in &model.items {
-            model.push(Which::First, item);
+            model.push(StackId::First, item);
         }
         Arc::new(model)
     }
 
-    fn pop(&self, which: Which) -> Option<NonNull<Item>> {
+    fn pop(&self, which: StackId) -> Option<NonNull<Item>> {
         // SAFETY: never closed, and elements live as long as the model.
         let item = unsafe { self.stacks.pop(which) }?;
         // Its owner has it alone: loom reports it otherwise.
@@ -57,7 +57,7 @@ impl Model {
         Some(item)
     }
 
-    fn push(&self, which: Which, item: NonNull<Item>) {
+    fn push(&self, which: StackId, item: NonNull<Item>) {
         // SAFETY: elements live as long as the model, and this one was popped, or is new.
         unsafe { item.as_ref() }.shadow.write();
         // SAFETY: likewise.
@@ -65,14 +65,14 @@ impl Model {
     }
 
     /// All that is on a stack, when nobody else is at work.
-    fn drain(&self, which: Which) -> Vec<NonNull<Item>> {
+    fn drain(&self, which: StackId) -> Vec<NonNull<Item>> {
         core::iter::from_fn(|| self.pop(which)).collect()
     }
 
     /// Asserts that each element is on one of the stacks, once, or in `held`.
     fn check(&self, held: &[Option<NonNull<Item>>]) {
-        let mut found = self.drain(Which::First);
-        found.extend(self.drain(Which::Second));
+        let mut found = self.drain(StackId::First);
+        found.extend(self.drain(StackId::Second));
         found.extend(held.iter().flatten());
         assert_eq!(found.len(), self.items.len(), "an element is lost, or there twice");
         assert!(self.items.iter().all(|item| found.contains(item)), "an element is there twice");
@@ -97,15 +97,15 @@ fn loom_an_element_that_comes_back() {
         let other = {
             let model = Arc::clone(&model);
             thread::spawn(move || {
-                let first = model.pop(Which::First);
-                let second = model.pop(Which::First);
+                let first = model.pop(StackId::First);
+                let second = model.pop(StackId::First);
                 if let Some(first) = first {
-                    model.push(Which::First, first);
+                    model.push(StackId::First, first);
                 }
                 second.map(|item| item.as_ptr().expose_provenance())
             })
         };
-        let mine = model.pop(Which::First);
+        let mine = model.pop(StackId::First);
         let theirs = other.join().unwrap();
         let theirs = theirs.and_then(|at| NonNull::new(core::ptr::with_exposed_provenance_mut(at)));
         model.check(&[mine, theirs]);
@@ -121,15 +121,15 @@ fn loom_an_element_that_is_new() {
         let other = {
             let model = Arc::clone(&model);
             thread::spawn(move || {
-                let taken = model.pop(Which::First);
-                model.push(Which::First, NonNull::from(Box::leak(Box::<Item>::default())));
+                let taken = model.pop(StackId::First);
+                model.push(StackId::First, NonNull::from(Box::leak(Box::<Item>::default())));
                 taken.map(|item| item.as_ptr().expose_provenance())
             })
         };
-        let mine = model.pop(Which::First);
+        let mine = model.pop(StackId::First);
         let theirs = other.join().unwrap();
         let theirs = theirs.and_then(|at| NonNull::new(core::ptr::with_exposed_provenance_mut(at)));
-        let mut found = model.drain(Which::First);
+        let mut found = model.drain(StackId::First);
         found.extend(mine.into_iter().chain(theirs));
         assert_eq!(found.len(), 2, "an element is lost, or there twice");
         for new in found.into_iter().filter(|item| !model.items.contains(item)) {
@@ -146,9 +146,9 @@ fn loom_a_pop_hides_no_other() {
         let model = Model::new(2);
         let other = {
             let model = Arc::clone(&model);
-            thread::spawn(move || model.pop(Which::First).is_some())
+            thread::spawn(move || model.pop(StackId::First).is_some())
         };
-        assert!(model.pop(Which::First).is_some(), "two are there");
+        assert!(model.pop(StackId::First).is_some(), "two are there");
         assert!(other.join().unwrap(), "two are there");
     });
 }
@@ -162,10 +162,10 @@ fn loom_from_one_stack_to_the_other() {
         let threads = [(); 2].map(|()| {
             let model = Arc::clone(&model);
             thread::spawn(move || {
-                if let Some(item) = model.pop(Which::First) {
-                    model.push(Which::Second, item);
-                } else if let Some(item) = model.pop(Which::Second) {
-                    model.push(Which::First, item);
+                if let Some(item) = model.pop(StackId::First) {
+                    model.push(StackId::Second, item);
+                } else if let Some(item) = model.pop(StackId::Second) {
+                    model.push(StackId::First, item);
                 }
             })
         });
@@ -185,8 +185,8 @@ fn loom_pushes_against_a_pop() {
         let threads = [(); 2].map(|()| {
             let model = Arc::clone(&model);
             thread::spawn(move || {
-                if let Some(item) = model.pop(Which::First) {
-                    model.push(Which::First, item);
+                if let Some(item) = model.pop(StackId::First) {
+                    model.push(StackId::First, item);
                 }
             })
         });

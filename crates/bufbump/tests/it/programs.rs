@@ -72,7 +72,6 @@ enum Op {
     },
     Trim,
     TrimIdle,
-    Clear,
     /// The pool continues in another handle.
     Move,
 }
@@ -98,7 +97,6 @@ fn op() -> impl Strategy<Value = Op> {
         1 => at().prop_map(|at| Op::Forget { at }),
         8 => Just(Op::Trim),
         8 => Just(Op::TrimIdle),
-        4 => Just(Op::Clear),
         4 => Just(Op::Move),
     ]
 }
@@ -224,7 +222,6 @@ impl Lockstep {
             Op::EndThread => self.other.take().into_iter().for_each(Other::end),
             Op::Trim => self.pool.trim(),
             Op::TrimIdle => self.pool.trim_idle(std::time::Duration::ZERO),
-            Op::Clear => self.pool.clear(),
             Op::Move => self.pool = self.pool.clone(),
             Op::Fill { at, .. }
             | Op::SplitTo { at, .. }
@@ -327,7 +324,7 @@ impl Lockstep {
             }
             (Op::Detach { ratio, .. }, Handle::Buf(buf)) => {
                 let before = buf.as_ptr();
-                let buf = self.pool.detach_if_pinning(buf, ratio % 64);
+                let buf = self.pool.evacuate(buf, ratio % 64);
                 if buf.as_ptr() != before {
                     assert!(buf.capacity() >= expected.capacity);
                     expected.capacity = buf.capacity();

@@ -160,22 +160,6 @@ fn a_peak_that_others_release_shrinks() {
 }
 
 #[test]
-fn cleared_memory_is_not_kept() {
-    let pool = pool();
-    let bufs: Vec<_> = (0..10).map(|_| take(&pool, SHARD)).collect();
-    pool.clear();
-    assert_eq!(pool.stats().reserved_bytes, 10 * SHARD, "buffers are out");
-    drop(bufs);
-    assert_eq!(pool.stats().reserved_bytes, SHARD, "the one that the thread carves continues");
-    let (first, second) = (take(&pool, SHARD), take(&pool, SHARD));
-    drop((first, second));
-    assert_eq!(pool.stats().reserved_bytes, SHARD, "until it is full");
-    pool.clear();
-    pool.clear();
-    assert_eq!(take(&pool, SHARD).capacity(), SHARD);
-}
-
-#[test]
 fn survivors_show_and_move() {
     let pool = pool();
     let mut kept = Vec::new();
@@ -195,10 +179,10 @@ fn survivors_show_and_move() {
     // Not small enough for this ratio.
     let first = kept.remove(0);
     let address = first.as_ptr();
-    let first = pool.detach_if_pinning(first, 1000);
+    let first = pool.evacuate(first, 1000);
     assert_eq!(first.as_ptr(), address);
     kept.insert(0, first);
-    let kept: Vec<_> = kept.into_iter().map(|buf| pool.detach_if_pinning(buf, 8)).collect();
+    let kept: Vec<_> = kept.into_iter().map(|buf| pool.evacuate(buf, 8)).collect();
     for (index, buf) in (0..).zip(&kept) {
         assert!(buf.len() == 20 && buf.iter().all(|&byte| byte == index));
     }
@@ -206,15 +190,15 @@ fn survivors_show_and_move() {
     assert!(stats.in_use == 8 && stats.pinned_bytes <= SHARD, "{stats:?}");
     // Of no bytes, on its own, from another pool, and a part whose other part lives: as they are,
     // or right all the same.
-    assert_eq!(pool.detach_if_pinning(take(&pool, 0), 1).capacity(), 0);
+    assert_eq!(pool.evacuate(take(&pool, 0), 1).capacity(), 0);
     let single = take(&pool, 2 * SHARD);
     let address = single.as_ptr();
-    assert_eq!(pool.detach_if_pinning(single, 1).as_ptr(), address);
+    assert_eq!(pool.evacuate(single, 1).as_ptr(), address);
     let other = self::pool();
     let mut foreign = take(&other, 10);
     foreign.extend_from_slice(b"foreign").expect("room");
     drop(take(&other, SHARD));
-    assert_eq!(&pool.detach_if_pinning(foreign, 1)[..], b"foreign");
+    assert_eq!(&pool.evacuate(foreign, 1)[..], b"foreign");
 }
 
 /// Shards that no address space has room for are refused by name, and none of them is allocated.
@@ -232,5 +216,5 @@ fn more_shards_than_addresses_are_refused() {
     }
     // What is over the budget is not asked for.
     let pool = BumpPool::builder().shard_size(4096).max_idle_bytes(8192).preallocate(usize::MAX).build();
-    assert_eq!(pool.expect("two shards").bump_stats().kept, 2);
+    assert_eq!(pool.expect("two shards").piece_stats().kept, 2);
 }

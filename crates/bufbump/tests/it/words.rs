@@ -1,6 +1,6 @@
 //! What a pool and its leases print of themselves, and a pool's own methods.
 
-use bufbump::BumpPool;
+use bufbump::{BufferPool, BumpPool};
 
 #[test]
 fn handles_print_what_they_know() {
@@ -34,4 +34,52 @@ fn a_buffer_grows_into_a_larger_one() {
         assert_eq!((&small[..], small.capacity()), (&b"abc"[..], 3 + additional));
     }
     assert_eq!(pool.stats().in_use, 1, "the smaller ones are back");
+}
+
+/// The newest buffer of the shard that the thread carves grows where it is, into what is left of
+/// the shard; any other moves, unless its own bytes are enough.
+#[test]
+fn the_newest_grows_in_place() {
+    let pool = BumpPool::builder().shard_size(4096).build().expect("settings are right");
+    let mut first = pool.acquire(100).expect("room");
+    first.resize(100, 1).expect("room");
+    let start = first.as_ptr();
+    pool.grow(&mut first, 900).expect("room");
+    assert_eq!((first.as_ptr(), first.capacity()), (start, 1000));
+    // Twice the filled bytes, where that is in place as well.
+    first.resize(1000, 1).expect("room");
+    pool.grow(&mut first, 1).expect("room");
+    assert_eq!((first.as_ptr(), first.capacity()), (start, 2000));
+    let mut second = pool.acquire(100).expect("room");
+    second.resize(100, 2).expect("room");
+    assert!(second.as_ptr().addr() >= start.addr() + 2000, "behind it");
+    // What is left, to the last byte, and no more.
+    let left = 4096 - (second.as_ptr().addr() - start.addr());
+    pool.grow(&mut second, left - 100).expect("room");
+    assert_eq!(second.capacity(), left);
+    let stats = pool.stats();
+    assert_eq!((stats.in_use, stats.pinned_bytes), (2, 4096));
+    // What was shrunk has its own bytes.
+    BufferPool::shrink(&mut &pool, &mut first);
+    let filled = first.len();
+    pool.grow(&mut first, 500).expect("room");
+    assert_eq!((first.as_ptr(), first.capacity()), (start, 2 * filled));
+    // Parts share the memory.
+    let mut rest = first.split_off(500);
+    pool.grow(&mut first, 1).expect("room");
+    assert_ne!(first.as_ptr(), start, "it moved");
+    pool.grow(&mut rest, 2000).expect("room");
+    assert!(first.iter().chain(&*rest).all(|byte| *byte == 1) && second.iter().all(|byte| *byte == 2));
+    // On another thread it is not the newest of anything.
+    let theirs = pool.clone();
+    let moved = std::thread::spawn(move || {
+        let before = second.as_ptr();
+        theirs.grow(&mut second, 3000).expect("room");
+        (second.as_ptr() != before, second)
+    });
+    let (is_moved, second) = moved.join().expect("the thread ends well");
+    assert!(is_moved && second.iter().all(|byte| *byte == 2));
+    drop((first, rest, second));
+    let stats = pool.stats();
+    assert_eq!((stats.in_use, stats.in_use_bytes), (0, 0));
 }

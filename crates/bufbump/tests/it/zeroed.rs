@@ -40,7 +40,6 @@ fn zero_after_anything() {
                     held.push_back(buf);
                 }
                 9 if step % 4 == 0 => pool.trim(),
-                10 if step % 8 == 0 => pool.clear(),
                 11 => {
                     let theirs = pool.clone();
                     // Its shard goes to the pool, with what is in it.

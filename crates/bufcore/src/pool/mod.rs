@@ -104,7 +104,7 @@ pub trait BufferPool {
 
     /// Gives `buf` room for at least `additional` bytes behind the filled ones.
     ///
-    /// The slot pool and the ring do so in place, where what lies behind the buffer is free.
+    /// In place where the strategy can, because what lies behind the buffer is free or its own.
     /// Otherwise the filled bytes move to another buffer of this pool, which replaces `buf`. A
     /// buffer that grows gets room for twice its bytes if the pool has that, so one that is filled
     /// in small steps seldom moves. [`shrink`](Self::shrink) gives back what was too much.

@@ -1,14 +1,16 @@
 //! The traits of a pool that threads share.
 
 /// Implements [`BufferPool`](bufcore::BufferPool) for a pool that threads share, and for references
-/// to it. The pool's own methods of the same names do the work.
+/// to it. The pool's own methods of the same names do the work. A clone shares its field `handle`.
 ///
 /// It is for authors of strategies, and the reverse of [`bufcore::pool_methods`]: the
 /// methods exist, and the trait is made of them.
 ///
 /// ```
 /// # use bufcore::{AcquireError, Buf, BufferPool, NoLease, PoolStats, NoFallback};
-/// struct Empty;
+/// struct Empty {
+///     handle: (),
+/// }
 ///
 /// impl Empty {
 ///     fn acquire(&self, capacity: usize) -> Result<Buf<NoLease>, AcquireError> {
@@ -17,6 +19,9 @@
 ///     }
 /// #   fn acquire_zeroed(&self, len: usize) -> Result<Buf<NoLease>, AcquireError> {
 /// #       NoFallback.acquire_zeroed(len)
+/// #   }
+/// #   fn grow(&self, buf: &mut Buf<NoLease>, additional: usize) -> Result<(), AcquireError> {
+/// #       NoFallback.grow(buf, additional)
 /// #   }
 /// #   fn max_capacity(&self) -> usize {
 /// #       0
@@ -27,30 +32,22 @@
 /// }
 ///
 /// bufkit::shared_pool!(impl Empty => NoLease);
-/// assert!(BufferPool::acquire(&mut &Empty, 1).is_err());
+/// assert!(BufferPool::acquire(&mut &Empty { handle: () }, 1).is_err());
 /// ```
 #[macro_export]
 macro_rules! shared_pool {
     (impl $pool:ty => $lease:ty) => {
-        /// A method of [`BufferPool`](bufcore::BufferPool), which needs no import of the trait
-        /// here.
-        impl $pool {
-            /// Gives `buf` room for at least `additional` bytes behind the filled ones.
+        impl ::core::clone::Clone for $pool {
+            /// Makes another handle of the same pool.
             ///
-            /// Cost: that of [`BufferPool::grow`](bufcore::BufferPool::grow).
+            /// Cost: one locked instruction.
             ///
-            /// # Errors
+            /// # Panics
             ///
-            /// The errors are those of [`acquire`](Self::acquire). `buf` is unchanged then.
-            #[inline]
-            #[cfg_attr(feature = "track", track_caller)]
-            pub fn grow(
-                &self,
-                buf: &mut $crate::bufcore::Buf<$lease>,
-                additional: usize,
-            ) -> Result<(), $crate::bufcore::AcquireError> {
-                let mut pool = self;
-                $crate::bufcore::BufferPool::grow(&mut pool, buf, additional)
+            /// With more handles than half of what a `usize` counts, nearly all of which were
+            /// forgotten (`mem::forget`).
+            fn clone(&self) -> Self {
+                Self { handle: self.handle.clone(), ..*self }
             }
         }
 
@@ -79,6 +76,10 @@ macro_rules! shared_pool {
 
             fn acquire_zeroed(&mut self, len: usize) -> Result<$crate::bufcore::Buf<$lease>, $crate::bufcore::AcquireError> {
                 <$pool>::acquire_zeroed(self, len)
+            }
+
+            fn grow(&mut self, buf: &mut $crate::bufcore::Buf<$lease>, additional: usize) -> Result<(), $crate::bufcore::AcquireError> {
+                <$pool>::grow(self, buf, additional)
             }
 
             fn max_capacity(&self) -> usize {

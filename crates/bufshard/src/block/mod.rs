@@ -28,7 +28,7 @@
 //! - K4: a header is the last field of a [`Kept`] if `lead` is `APART` or `MAPPED`, and otherwise
 //!   of a [`Single`] if `class` is `NO_CLASS`.
 
-mod shape;
+mod layout;
 
 use core::cell::Cell;
 use core::mem::{ManuallyDrop, offset_of};
@@ -38,9 +38,9 @@ use bufcore::author::RefCount;
 use bufcore::{Region, RegionError};
 use bufkit::{PoolProvider, thread_cache};
 
-use self::shape::ALLOCATOR_ALIGNMENT;
-pub(crate) use self::shape::{
-    LEAST_ALIGNMENT, LINES_FROM_BYTES, MOST_ALIGNMENT, Mapped, Shape, is_apart, most_single,
+use self::layout::ALLOCATOR_ALIGNMENT;
+pub(crate) use self::layout::{
+    LEAST_ALIGNMENT, LINES_FROM_BYTES, Layout, MOST_ALIGNMENT, Mapped, is_apart, most_single,
 };
 use crate::class::{self, MAX_CLASSES, NO_CLASS};
 
@@ -122,32 +122,32 @@ impl Block {
     /// When there is no memory.
     pub(crate) fn make(
         owner: Owner,
-        shape: Shape,
+        layout: Layout,
         source: &PoolProvider,
     ) -> Result<NonNull<Self>, RegionError> {
-        if is_apart(shape.alignment) {
-            Self::make_apart(owner, shape, source)
-        } else if let Some(pages) = shape.pages {
-            Self::make_mapped(owner, shape, || pages.take(shape.mapped_lead() + shape.bytes, source))
+        if is_apart(layout.alignment) {
+            Self::make_apart(owner, layout, source)
+        } else if let Some(pages) = layout.pages {
+            Self::make_mapped(owner, layout, || pages.take(layout.mapped_lead() + layout.bytes, source))
         } else {
-            Self::make_in_front(owner, shape)
+            Self::make_in_front(owner, layout)
         }
     }
 
-    fn make_in_front(owner: Owner, shape: Shape) -> Result<NonNull<Self>, RegionError> {
-        let (total, front) = (shape.total(), shape.front());
+    fn make_in_front(owner: Owner, layout: Layout) -> Result<NonNull<Self>, RegionError> {
+        let (total, front) = (layout.total(), layout.front());
         // Put together again in `free`, from what the header says.
         let region = ManuallyDrop::new(Region::heap_aligned(total, ALLOCATOR_ALIGNMENT)?);
         let start = region.as_ptr();
         let front_end = start.addr().get() + front;
-        let aligning = front_end.wrapping_neg() & (shape.alignment - 1);
-        let lead = aligning + shape.spread;
-        debug_assert!(lead + front + shape.bytes <= total && lead < usize::from(MAPPED));
+        let aligning = front_end.wrapping_neg() & (layout.alignment - 1);
+        let lead = aligning + layout.spread;
+        debug_assert!(lead + front + layout.bytes <= total && lead < usize::from(MAPPED));
         // SAFETY: within the allocation, as `total` counts it.
         let front = unsafe { start.add(lead) };
         // Less than an alignment that is not apart, and the colours.
-        let header = Self::header(owner, shape.class, lead as u16);
-        if shape.class != NO_CLASS {
+        let header = Self::header(owner, layout.class, lead as u16);
+        if layout.class != NO_CLASS {
             // SAFETY: `HEADER_BYTES` bytes of the allocation from here are nobody else's; aligned,
             // since the alignment is at least 16, and the header is a multiple of it.
             unsafe { front.cast::<Self>().write(header) };
@@ -160,18 +160,18 @@ impl Block {
         Ok(unsafe { single.byte_add(offset_of!(Single, block)) }.cast())
     }
 
-    fn make_apart(owner: Owner, shape: Shape, source: &PoolProvider) -> Result<NonNull<Self>, RegionError> {
-        let region = if let Some(pages) = shape.pages {
-            pages.take(shape.bytes, source)
-        } else if shape.is_aligned_here() {
-            Region::heap(shape.bytes, shape.alignment)
+    fn make_apart(owner: Owner, layout: Layout, source: &PoolProvider) -> Result<NonNull<Self>, RegionError> {
+        let region = if let Some(pages) = layout.pages {
+            pages.take(layout.bytes, source)
+        } else if layout.is_aligned_here() {
+            Region::heap(layout.bytes, layout.alignment)
         } else {
-            Region::heap_aligned(shape.bytes, shape.alignment)
+            Region::heap_aligned(layout.bytes, layout.alignment)
         }?;
         // Put together again in `free`.
         let place = ManuallyDrop::new(Region::heap_aligned(KEPT_BYTES, align_of::<Kept>())?);
         let kept = place.as_ptr().cast::<Kept>();
-        let block = Self::header(owner, shape.class, APART);
+        let block = Self::header(owner, layout.class, APART);
         // SAFETY: as many bytes, aligned so, and nobody else's.
         unsafe { kept.write(Kept { region, block }) };
         // SAFETY: a field of what was just written.
@@ -180,15 +180,15 @@ impl Block {
 
     fn make_mapped(
         owner: Owner,
-        shape: Shape,
+        layout: Layout,
         take: impl FnOnce() -> Result<Region, RegionError>,
     ) -> Result<NonNull<Self>, RegionError> {
-        let lead = shape.mapped_lead();
+        let lead = layout.mapped_lead();
         let region = take()?;
-        debug_assert!(region.len() + shape.aligning_bytes() == shape.total(), "{region:?} for {shape:?}");
+        debug_assert!(region.len() + layout.aligning_bytes() == layout.total(), "{region:?} for {layout:?}");
         // SAFETY: the lead has room for that, and the pages for the lead.
         let kept = unsafe { region.as_ptr().add(lead - KEPT_BYTES) }.cast::<Kept>();
-        let block = Self::header(owner, shape.class, MAPPED);
+        let block = Self::header(owner, layout.class, MAPPED);
         // SAFETY: as many bytes, and nobody else's; aligned, since the start of pages, the lead and
         // the size of the type are multiples of 16. From here on the region keeps itself, until
         // `free`.
@@ -205,7 +205,7 @@ impl Block {
     /// colour.
     #[cfg(all(test, any(loom, shuttle)))]
     pub(crate) fn most_total(bytes: usize, alignment: usize) -> usize {
-        Shape::of(class::class_of(bytes) as u8, bytes, alignment, None).coloured(usize::MAX).total()
+        Layout::of(class::class_of(bytes) as u8, bytes, alignment, None).coloured(usize::MAX).total()
     }
 
     /// Returns what the header of a block is part of.
@@ -229,17 +229,17 @@ impl Block {
     }
 
     /// Gives the memory back to the allocator, and says how many bytes that were. The pool's
-    /// bookkeeping is not told. `shape_of` gives the shape of blocks of a class with this number of
-    /// bytes. Memory of `least` bytes or more is passed on to the system: the allocator may keep it
-    /// otherwise.
+    /// bookkeeping is not told. `layout_of` gives the shape of blocks of a class with this number
+    /// of bytes. Memory of `least` bytes or more is passed on to the system: the allocator may keep
+    /// it otherwise.
     ///
     /// # Safety
     ///
     /// 1. The caller has the block alone (K2), and does not use it again.
-    /// 2. `shape_of` gives the shape that the block was made with, except for its colour.
+    /// 2. `layout_of` gives the shape that the block was made with, except for its colour.
     pub(crate) unsafe fn free(
         block: NonNull<Block>,
-        shape_of: impl Fn(u8, usize) -> Shape,
+        layout_of: impl Fn(u8, usize) -> Layout,
         least: usize,
     ) -> usize {
         // SAFETY: the caller has the block.
@@ -252,18 +252,18 @@ impl Block {
             Place::Apart(kept) => {
                 // SAFETY: the caller's promise.
                 unsafe { Kept::free_apart(kept, least) };
-                return shape_of(class, bytes).total();
+                return layout_of(class, bytes).total();
             }
             Place::Mapped(kept) => {
                 // SAFETY: the first field, which is moved out once. The block goes with it.
                 let region = unsafe { kept.cast::<Region>().read() };
-                let total = region.len() + shape_of(class, bytes).aligning_bytes();
+                let total = region.len() + layout_of(class, bytes).aligning_bytes();
                 give_back(region, least);
                 return total;
             }
             // SAFETY: valid while the block is.
             Place::Single(single) => (single.cast::<u8>(), unsafe { single.as_ref() }.total),
-            Place::Front => (block.cast(), shape_of(class, bytes).again(lead).total()),
+            Place::Front => (block.cast(), layout_of(class, bytes).again(lead).total()),
         };
         // SAFETY: the allocation starts so far in front.
         let start = unsafe { front.sub(lead) };

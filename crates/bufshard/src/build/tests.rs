@@ -10,9 +10,9 @@ fn settings(builder: Builder) -> Settings {
 fn total(settings: &Settings, bytes: usize) -> usize {
     let class = class::class_of(bytes);
     if settings.is_pooled(class) {
-        settings.shape_of(class as u8, class::bytes_of(class)).coloured(usize::MAX).total()
+        settings.layout_of(class as u8, class::bytes_of(class)).coloured(usize::MAX).total()
     } else {
-        settings.shape_of(NO_CLASS, bytes).total()
+        settings.layout_of(NO_CLASS, bytes).total()
     }
 }
 

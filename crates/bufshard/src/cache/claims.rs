@@ -3,7 +3,7 @@
 //!
 //! # Why a claim and a fast path never both go on
 //!
-//! The thread stores `begun` and loads `word`; the claimer changes `word` and loads `begun`; a
+//! The thread stores `intent` and loads `word`; the claimer changes `word` and loads `intent`; a
 //! fence lies between the steps of each. The cases that are not plain:
 //!
 //! - Counters that were read before a claim came and went: the epoch in `word` is another than in
@@ -14,7 +14,7 @@
 //! - The block apart has a state and no counter, so the same may be announced twice in a row. A
 //!   claimer that takes the second for the first overwrites it; its thread finds the claim, or the
 //!   next epoch.
-//! - `begun` is reset by an exchange for what was seen, never by a store: the thread may have
+//! - `intent` is reset by an exchange for what was seen, never by a store: the thread may have
 //!   announced anew.
 //!
 //! Where the system refuses the heavy fence, nothing is concluded, the claim is given up, and the
@@ -23,8 +23,8 @@
 //! Acquire has seen all earlier announcements, and later ones have a full fence behind them.
 
 use super::{
-    BUSY, CLAIMED, CLOSED, EPOCH, FLAGS, FREE, HOT_CLASS, HOT_IN, HOT_OUT, IDLE, NO_HOT, PLAIN, ThreadCache,
-    WAITED, record,
+    BUSY, CLAIMED, CLOSED, EPOCH, FLAGS, FREE, IDLE, LAST_CLASS, LAST_IN, LAST_OUT, NO_LAST, PLAIN,
+    ThreadCache, WAITED, record,
 };
 use crate::sync::{self, Ordering, RELEASE};
 
@@ -34,7 +34,7 @@ const LOOKS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 200 };
 
 /// Why a cache is not to be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NotHad {
+pub(crate) enum ClaimError {
     /// Somebody else claims it, its thread is in the midst of something, or the pool is gone: to
     /// look again soon may help.
     Busy,
@@ -48,23 +48,23 @@ impl ThreadCache {
     fn done(&self) -> Option<u32> {
         // ORDER: Acquire pairs with the Release in `begin` and `settle`: all that the thread did
         // before is seen.
-        let begun = self.begun.load(Ordering::Acquire);
-        let is_done = match begun & 0xFF {
+        let intent = self.intent.load(Ordering::Acquire);
+        let is_done = match intent & 0xFF {
             IDLE => true,
             BUSY => false,
             // ORDER: Acquire pairs with the Release in `pop` and `push`, for both: what was
             // announced is done and seen.
-            HOT_OUT => self.hot.load(Ordering::Acquire) & HOT_CLASS == NO_HOT,
-            HOT_IN => self.hot.load(Ordering::Acquire) & HOT_CLASS != NO_HOT,
+            LAST_OUT => self.last_freed.load(Ordering::Acquire) & LAST_CLASS == NO_LAST,
+            LAST_IN => self.last_freed.load(Ordering::Acquire) & LAST_CLASS != NO_LAST,
             which => {
                 let magazine = self.magazines.get((which / 2) as usize)?;
                 let counter = if which % 2 == 0 { &magazine.popped } else { &magazine.pushed };
                 // ORDER: Acquire pairs with the Release in `pop` and `push`: what was announced is
                 // done and seen.
-                record(which as usize, counter.load(Ordering::Acquire)) == begun
+                record(which as usize, counter.load(Ordering::Acquire)) == intent
             }
         };
-        is_done.then_some(begun)
+        is_done.then_some(intent)
     }
 
     /// Waits, not for long, until the thread is done with what it announced, and returns that. The
@@ -84,12 +84,12 @@ impl ThreadCache {
     /// # Errors
     ///
     /// When the cache is not to be had. Then nothing was done.
-    pub(crate) fn claimed<R>(&self, f: impl FnOnce(&Self) -> R) -> Result<R, NotHad> {
+    pub(crate) fn claimed<R>(&self, f: impl FnOnce(&Self) -> R) -> Result<R, ClaimError> {
         // ORDER: Relaxed: compared only.
         let mut word = self.word.load(Ordering::Relaxed);
         loop {
             if word & (CLAIMED | CLOSED) != 0 {
-                return Err(NotHad::Busy);
+                return Err(ClaimError::Busy);
             }
             // ORDER: Acquire pairs with the Release of the last one who had it; Release keeps
             // `unclaim`'s for those behind. What the fence orders is said there.
@@ -103,7 +103,7 @@ impl ThreadCache {
         // A cache that no thread has gets none while it is claimed.
         if !sync::heavy_fence(word & FREE != 0 || self.is_fenced()) {
             self.unclaim(false);
-            return Err(NotHad::NoFence);
+            return Err(ClaimError::NoFence);
         }
         let result = self.rest().map(|done| {
             self.touch();
@@ -115,12 +115,12 @@ impl ThreadCache {
             // ORDER: Release, as in `settle`: who claims the cache next sees what the thread and we
             // did. A failure publishes nothing.
             if done != IDLE {
-                let _ = self.begun.compare_exchange(done, IDLE, Ordering::Release, Ordering::Relaxed);
+                let _ = self.intent.compare_exchange(done, IDLE, Ordering::Release, Ordering::Relaxed);
             }
             result
         });
         self.unclaim(result.is_some());
-        result.ok_or(NotHad::Busy)
+        result.ok_or(ClaimError::Busy)
     }
 
     /// Ends a claim. `used` says whether the magazines changed.
@@ -175,9 +175,9 @@ impl ThreadCache {
     /// Makes all requests of the thread go the slow path, for good: the system gives no fence for
     /// the fast ones.
     pub(crate) fn set_plain(&self) {
-        self.stub().set_plain();
+        self.tls_entry().set_plain();
         // ORDER: Release pairs with the Acquire in `enter`: who has seen it here sees it in the
-        // stub. Whether the thread has seen it is said by `fenced`.
+        // entry. Whether the thread has seen it is said by `fenced`.
         self.word.fetch_or(PLAIN, Ordering::Release);
     }
 }

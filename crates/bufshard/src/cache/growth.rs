@@ -143,14 +143,14 @@ impl ThreadCache {
         if is_due { next } else { 0 }
     }
 
-    /// Enters the cache as `enter` does, with slots for what the thread is about to do if it
-    /// `lacks` some. The slots are allocated while the cache is not entered. Returns whether the
-    /// cache is entered, and the slots. The caller holds a handle.
-    pub(crate) fn enter_with(&self, lacks: impl FnOnce(&Self) -> u32) -> (bool, Option<Array>) {
+    /// Enters the cache as `enter` does, with slots for a request of a class that will want some
+    /// which the cache has none of. The slots are allocated while the cache is not entered. Returns
+    /// whether the cache is entered, and the slots. The caller holds a handle.
+    pub(crate) fn enter_for_miss(&self, class: usize) -> (bool, Option<Array>) {
         if !self.enter() {
             return (false, None);
         }
-        let slots = lacks(self);
+        let slots = self.lacks(class);
         if slots == 0 {
             return (true, None);
         }
@@ -161,25 +161,12 @@ impl ThreadCache {
 
     /// Returns how many slots a request will want for its class where the cache has none to give,
     /// or 0. The caller is between `enter` and `leave`.
-    pub(crate) fn lacks_for_miss(&self, class: usize) -> u32 {
-        match self.magazines.get(class) {
-            Some(magazine) if magazine.is_empty() => {
-                self.lacks(class, self.wanted_limit(class, magazine, Trip::Miss), magazine)
-            }
-            _ => 0,
-        }
-    }
-
-    /// Returns the slots that `blocks` blocks of a class need beyond the cache's own, if these
-    /// blocks are made ahead.
-    pub(crate) fn lacks_for(&self, class: usize, blocks: usize) -> u32 {
-        let Some(magazine) = self.magazines.get(class) else { return 0 };
-        let most = self.settings().thread_limit(class);
-        self.lacks(class, magazine.room_for(blocks).min(most) as u32, magazine)
-    }
-
-    fn lacks(&self, class: usize, slots: u32, magazine: &Magazine) -> u32 {
+    fn lacks(&self, class: usize) -> u32 {
         self.touch();
+        let Some(magazine) = self.magazines.get(class).filter(|magazine| magazine.is_empty()) else {
+            return 0;
+        };
+        let slots = self.wanted_limit(class, magazine, Trip::Miss);
         let has = slots <= magazine.limit() || slots <= magazine.slots_len(self) || self.has_stored(slots);
         let is_free = || self.shared().can_charge(magazine.charge_of(class, slots));
         if has || self.is_waited() || !is_free() { 0 } else { slots }
@@ -216,21 +203,6 @@ impl ThreadCache {
         // nothing left in the store then.
         let left = self.grow(class, magazine, wanted, None);
         (magazine.limit() > before, left)
-    }
-
-    /// Returns for how many blocks of a class the cache has room, or would have if it grew, as far
-    /// as can be seen at this moment. Only the cache's thread calls it.
-    pub(crate) fn room(&self, class: usize) -> usize {
-        let Some(magazine) = self.magazines.get(class) else { return 0 };
-        let most = self.shared().chargeable() / class::bytes_of(class) + magazine.limit() as usize;
-        self.settings().thread_limit(class).min(most).saturating_sub(magazine.len() as usize)
-    }
-
-    /// Grows a magazine for blocks that are made ahead. The caller is between `enter` and `leave`.
-    pub(crate) fn make_room(&self, class: usize, blocks: usize, array: Option<Array>) -> Arrays {
-        let Some(magazine) = self.magazines.get(class) else { return array.into() };
-        let most = self.settings().thread_limit(class);
-        self.grow(class, magazine, magazine.room_for(blocks).min(most) as u32, array)
     }
 
     /// Gives a magazine `wanted` slots, if that is more than it has, as many are to be had,
@@ -363,11 +335,6 @@ impl Magazine {
     /// use.
     fn charge_of(&self, class: usize, slots: u32) -> usize {
         slots.saturating_sub(self.limit()) as usize * class::bytes_of(class)
-    }
-
-    /// Returns how many slots hold the magazine's blocks and `blocks` more.
-    fn room_for(&self, blocks: usize) -> usize {
-        (self.len() as usize).saturating_add(blocks)
     }
 
     /// Returns whether a look takes half of the blocks: there was no trip since the look before.

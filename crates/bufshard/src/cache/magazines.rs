@@ -6,7 +6,7 @@ use core::ptr::{self, NonNull};
 
 use super::arrays::{Arrays, Slot};
 use super::growth::{self, Evidence};
-use super::{HOT_CLASS, NO_HOT, ThreadCache};
+use super::{LAST_CLASS, NO_LAST, ThreadCache};
 use crate::block::Block;
 use crate::chain::Chain;
 use crate::class::MAX_CLASSES;
@@ -29,7 +29,7 @@ pub(super) struct Magazine {
 /// Magazines that have more than was needed for a time; see `ThreadCache::note_use`.
 pub(crate) struct Unused {
     magazines: [Need; MAX_CLASSES],
-    hot: bool,
+    last_freed: bool,
 }
 
 /// What was taken out of a cache that had more than was needed.
@@ -168,7 +168,7 @@ impl ThreadCache {
     /// Takes a block as `pop` does. The caller is between `enter` and `leave`, or has claimed the
     /// cache.
     pub(crate) fn take_one(&self, class: usize) -> Option<NonNull<Block>> {
-        if self.hot_class() == class { self.take_hot() } else { self.take_of_magazine(class) }
+        if self.last_freed_class() == class { self.take_last_freed() } else { self.take_of_magazine(class) }
     }
 
     /// Takes the newest block of a magazine.
@@ -188,19 +188,19 @@ impl ThreadCache {
     }
 
     /// Returns the class of the block that is apart, or a number beyond all classes.
-    pub(super) fn hot_class(&self) -> usize {
+    pub(super) fn last_freed_class(&self) -> usize {
         // ORDER: Relaxed: who has the cache has seen what the last one did; for others a hint.
-        (self.hot.load(Ordering::Relaxed) & HOT_CLASS) as usize
+        (self.last_freed.load(Ordering::Relaxed) & LAST_CLASS) as usize
     }
 
     /// Takes the block that is apart.
-    pub(super) fn take_hot(&self) -> Option<NonNull<Block>> {
-        if self.hot_class() >= MAX_CLASSES {
+    pub(super) fn take_last_freed(&self) -> Option<NonNull<Block>> {
+        if self.last_freed_class() >= MAX_CLASSES {
             return None;
         }
-        let block = self.hot_block.get();
+        let block = self.last_freed_block.get();
         // ORDER: Release, as in `pop`. No other store comes between: the caller has the cache.
-        self.hot.fetch_or(NO_HOT, RELEASE);
+        self.last_freed.fetch_or(NO_LAST, RELEASE);
         NonNull::new(block.cast_mut())
     }
 
@@ -238,8 +238,8 @@ impl ThreadCache {
     /// Takes all blocks of a class.
     pub(super) fn take_all(&self, class: usize) -> Chain {
         let mut chain = self.take_magazine(class);
-        if self.hot_class() == class
-            && let Some(block) = self.take_hot()
+        if self.last_freed_class() == class
+            && let Some(block) = self.take_last_freed()
         {
             // SAFETY: just taken.
             unsafe { chain.push(block) };
@@ -255,12 +255,12 @@ impl ThreadCache {
         // be any. So it is looked at once, and is what was looked at.
         let len = magazine.len();
         let len = if len <= magazine.limit() { len as usize } else { 0 };
-        len + usize::from(self.hot_class() == class)
+        len + usize::from(self.last_freed_class() == class)
     }
 
     /// Returns whether the cache has no blocks, at some moment. The caller holds a handle.
     pub(crate) fn is_empty(&self) -> bool {
-        self.hot_class() >= MAX_CLASSES && self.magazines.iter().all(|magazine| magazine.len() == 0)
+        self.last_freed_class() >= MAX_CLASSES && self.magazines.iter().all(|magazine| magazine.len() == 0)
     }
 
     /// Returns whether any magazine has slots, at some moment. The caller holds a handle.
@@ -284,8 +284,8 @@ impl ThreadCache {
     /// its thread. The caller holds a handle.
     pub(crate) fn uses(&self) -> usize {
         // ORDER: Relaxed: a count.
-        let hot = self.hot.load(Ordering::Relaxed);
-        self.magazines.iter().map(Magazine::uses).fold(hot, u32::wrapping_add) as usize
+        let last_freed = self.last_freed.load(Ordering::Relaxed);
+        self.magazines.iter().map(Magazine::uses).fold(last_freed, u32::wrapping_add) as usize
     }
 
     /// Notes how often each magazine was used, and returns which had more than was needed since the
@@ -302,10 +302,11 @@ impl ThreadCache {
             }
         }
         // ORDER: Relaxed: a hint, and a count.
-        let hot = self.hot.load(Ordering::Relaxed);
-        let is_hot_unused = self.hot_mark.replace(hot) == hot && self.hot_class() < MAX_CLASSES;
-        let is_any = is_hot_unused || unused.iter().any(|need| *need != Need::All);
-        is_any.then_some(Unused { magazines: unused, hot: is_hot_unused })
+        let last_freed = self.last_freed.load(Ordering::Relaxed);
+        let is_last_unused =
+            self.last_freed_mark.replace(last_freed) == last_freed && self.last_freed_class() < MAX_CLASSES;
+        let is_any = is_last_unused || unused.iter().any(|need| *need != Need::All);
+        is_any.then_some(Unused { magazines: unused, last_freed: is_last_unused })
     }
 
     /// Takes what is in magazines that were not used until the note and since, with their slots,
@@ -328,9 +329,9 @@ impl ThreadCache {
             }
         }
         // ORDER: Relaxed: the caller has the cache.
-        if unused.hot
-            && self.hot_mark.get() == self.hot.load(Ordering::Relaxed)
-            && let Some(block) = self.take_hot()
+        if unused.last_freed
+            && self.last_freed_mark.get() == self.last_freed.load(Ordering::Relaxed)
+            && let Some(block) = self.take_last_freed()
         {
             // SAFETY: just taken.
             unsafe { chain.push(block) };

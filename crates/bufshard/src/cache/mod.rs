@@ -9,12 +9,12 @@
 //! # The use of a cache
 //!
 //! The magazine of a class is two counters, of what was pushed and of what was popped, and slots
-//! for the difference. The thread announces in `begun` the counter that it is about to raise, and
+//! for the difference. The thread announces in `intent` the counter that it is about to raise, and
 //! to what. It looks at `word`, whether another thread claims the cache, and then raises the
 //! counter. (The block that is apart has a state in place of counters, and a thread that announces
 //! a change of it says which.)
 //!
-//! A thread that claims the cache sets a flag in `word`, looks at `begun`, and knows from the
+//! A thread that claims the cache sets a flag in `word`, looks at `intent`, and knows from the
 //! counter whether the announced change is done. Between the two steps of each there is a fence
 //! (`sync`), so not both can miss each other. A thread that finds its cache claimed does without
 //! it, for that one request. A claim that finds the thread at work is given up.
@@ -28,34 +28,34 @@
 //!  hot      uses | class of the block that is apart      or NO_HOT, or NEVER
 //! ```
 //!
-//! # The stub
+//! # The entry
 //!
 //! A cache is freed with its pool's bookkeeping, also while the thread that used it sleeps, with
-//! the cache on its list. So the list does not have the cache itself but its [`Stub`], two cache
-//! lines, which stay until the thread has let go of them too.
+//! the cache on its list. So the list does not have the cache itself but its [`TlsEntry`], two
+//! cache lines, which stay until the thread has let go of them too.
 //!
 //! # Invariants
 //!
 //! - N1: the slots and counters have one user at a time. That is the thread, between its look at
-//!   `word` and the end of what it announced, or a claim, between its look at `begun` and its end.
+//!   `word` and the end of what it announced, or a claim, between its look at `intent` and its end.
 //! - N2: the blocks in the slots below the difference of the counters are the cache's (`block`,
 //!   K2); `difference <= limit`, and a magazine has `limit` slots at least. Both change with N1.
-//! - N3: while the last bits of `hot` are a class, `hot_block` is a block of that class, and the
-//!   cache's.
+//! - N3: while the last bits of `last_freed` are a class, `last_freed_block` is a block of that
+//!   class, and the cache's.
 //! - N4: `seen` and the fields marked so are the thread's own.
-//! - N5: when a pool is gone, the thread that sets `DRAINED` in the stub empties the cache. It
+//! - N5: when a pool is gone, the thread that sets `DRAINED` in the entry empties the cache. It
 //!   gives back the reference to the bookkeeping that the cache's own thread had. Nothing is put
 //!   into the cache any more.
 //! - N6: a cache exists while the bookkeeping does. A user of the cache keeps the bookkeeping: by a
 //!   handle, a block, or the thread's reference. The thread has this reference until `DRAINED` is
-//!   set, and while `begun` is `BUSY` only the thread itself sets that.
+//!   set, and while `intent` is `BUSY` only the thread itself sets that.
 
 mod arrays;
 mod claims;
-mod ends;
 mod growth;
 mod magazines;
-mod stub;
+mod shutdown;
+mod tls_entry;
 
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
@@ -63,14 +63,14 @@ use core::ptr::{self, NonNull};
 use bufkit::thread_cache;
 use bufkit::{Link, RegistryEntry};
 
+pub(crate) use self::arrays::Arrays;
 use self::arrays::Slot;
-pub(crate) use self::arrays::{Array, Arrays};
-pub(crate) use self::claims::NotHad;
-use self::ends::Gone;
+pub(crate) use self::claims::ClaimError;
 pub(crate) use self::growth::batch;
 use self::growth::{ALL_RANGES, STORE_SLOTS};
 use self::magazines::Magazine;
-use self::stub::Stub;
+use self::shutdown::Closed;
+use self::tls_entry::TlsEntry;
 use crate::block::Block;
 use crate::class::{MAX_CLASSES, class_of};
 use crate::counts::Counts;
@@ -92,25 +92,25 @@ const PLAIN: usize = 16;
 const EPOCH: usize = 32;
 const FLAGS: usize = EPOCH - 1;
 
-/// `begun` while nothing is.
+/// `intent` while nothing is.
 const IDLE: u32 = 0xFF;
-/// `begun` while the thread is in a slow path.
+/// `intent` while the thread is in a slow path.
 const BUSY: u32 = 0xFE;
 
-/// `begun` while the thread takes the block that is apart, and while it puts one there.
-const HOT_OUT: u32 = 0xFD;
-const HOT_IN: u32 = 0xFC;
+/// `intent` while the thread takes the block that is apart, and while it puts one there.
+const LAST_OUT: u32 = 0xFD;
+const LAST_IN: u32 = 0xFC;
 
-/// The last bits of `hot`: there is no block apart.
-const NO_HOT: u32 = 0xFF;
+/// The last bits of `last_freed`: there is no block apart.
+const NO_LAST: u32 = 0xFF;
 /// There never is one: the thread keeps nothing.
 const NEVER: u32 = 0xFE;
-/// The bits of `hot` that are a class, or one of the above.
-const HOT_CLASS: u32 = 0xFF;
+/// The bits of `last_freed` that are a class, or one of the above.
+const LAST_CLASS: u32 = 0xFF;
 // No request's class is one of the above.
-const _: () = assert!(class_of(isize::MAX as usize) < NEVER as usize && class_of(0) > HOT_CLASS as usize);
-/// A use of `hot`.
-const HOT_USE: u32 = HOT_CLASS + 1;
+const _: () = assert!(class_of(isize::MAX as usize) < NEVER as usize && class_of(0) > LAST_CLASS as usize);
+/// A use of `last_freed`.
+const LAST_USE: u32 = LAST_CLASS + 1;
 
 /// How many slow paths of a thread find its cache without its list, for one that goes by way of the
 /// list.
@@ -121,21 +121,21 @@ const RECALLS: u32 = 16;
 pub(crate) struct ThreadCache {
     word: AtomicUsize,
     seen: Cell<usize>,
-    begun: AtomicU32,
+    intent: AtomicU32,
     /// N3.
-    hot: AtomicU32,
-    hot_block: Cell<*const Block>,
+    last_freed: AtomicU32,
+    last_freed_block: Cell<*const Block>,
     /// Not 0 once the thread has found `PLAIN`: from then on its fast paths do nothing, and its
     /// slow ones execute full fences.
     fenced: AtomicU32,
-    /// Whether that was since `take_news`; the thread's own.
-    is_news: Cell<bool>,
+    /// Whether that was since `take_notice`; the thread's own.
+    has_notice: Cell<bool>,
     /// Slow paths that found the cache without the thread's list; the thread's own.
     recalls: Cell<u32>,
     /// The shard that the thread starts its searches at.
     home: usize,
-    /// What is on the thread's list; valid as long as the cache is (`stub`, B1).
-    stub: NonNull<Stub>,
+    /// What is on the thread's list; valid as long as the cache is (`tls_entry`, B1).
+    tls_entry: NonNull<TlsEntry>,
     /// Valid as long as the cache is (`shared`, P1).
     shared: NonNull<Shared>,
     /// The next of all caches of the pool.
@@ -144,7 +144,7 @@ pub(crate) struct ThreadCache {
     pub(crate) counts: Counts,
     /// What `trim_idle` saw; guarded by its lock.
     idle_marks: [Cell<u32>; MAX_CLASSES],
-    hot_mark: Cell<u32>,
+    last_freed_mark: Cell<u32>,
     magazines: [Magazine; MAX_CLASSES],
     /// The first slots of magazines (`growth`), and a bit for each range of them that none has. The
     /// caller has the cache.
@@ -158,7 +158,7 @@ pub(crate) struct ThreadCache {
 #[cfg(not(any(loom, shuttle)))]
 const _: () = {
     let most = if cfg!(feature = "stats") { 10 << 10 } else { 4 << 10 };
-    assert!(size_of::<ThreadCache>() + size_of::<Stub>() < most);
+    assert!(size_of::<ThreadCache>() + size_of::<TlsEntry>() < most);
 };
 
 // SAFETY: one field.
@@ -168,7 +168,7 @@ unsafe impl RegistryEntry for ThreadCache {
     }
 }
 
-/// Returns what `begun` says of an operation that makes the counter `which` become `value`.
+/// Returns what `intent` says of an operation that makes the counter `which` become `value`.
 #[inline(always)]
 const fn record(which: usize, value: u32) -> u32 {
     // Counters change by one, so 24 bits tell the old from the new.
@@ -182,19 +182,19 @@ impl ThreadCache {
         Some(Self {
             word: AtomicUsize::new(FREE | if plain { PLAIN } else { 0 }),
             seen: Cell::new(0),
-            begun: AtomicU32::new(IDLE),
-            hot: AtomicU32::new(if shared.settings.thread_cache == 0 { NEVER } else { NO_HOT }),
-            hot_block: Cell::new(ptr::null()),
+            intent: AtomicU32::new(IDLE),
+            last_freed: AtomicU32::new(if shared.settings.thread_cache == 0 { NEVER } else { NO_LAST }),
+            last_freed_block: Cell::new(ptr::null()),
             fenced: AtomicU32::new(u32::from(plain)),
-            is_news: Cell::new(false),
+            has_notice: Cell::new(false),
             recalls: Cell::new(0),
             home,
-            stub: Stub::new(shared.id, plain)?,
+            tls_entry: TlsEntry::new(shared.id, plain)?,
             shared: NonNull::from(shared),
             all_next: Link::default(),
             counts: Counts::default(),
             idle_marks: core::array::from_fn(|_| Cell::new(0)),
-            hot_mark: Cell::new(0),
+            last_freed_mark: Cell::new(0),
             magazines: core::array::from_fn(|_| Magazine::empty()),
             store: [const { Cell::new(ptr::null()) }; STORE_SLOTS],
             free_ranges: Cell::new(ALL_RANGES),
@@ -203,10 +203,10 @@ impl ThreadCache {
         })
     }
 
-    /// Returns the stub, which is on the thread's list for the cache.
-    fn stub(&self) -> &Stub {
-        // SAFETY: valid as long as the cache is (`stub`, B1).
-        unsafe { self.stub.as_ref() }
+    /// Returns the entry, which is on the thread's list for the cache.
+    fn tls_entry(&self) -> &TlsEntry {
+        // SAFETY: valid as long as the cache is (`tls_entry`, B1).
+        unsafe { self.tls_entry.as_ref() }
     }
 
     pub(crate) fn home(&self) -> usize {
@@ -247,17 +247,17 @@ impl ThreadCache {
     /// pool's bookkeeping (N6).
     pub(crate) fn find<'a>(id: usize) -> Option<&'a Self> {
         // SAFETY: a head on the thread's list is valid (`threads`, L2), and the first field of a
-        // stub of this pool's, from whose address it came.
-        let stub = unsafe { thread_cache::find(id).cast::<Stub>().as_ref() }?;
+        // entry of this pool's, from whose address it came.
+        let tls_entry = unsafe { thread_cache::find(id).cast::<TlsEntry>().as_ref() }?;
         // SAFETY: the bookkeeping is there, and the cache with it.
-        Some(unsafe { stub.cache().as_ref() })
+        Some(unsafe { tls_entry.cache().as_ref() })
     }
 
     /// Lets the fast paths find the cache. The caller is its thread.
     pub(crate) fn remember(&self) {
         // SAFETY: a cache that the thread found or added is on its list, for this pool; `recall`
         // takes the value for a cache.
-        unsafe { thread_cache::set_fast(self.stub().id(), NonNull::from(self).cast()) };
+        unsafe { thread_cache::set_fast(self.tls_entry().id(), NonNull::from(self).cast()) };
     }
 
     /// Returns whether it is time for a slow path to search the thread's list. That search lets go
@@ -278,18 +278,18 @@ impl ThreadCache {
     pub(crate) fn pop(&self, class: usize) -> Option<NonNull<Block>> {
         // ORDER: Relaxed: what it says counts only when the look at `word` finds no claim since the
         // last one of the thread.
-        let hot = self.hot.load(Ordering::Relaxed);
-        if (hot & HOT_CLASS) as usize != class {
+        let last_freed = self.last_freed.load(Ordering::Relaxed);
+        if (last_freed & LAST_CLASS) as usize != class {
             return self.pop_magazine(class);
         }
-        if !self.begin(HOT_OUT) {
+        if !self.begin(LAST_OUT) {
             return None;
         }
         self.touch();
-        let block = self.hot_block.get();
+        let block = self.last_freed_block.get();
         // ORDER: Release pairs with the Acquire in `done`: who claims the cache sees what the
         // thread did with it.
-        self.hot.store(hot | NO_HOT, RELEASE);
+        self.last_freed.store(last_freed | NO_LAST, RELEASE);
         NonNull::new(block.cast_mut())
     }
 
@@ -324,19 +324,19 @@ impl ThreadCache {
     #[inline(always)]
     pub(crate) unsafe fn push(&self, class: usize, block: NonNull<Block>) -> bool {
         // ORDER: Relaxed, as in `pop`.
-        let hot = self.hot.load(Ordering::Relaxed);
-        if hot & HOT_CLASS != NO_HOT || class >= MAX_CLASSES {
+        let last_freed = self.last_freed.load(Ordering::Relaxed);
+        if last_freed & LAST_CLASS != NO_LAST || class >= MAX_CLASSES {
             // SAFETY: the caller's promise.
             return unsafe { self.push_magazine(class, block) };
         }
-        if !self.begin(HOT_IN) {
+        if !self.begin(LAST_IN) {
             return false;
         }
         self.touch();
-        self.hot_block.set(block.as_ptr());
+        self.last_freed_block.set(block.as_ptr());
         // ORDER: Release, as in `pop`. The last access, since the pool may go from here on, if the
         // block was what kept it.
-        self.hot.store(hot.wrapping_add(HOT_USE) & !HOT_CLASS | class as u32, RELEASE);
+        self.last_freed.store(last_freed.wrapping_add(LAST_USE) & !LAST_CLASS | class as u32, RELEASE);
         true
     }
 
@@ -371,7 +371,7 @@ impl ThreadCache {
     fn begin(&self, record: u32) -> bool {
         // ORDER: Release pairs with the Acquire in `done`: who sees this announced sees that all
         // before is done.
-        self.begun.store(record, RELEASE);
+        self.intent.store(record, RELEASE);
         sync::light_fence();
         // ORDER: Acquire pairs with the Release in `unclaim`. The same word as before says that
         // nobody has had the cache since.
@@ -392,7 +392,7 @@ impl ThreadCache {
     pub(crate) fn enter(&self) -> bool {
         self.is_left();
         // ORDER: Release, as in `begin`.
-        self.begun.store(BUSY, RELEASE);
+        self.intent.store(BUSY, RELEASE);
         sync::light_fence();
         // ORDER: Acquire, as in `begin`.
         let mut word = self.word.load(Ordering::Acquire);
@@ -412,7 +412,7 @@ impl ThreadCache {
     /// one.
     fn is_left(&self) {
         // ORDER: Relaxed: the thread's own.
-        debug_assert!(self.begun.load(Ordering::Relaxed) != BUSY, "the cache is entered");
+        debug_assert!(self.intent.load(Ordering::Relaxed) != BUSY, "the cache is entered");
     }
 
     /// Executes the fence between the two steps of a slow path where the system gives none that
@@ -425,7 +425,7 @@ impl ThreadCache {
             // ORDER: Release pairs with the Acquire in `is_fenced`: all that the thread announced
             // without such a fence is seen.
             self.fenced.store(1, RELEASE);
-            self.is_news.set(true);
+            self.has_notice.set(true);
         }
         // ORDER: Acquire, as in `begin`.
         self.word.load(Ordering::Acquire)
@@ -440,8 +440,8 @@ impl ThreadCache {
 
     /// Returns whether the cache's blocks were out of the reach of others until a moment ago, and
     /// clears that mark. The caller then tells those who wait. Only the cache's thread calls it.
-    pub(crate) fn take_news(&self) -> bool {
-        self.is_news.take()
+    pub(crate) fn take_notice(&self) -> bool {
+        self.has_notice.take()
     }
 
     /// Ends what `enter` began. When the pool is gone: what drains the cache, which is to be done
@@ -450,13 +450,13 @@ impl ThreadCache {
     /// From then on the end of the pool may free the cache, if nothing but the thread's reference
     /// keeps it (N6).
     #[must_use]
-    pub(crate) fn leave(&self) -> Option<Gone> {
-        let stub = self.stub;
+    pub(crate) fn leave(&self) -> Option<Closed> {
+        let tls_entry = self.tls_entry;
         self.settle();
         sync::light_fence();
-        // SAFETY: the stub is valid until the thread lets go of it (`stub`, B1), which it does not
-        // in this function.
-        unsafe { Gone::look(stub) }
+        // SAFETY: the entry is valid until the thread lets go of it (`tls_entry`, B1), which it
+        // does not in this function.
+        unsafe { Closed::look(tls_entry) }
     }
 
     /// Leaves the cache as `leave` does, where a handle keeps the pool from being gone.
@@ -474,6 +474,6 @@ impl ThreadCache {
     /// Takes back what was announced.
     fn settle(&self) {
         // ORDER: Release pairs with the Acquire in `done`, as in `begin`.
-        self.begun.store(IDLE, RELEASE);
+        self.intent.store(IDLE, RELEASE);
     }
 }

@@ -52,7 +52,7 @@ impl Bin {
 
     /// Counts the blocks in the bin, at some moment.
     pub(super) fn count(&self) -> usize {
-        // ORDER: SeqCst, as `Hints::note_some` says.
+        // ORDER: SeqCst, as `BinBitmap::note_some` says.
         self.word.load(SEQ_CST) / ONE
     }
 
@@ -156,7 +156,7 @@ impl Locked<'_> {
     /// When the bin was closed meanwhile: all that is in it, which is the caller's (T2).
     pub(super) fn unlock(self) -> Result<(), Chain> {
         // ORDER: Release pairs with the Acquire in `lock` and `close`. SeqCst for
-        // `Hints::note_some`. A failure takes nothing that it did not have.
+        // `BinBitmap::note_some`. A failure takes nothing that it did not have.
         match self.bin.word.compare_exchange(self.word, self.count * ONE, SEQ_CST, Ordering::Relaxed) {
             Ok(_) => Ok(()),
             Err(_closed) => Err(self.take_closed()),

@@ -9,12 +9,11 @@
 //! So blocks on their way from one thread to another cost these lines each way, however many they
 //! are. Nothing is linked through their headers, which stay where they are.
 //!
-//! The bins of a class are its shelf. A pool of many classes and shards mostly needs few of them.
-//! So a shelf is made when a block of its class is first requested. It has bins for the first
-//! shards then, with room for a few blocks, of a large class for one. The other shards and slots
-//! are made when a bin of these was too small. The next request that comes to the depot makes them
-//! then. So releases allocate nothing. Of a first burst of large blocks little is kept; what comes
-//! again is.
+//! A pool of many classes and shards mostly needs few bins. So the bins of a class are made when a
+//! block of it is first requested: for the first shards, with room for a few blocks, of a large
+//! class for one. The other shards and slots are made when a bin of these was too small, by the
+//! next request that comes to the depot. So releases allocate nothing. Of a first burst of large
+//! blocks little is kept; what comes again is.
 //!
 //! # Invariants
 //!
@@ -25,24 +24,24 @@
 //!   thread that locks it later cannot tell whether that was before, and takes what it finds too.
 //!   So each slot is emptied by an exchange. Only holders of a handle take otherwise, so none takes
 //!   after the end of the pool.
-//! - T3: a shelf and its rest are made once, by holders of a handle, and stay as long as the depot.
-//!   A thread looks for the rest of the slots when it has the bin. So it finds them if any thread
-//!   that had the bin before used them.
+//! - T3: the bins of a class and their rest are made once, by holders of a handle, and stay as long
+//!   as the depot. A thread looks for the rest of the slots when it has the bin. So it finds them
+//!   if any thread that had the bin before used them.
 
 mod bin;
-mod hints;
-mod shelf;
+mod bin_bitmap;
+mod class_bins;
 #[cfg(not(any(loom, shuttle)))]
-mod zeroed;
+mod lazy_array;
 // Atomics of the model checkers have more to them than bytes.
 #[cfg(any(loom, shuttle))]
-#[path = "made.rs"]
-mod zeroed;
+#[path = "model_array.rs"]
+mod lazy_array;
 
 use core::ptr::{self, NonNull};
 
 use self::bin::SEQ_CST;
-use self::shelf::Shelf;
+use self::class_bins::ClassBins;
 use crate::block::Block;
 use crate::chain::Chain;
 use crate::class::MAX_CLASSES;
@@ -52,40 +51,32 @@ use crate::sync::{AtomicPtr, Ordering};
 /// All shards of a pool.
 pub(crate) struct Depot {
     /// The bins of each class, or null until they are made (T3).
-    shelves: [AtomicPtr<Shelf>; MAX_CLASSES],
+    classes: [AtomicPtr<ClassBins>; MAX_CLASSES],
 }
 
 impl Depot {
     /// Makes a depot of empty shards.
     pub(crate) fn new() -> Self {
-        Self { shelves: core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())) }
+        Self { classes: core::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())) }
     }
 
     /// Returns the bins of a class, if they were made.
-    fn shelf(&self, class: usize) -> Option<&Shelf> {
-        Shelf::of(self.shelves.get(class)?)
+    fn class_bins(&self, class: usize) -> Option<&ClassBins> {
+        ClassBins::of(self.classes.get(class)?)
     }
 
     /// Makes the bins of a class that are missing, if there is memory: those that a first block may
     /// need, or all when these were too small. The caller holds a handle, and has nothing locked or
     /// entered.
     pub(crate) fn prepare(&self, settings: &Settings, class: usize) {
-        match self.shelf(class) {
-            Some(shelf) if shelf.is_short() => {
+        match self.class_bins(class) {
+            Some(class_bins) if class_bins.is_short() => {
                 // Without memory, there is room for fewer.
-                let _ = shelf.make_rest(settings, class);
+                let _ = class_bins.make_rest(settings, class);
             }
             Some(_) => {}
-            None => self.prepare_first(settings, class),
-        }
-    }
-
-    #[cold]
-    fn prepare_first(&self, settings: &Settings, class: usize) {
-        if settings.shard_limit(class) > 0
-            && let Some(place) = self.shelves.get(class)
-        {
-            Shelf::make(place, settings, class);
+            None if settings.shard_limit(class) > 0 => ClassBins::make(&self.classes[class], settings, class),
+            None => {}
         }
     }
 
@@ -93,7 +84,7 @@ impl Depot {
     /// `prepare`.
     pub(crate) fn prepare_all(&self, settings: &Settings, class: usize) -> bool {
         self.prepare(settings, class);
-        let has_all = self.shelf(class).is_some_and(|shelf| shelf.make_rest(settings, class));
+        let has_all = self.class_bins(class).is_some_and(|class_bins| class_bins.make_rest(settings, class));
         has_all || settings.shard_limit(class) == 0
     }
 
@@ -110,19 +101,19 @@ impl Depot {
         mut next: impl FnMut() -> Option<NonNull<Block>>,
     ) -> Chain {
         let mut rest = Chain::new();
-        let Some(shelf) = self.shelf(class) else {
+        let Some(class_bins) = self.class_bins(class) else {
             chain_up(&mut rest, next);
             return rest;
         };
-        let hints = &shelf.hints;
+        let bitmap = &class_bins.bitmap;
         // ORDER: Relaxed: a hint. Where it is late, blocks are freed that there was room for, or a
         // search is in vain.
-        let full = hints.full.load(Ordering::Relaxed);
+        let full = bitmap.full.load(Ordering::Relaxed);
         // Slots that are there now are there when a bin is locked (T3).
-        let here = limit.min(shelf.room());
+        let here = limit.min(class_bins.room());
         let mut over = None;
-        for (shard, bit) in shelf.from(home).filter(|(_, bit)| full & bit == 0) {
-            let Some(place) = shelf.at(shard) else { break };
+        for (shard, bit) in class_bins.from(home).filter(|(_, bit)| full & bit == 0) {
+            let Some(place) = class_bins.at(shard) else { break };
             let mut locked = match place.lock() {
                 Ok(locked) => locked,
                 Err(all) => {
@@ -132,7 +123,7 @@ impl Depot {
             };
             if locked.count >= here {
                 // ORDER: Relaxed, as above.
-                hints.full.fetch_or(bit, Ordering::Relaxed);
+                bitmap.full.fetch_or(bit, Ordering::Relaxed);
             }
             while locked.count < here
                 && let Some(block) = over.take().or_else(&mut next)
@@ -142,19 +133,19 @@ impl Depot {
             if let Err(all) = locked.unlock() {
                 rest.append(all);
             }
-            hints.note_some(bit);
+            bitmap.note_some(bit);
             over = over.or_else(&mut next);
             if over.is_none() {
                 return rest;
             }
             if here < limit {
                 // In one bin, another thread finds all of them at once.
-                shelf.note_short();
+                class_bins.note_short();
             }
         }
         chain_up(&mut rest, || over.take().or_else(&mut next));
         if !rest.is_empty() {
-            shelf.note_short();
+            class_bins.note_short();
         }
         rest
     }
@@ -172,15 +163,15 @@ impl Depot {
         wanted: usize,
         mut give: impl FnMut(NonNull<Block>),
     ) -> bool {
-        let Some(shelf) = self.shelf(class) else { return true };
-        let hints = &shelf.hints;
+        let Some(class_bins) = self.class_bins(class) else { return true };
+        let bitmap = &class_bins.bitmap;
         // ORDER: SeqCst, as `note_some` says.
-        let some = hints.some.load(SEQ_CST);
+        let some = bitmap.some.load(SEQ_CST);
         if some == 0 {
-            return shelf.is_short();
+            return class_bins.is_short();
         }
-        for (shard, bit) in shelf.from(home).filter(|(_, bit)| some & bit != 0) {
-            let Some(place) = shelf.at(shard) else { break };
+        for (shard, bit) in class_bins.from(home).filter(|(_, bit)| some & bit != 0) {
+            let Some(place) = class_bins.at(shard) else { break };
             let Some(mut locked) = place.lock_open() else { continue };
             let mut taken = 0;
             while taken < wanted
@@ -192,22 +183,22 @@ impl Depot {
             locked.note_least();
             locked.unlock_open();
             if taken > 0 {
-                hints.note_room(bit);
+                bitmap.note_room(bit);
                 break;
             }
-            hints.note_none(bit, place.bin);
+            bitmap.note_none(bit, place.bin);
         }
-        shelf.is_short()
+        class_bins.is_short()
     }
 
     /// Takes up to `wanted` blocks of a class out of all bins, whatever the hints say, and adds
     /// them to `chain`. Returns `false` when a bin was not to be had. The caller holds a handle.
     pub(crate) fn take_all(&self, class: usize, wanted: usize, chain: &mut Chain) -> bool {
-        let Some(shelf) = self.shelf(class) else { return true };
+        let Some(class_bins) = self.class_bins(class) else { return true };
         let enough = chain.len() + wanted;
         let mut had_all = true;
-        for (shard, bit) in shelf.from(0) {
-            let Some(place) = shelf.at(shard) else { break };
+        for (shard, bit) in class_bins.from(0) {
+            let Some(place) = class_bins.at(shard) else { break };
             if chain.len() >= enough {
                 break;
             }
@@ -226,7 +217,7 @@ impl Depot {
             }
             locked.note_least();
             locked.unlock_open();
-            shelf.hints.note_room(bit);
+            class_bins.bitmap.note_room(bit);
         }
         had_all
     }
@@ -235,9 +226,9 @@ impl Depot {
     /// handle.
     pub(crate) fn take_unused(&self, class: usize) -> Chain {
         let mut unused = Chain::new();
-        let Some(shelf) = self.shelf(class) else { return unused };
-        for (shard, bit) in shelf.from(0) {
-            let Some(place) = shelf.at(shard) else { break };
+        let Some(class_bins) = self.class_bins(class) else { return unused };
+        for (shard, bit) in class_bins.from(0) {
+            let Some(place) = class_bins.at(shard) else { break };
             let bin = place.bin;
             // The last who took from it noted that it had nothing left. So a bin that was never
             // used stays memory that the system has not given.
@@ -254,7 +245,7 @@ impl Depot {
             // ORDER: Relaxed, likewise.
             bin.least.store(locked.count, Ordering::Relaxed);
             locked.unlock_open();
-            shelf.hints.note_room(bit);
+            class_bins.bitmap.note_room(bit);
         }
         unused
     }
@@ -262,36 +253,36 @@ impl Depot {
     /// Counts the blocks of a class in all bins, as far as can be seen at this moment without
     /// stopping anybody.
     pub(crate) fn count(&self, class: usize) -> usize {
-        let Some(shelf) = self.shelf(class) else { return 0 };
+        let Some(class_bins) = self.class_bins(class) else { return 0 };
         // ORDER: SeqCst, as `note_some` says.
-        let some = shelf.hints.some.load(SEQ_CST);
-        let bins = shelf.from(0).filter(|(_, bit)| some & bit != 0);
-        bins.filter_map(|(shard, _)| shelf.at(shard)).map(|place| place.bin.count()).sum()
+        let some = class_bins.bitmap.some.load(SEQ_CST);
+        let bins = class_bins.from(0).filter(|(_, bit)| some & bit != 0);
+        bins.filter_map(|(shard, _)| class_bins.at(shard)).map(|place| place.bin.count()).sum()
     }
 
     /// Returns for how many blocks of a class all bins that were made have room together, as far as
     /// can be seen at this moment.
     pub(crate) fn room(&self, class: usize, limit: usize) -> usize {
-        let Some(shelf) = self.shelf(class) else { return 0 };
-        let bins = (0..shelf.shards()).filter_map(|shard| shelf.at(shard));
-        let here = limit.min(shelf.room());
+        let Some(class_bins) = self.class_bins(class) else { return 0 };
+        let bins = (0..class_bins.shards()).filter_map(|shard| class_bins.at(shard));
+        let here = limit.min(class_bins.room());
         bins.map(|place| here.saturating_sub(place.bin.count())).sum()
     }
 
     /// Takes everything, lets nothing in any more, and calls `f` with each bin's.
     pub(crate) fn close(&self, mut f: impl FnMut(Chain)) {
-        for shelf in (0..MAX_CLASSES).filter_map(|class| self.shelf(class)) {
-            let places = (0..shelf.shards()).filter_map(|shard| shelf.at(shard));
-            places.filter_map(shelf::Place::close).for_each(&mut f);
+        for class_bins in (0..MAX_CLASSES).filter_map(|class| self.class_bins(class)) {
+            let places = (0..class_bins.shards()).filter_map(|shard| class_bins.at(shard));
+            places.filter_map(class_bins::BinRef::close).for_each(&mut f);
         }
     }
 }
 
 impl Drop for Depot {
     fn drop(&mut self) {
-        for shelf in &self.shelves {
+        for class_bins in &self.classes {
             // ORDER: Relaxed: whoever has the depot alone has seen all that was done with it.
-            shelf::free(shelf.load(Ordering::Relaxed));
+            class_bins::free(class_bins.load(Ordering::Relaxed));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Requests that the thread's cache did not serve at once.
 
-mod ahead;
-mod fresh;
+mod allocate;
+mod preallocate;
 
 use core::ptr::NonNull;
 
@@ -14,7 +14,7 @@ use crate::counts::Tier;
 use crate::shared::Shared;
 
 /// A block for a request, with what is known of it.
-pub(crate) struct Found {
+pub(crate) struct Obtained {
     pub(crate) block: NonNull<Block>,
     pub(crate) tier: Tier,
 }
@@ -52,7 +52,7 @@ impl From<NoBlock> for AcquireError {
 
 impl Shared {
     /// Finds a block for a request of at least one byte, wherever there is one.
-    pub(crate) fn find(&self, bytes: usize, turn: Turn) -> Result<Found, NoBlock> {
+    pub(crate) fn find(&self, bytes: usize, turn: Turn) -> Result<Obtained, NoBlock> {
         let limit = self.settings.max_capacity();
         if bytes > limit {
             return Err(AcquireError::TooLarge { requested: bytes, limit }.into());
@@ -78,7 +78,7 @@ impl Shared {
         let found = if self.settings.is_pooled(class) {
             self.find_pooled(cache, class, bytes, turn)?
         } else {
-            Found { block: self.single(bytes, turn)?, tier: Tier::Single }
+            Obtained { block: self.single(bytes, turn)?, tier: Tier::Single }
         };
         counts.look_at_others(self.counts());
         // SAFETY: just taken.
@@ -89,12 +89,12 @@ impl Shared {
 
     /// Takes the block that the fast path would have taken, if it had found the cache at once. A
     /// thread that uses many pools by turns so pays for a search of its list, and for no slow path.
-    fn find_cached(&self, cache: &ThreadCache, class: usize) -> Option<Found> {
+    pub(crate) fn find_cached(&self, cache: &ThreadCache, class: usize) -> Option<Obtained> {
         let block = cache.pop(class)?;
         // SAFETY: just taken.
         let bytes = unsafe { Block::counted_bytes(block) };
         cache.counts.acquired(Tier::Thread, class, bytes);
-        Some(Found { block, tier: Tier::Thread })
+        Some(Obtained { block, tier: Tier::Thread })
     }
 
     /// Returns the calling thread's cache, made if there is none, where the fast paths find it. The
@@ -115,27 +115,27 @@ impl Shared {
         class: usize,
         bytes: usize,
         turn: Turn,
-    ) -> Result<Found, NoBlock> {
+    ) -> Result<Obtained, NoBlock> {
         let home = cache.map_or(0, ThreadCache::home);
         let (mut found, mut lacks_bins) = (None, false);
         let mut array = None;
         let mut left = Arrays::new();
         let entered = cache.filter(|cache| {
             let is_entered;
-            (is_entered, array) = cache.enter_with(|cache| cache.lacks_for_miss(class));
+            (is_entered, array) = cache.enter_for_miss(class);
             is_entered
         });
         if let Some(block) = entered.and_then(|cache| cache.take_one(class)) {
-            found = Some(Found { block, tier: Tier::Thread });
+            found = Some(Obtained { block, tier: Tier::Thread });
         } else {
             let taker = entered.filter(|cache| !cache.is_waited());
             if let Some(cache) = taker {
                 left = cache.note_miss(class, array.take());
             }
             let wanted = taker.map_or(1, |cache| cache.wanted(class));
-            lacks_bins = self.fetch(home, class, wanted, |block| {
+            lacks_bins = self.depot.take(home, class, wanted, |block| {
                 if found.is_none() {
-                    found = Some(Found { block, tier: Tier::Shard });
+                    found = Some(Obtained { block, tier: Tier::Shard });
                 } else if let Some(cache) = taker {
                     // SAFETY: just taken out of the shards of this pool.
                     let is_kept = unsafe { cache.put_one(class, block) };
@@ -164,6 +164,6 @@ impl Shared {
             return Ok(found);
         }
         let block = self.pooled(class, bytes, turn)?;
-        Ok(Found { block, tier: Tier::Fresh })
+        Ok(Obtained { block, tier: Tier::Fresh })
     }
 }

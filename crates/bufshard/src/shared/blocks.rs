@@ -19,9 +19,9 @@ impl Shared {
     /// The chain is the caller's, of this pool.
     pub(crate) unsafe fn free_chain(this: NonNull<Self>, mut chain: Chain, why: Why) {
         let (mut count, mut bytes, mut least) = (0, 0, None);
-        let shape_of = |class, bytes| {
+        let layout_of = |class, bytes| {
             // SAFETY: the references of the blocks keep it valid; they are given back below.
-            unsafe { this.as_ref() }.settings.shape_of(class, bytes)
+            unsafe { this.as_ref() }.settings.layout_of(class, bytes)
         };
         while let Some(block) = chain.pop() {
             if cfg!(feature = "stats") && why != Why::Uncounted {
@@ -33,7 +33,7 @@ impl Shared {
             // SAFETY: the references of the blocks keep it valid; they are given back below.
             let least = *least.get_or_insert_with(|| unsafe { this.as_ref() }.least_returned(why));
             // SAFETY: a block of the chain was the caller's, and its shape is of these settings.
-            bytes += unsafe { Block::free(block, shape_of, least) };
+            bytes += unsafe { Block::free(block, layout_of, least) };
             count += 1;
         }
         if count == 0 {
@@ -59,7 +59,7 @@ impl Shared {
     }
 
     /// Puts the blocks that `next` gives into the shards, and returns those that they have no room
-    /// for. To be followed by `was_put`, when nothing is locked or entered any more.
+    /// for. To be followed by `after_put`, when nothing is locked or entered any more.
     pub(crate) fn put(
         &self,
         home: usize,
@@ -69,8 +69,8 @@ impl Shared {
         self.depot.put(home, class, self.settings.shard_limit(class), next)
     }
 
-    /// Takes a reference to the bookkeeping for `was_put`, where somebody may ever wait. The caller
-    /// keeps the bookkeeping.
+    /// Takes a reference to the bookkeeping for `after_put`, where somebody may ever wait. The
+    /// caller keeps the bookkeeping.
     pub(crate) fn keep_for_waiters(&self) -> Option<CoreRef> {
         // SAFETY: the caller keeps the bookkeeping.
         self.has_budget().then(|| unsafe { CoreRef::add(NonNull::from(self)) })
@@ -85,7 +85,7 @@ impl Shared {
     /// The rest is the caller's, of this pool. The bookkeeping need not be there if there is
     /// neither a rest nor `kept`, which is of it.
     #[cold]
-    pub(crate) unsafe fn was_put(this: NonNull<Self>, rest: Chain, kept: Option<CoreRef>) {
+    pub(crate) unsafe fn after_put(this: NonNull<Self>, rest: Chain, kept: Option<CoreRef>) {
         // SAFETY: the caller's promise.
         unsafe { Self::free_chain(this, rest, Why::NoRoom) };
         if let Some(_kept) = kept {
@@ -105,19 +105,7 @@ impl Shared {
             let shared = unsafe { this.as_ref() };
             let rest = shared.put(home, class, || chain.pop());
             // SAFETY: given back by the shards; what is kept is of this pool.
-            unsafe { Self::was_put(this, rest, shared.keep_for_waiters()) };
+            unsafe { Self::after_put(this, rest, shared.keep_for_waiters()) };
         }
-    }
-
-    /// Takes up to `wanted` blocks of a class out of the shards. Returns whether they lack bins of
-    /// the class. The caller holds a handle.
-    pub(crate) fn fetch(
-        &self,
-        home: usize,
-        class: usize,
-        wanted: usize,
-        give: impl FnMut(NonNull<Block>),
-    ) -> bool {
-        self.depot.take(home, class, wanted, give)
     }
 }

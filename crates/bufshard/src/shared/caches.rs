@@ -7,8 +7,7 @@ use bufkit::thread_cache;
 use super::Shared;
 use crate::block::Block;
 use crate::cache::ThreadCache;
-use crate::class;
-use crate::counts::Tier;
+use crate::class::class_of;
 use crate::sync::{self, Ordering};
 
 impl Shared {
@@ -107,20 +106,16 @@ impl Shared {
     fn prepare_free_cache(&self) {
         // ORDER: Relaxed, as in `prepare_cache`.
         self.is_uncached.store(0, Ordering::Relaxed);
-        if self.settings.has_thread_caches() && !self.caches().any(ThreadCache::is_free) {
+        if self.settings.thread_cache > 0 && !self.caches().any(ThreadCache::is_free) {
             let _ = self.enlist();
         }
     }
 
-    /// Returns the bytes that all caches may keep together beyond what they have slots for.
-    pub(crate) fn chargeable(&self) -> usize {
-        // ORDER: Relaxed: a count.
-        self.settings.max_cached_bytes.saturating_sub(self.charged.load(Ordering::Relaxed))
-    }
-
     /// Returns whether slots for `bytes` bytes may be charged.
     pub(crate) fn can_charge(&self, bytes: usize) -> bool {
-        bytes <= self.chargeable()
+        // ORDER: Relaxed: a count.
+        let charged = self.charged.load(Ordering::Relaxed);
+        bytes <= self.settings.max_cached_bytes.saturating_sub(charged)
     }
 
     /// Charges slots for `bytes` bytes to what all caches may keep together. Returns `false` when
@@ -166,10 +161,7 @@ impl Shared {
     /// Takes a block for a request from the calling thread's cache, if both are found at once. In
     /// most pools `ShardPool::acquire` does this by itself. The caller holds a handle.
     pub(crate) fn recall_block(&self, bytes: usize) -> Option<NonNull<Block>> {
-        let class = class::class_of(bytes);
         let cache = ThreadCache::recall(self.id)?;
-        let block = cache.pop(class)?;
-        cache.counts.acquired(Tier::Thread, class, class::counted_bytes(class));
-        Some(block)
+        Some(self.find_cached(cache, class_of(bytes))?.block)
     }
 }

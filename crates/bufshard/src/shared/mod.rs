@@ -5,7 +5,7 @@
 //! - P1: `ref_counts` has one reference for all handles together, one for each weak handle, and one
 //!   for each block. It has one for each cache that a thread has, until the pool's end takes it
 //!   over (`cache`, N5). With the last of them all of this is freed, with all caches, except for
-//!   the stubs that are on the lists of threads.
+//!   the entries that are on the lists of threads.
 //! - P2: caches are added to their list, and never taken off.
 //! - P3: `reserved` is at least the bytes of all blocks, and at most the budget.
 //! - P4: nothing is acquired from a pool without handles, so nothing is taken out of its caches and

@@ -60,9 +60,9 @@ fn shuttle_caches_and_bins() {
     explore(ITERATIONS, || {
         let pool = pool_of(100, 1 + choice(2));
         let addresses = Shadow::new();
-        let shelf: Arc<Mutex<Vec<Noted>>> = Arc::default();
+        let class_bins: Arc<Mutex<Vec<Noted>>> = Arc::default();
         let life = |pool: ShardPool| {
-            let (addresses, shelf) = (Arc::clone(&addresses), Arc::clone(&shelf));
+            let (addresses, class_bins) = (Arc::clone(&addresses), Arc::clone(&class_bins));
             move || {
                 let mut held = Vec::new();
                 for _ in 0..6 {
@@ -70,10 +70,11 @@ fn shuttle_caches_and_bins() {
                         0..4 => held.push(noted(&addresses, pool.acquire(BYTES).expect("room"))),
                         4 => pool.trim(),
                         5 => {
-                            let mut shelf = shelf.lock().expect("nobody panics with it");
-                            shelf.extend(held.pop());
-                            let other = if shelf.is_empty() { None } else { Some(shelf.swap_remove(0)) };
-                            drop(shelf);
+                            let mut class_bins = class_bins.lock().expect("nobody panics with it");
+                            class_bins.extend(held.pop());
+                            let other =
+                                if class_bins.is_empty() { None } else { Some(class_bins.swap_remove(0)) };
+                            drop(class_bins);
                             drop(other);
                         }
                         _ => drop(held.pop()),
@@ -85,7 +86,7 @@ fn shuttle_caches_and_bins() {
         threads.swap_remove(choice(3)).join().expect("it is fine");
         threads.push(thread::spawn(life(pool.clone())));
         threads.into_iter().for_each(|thread| thread.join().expect("it is fine"));
-        drop(shelf.lock().expect("nobody panics with it").drain(..));
+        drop(class_bins.lock().expect("nobody panics with it").drain(..));
         all_is_back(&pool);
         assert_eq!(addresses.live(), 0);
     });

@@ -59,7 +59,7 @@ enum State {
     Asleep(Waiter),
     Called,
     /// No ticket any more; what is in front or behind is not moved for it.
-    Gone,
+    Closed,
 }
 
 /// All who wait for the budget of a pool.
@@ -79,14 +79,14 @@ pub(crate) struct Queue {
     /// `PATIENCE`.
     deadline: Option<Instant>,
     /// Whom those behind wait for, and since when.
-    favoured: Option<(u64, Instant)>,
+    overtaken: Option<(u64, Instant)>,
 }
 
 impl Default for Queue {
     fn default() -> Self {
         let next = u64::from(std::process::id()) << 32;
         let tickets = VecDeque::new();
-        Self { tickets, next, gone: 0, asleep_from: 0, puts: 0, deadline: None, favoured: None }
+        Self { tickets, next, gone: 0, asleep_from: 0, puts: 0, deadline: None, overtaken: None }
     }
 }
 
@@ -95,7 +95,7 @@ impl State {
     fn into_sleeper(self) -> Option<Waiter> {
         match self {
             Self::Asleep(sleeper) => Some(sleeper),
-            Self::Called | Self::Gone => None,
+            Self::Called | Self::Closed => None,
         }
     }
 }
@@ -117,7 +117,7 @@ impl Queue {
     fn place(&self, number: u64) -> Result<usize, usize> {
         let at = self.tickets.partition_point(|ticket| ticket.number < number);
         match self.tickets.get(at) {
-            Some(ticket) if ticket.number == number && !matches!(ticket.state, State::Gone) => Ok(at),
+            Some(ticket) if ticket.number == number && !matches!(ticket.state, State::Closed) => Ok(at),
             _ => Err(at),
         }
     }
@@ -143,7 +143,7 @@ impl Queue {
                 continue;
             }
             if ticket.is_late(now) {
-                ticket.state = State::Gone;
+                ticket.state = State::Closed;
                 self.gone += 1;
             } else {
                 let since = ticket.since;
@@ -213,7 +213,7 @@ impl Queue {
         ticket.since = now;
         let old = mem::replace(&mut ticket.state, State::Asleep(sleeper));
         self.asleep_from = self.asleep_from.min(number);
-        self.forget_favour(number);
+        self.reset_overtake(number);
         old.into_sleeper()
     }
 
@@ -221,20 +221,20 @@ impl Queue {
     pub(crate) fn leave(&mut self, number: u64) -> Option<Waiter> {
         let place = self.place(number);
         let old = place.ok().and_then(|at| self.remove(at));
-        self.forget_favour(number);
+        self.reset_overtake(number);
         old
     }
 
     /// Ends the favour for this ticket: those behind it wait for it no more.
-    fn forget_favour(&mut self, number: u64) {
-        if self.favoured.is_some_and(|(favoured, _)| favoured == number) {
-            self.favoured = None;
+    fn reset_overtake(&mut self, number: u64) {
+        if self.overtaken.is_some_and(|(overtaken, _)| overtaken == number) {
+            self.overtaken = None;
         }
     }
 
     /// Takes a ticket out.
     fn remove(&mut self, at: usize) -> Option<Waiter> {
-        let state = mem::replace(&mut self.tickets[at].state, State::Gone);
+        let state = mem::replace(&mut self.tickets[at].state, State::Closed);
         self.gone += 1;
         self.compact();
         state.into_sleeper()
@@ -242,7 +242,7 @@ impl Queue {
 
     /// Forgets those who are gone, at the ends, and elsewhere when they are many.
     fn compact(&mut self) {
-        let is_gone = |ticket: Option<&Ticket>| ticket.is_some_and(|it| matches!(it.state, State::Gone));
+        let is_gone = |ticket: Option<&Ticket>| ticket.is_some_and(|it| matches!(it.state, State::Closed));
         while is_gone(self.tickets.front()) {
             self.tickets.pop_front();
             self.gone -= 1;
@@ -252,7 +252,7 @@ impl Queue {
             self.gone -= 1;
         }
         if self.gone > self.tickets.len() / 2 {
-            self.tickets.retain(|ticket| !matches!(ticket.state, State::Gone));
+            self.tickets.retain(|ticket| !matches!(ticket.state, State::Closed));
             self.gone = 0;
         }
     }
@@ -267,9 +267,9 @@ impl Queue {
         ticket.since = now;
         ticket.calls = ticket.calls.saturating_add(1);
         if ticket.calls > OFTEN
-            && self.favoured.is_none_or(|(number, since)| number > ticket.number || is_over(since, now))
+            && self.overtaken.is_none_or(|(number, since)| number > ticket.number || is_over(since, now))
         {
-            self.favoured = Some((ticket.number, now));
+            self.overtaken = Some((ticket.number, now));
         }
         self.look_after(now);
         true
@@ -327,7 +327,7 @@ impl Queue {
         if self.first_asleep().is_some_and(|first| self.tickets[first].number < number) {
             return Look::Wait;
         }
-        if self.favoured.is_some_and(|(other, since)| other < number && !is_over(since, now)) {
+        if self.overtaken.is_some_and(|(other, since)| other < number && !is_over(since, now)) {
             return Look::Soon;
         }
         let puts = self.puts;

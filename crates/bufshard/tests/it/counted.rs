@@ -5,8 +5,10 @@ use std::thread;
 
 use bufshard::{ClassStats, ShardPool};
 
+use crate::totals;
+
 fn class(pool: &ShardPool, bytes: usize) -> ClassStats {
-    let classes = pool.shard_stats().classes;
+    let classes = pool.class_stats();
     *classes.iter().find(|class| class.bytes >= bytes).expect("a class for it")
 }
 
@@ -34,18 +36,16 @@ fn by_tier_and_class() {
     assert_eq!(shard_hits, 2);
     drop(bufs);
     let large = pool.acquire(5000).expect("room");
-    let stats = pool.shard_stats();
-    assert_eq!((stats.oversize, stats.in_use, stats.allocations), (1, 1, 11));
-    assert_eq!((stats.high_water, stats.discards), (9, 4));
+    let (stats, classes) = (pool.stats(), totals(&pool));
+    assert_eq!((stats.fallbacks, stats.in_use, classes.allocations), (1, 1, 11));
+    assert_eq!((stats.high_water, classes.discards), (9, 4));
     assert!(stats.in_use_bytes >= 5000, "{stats:?}");
     assert_eq!(stats.idle_bytes, 7 * 112, "{stats:?}");
-    assert!((8 * 16..=8 * 48).contains(&stats.overhead_bytes), "{stats:?}");
+    let overhead = stats.reserved_bytes - stats.in_use_bytes - stats.idle_bytes;
+    assert!((8 * 16..=8 * 48).contains(&overhead), "{stats:?}");
     drop(large);
-    let all: u64 =
-        stats.classes.iter().map(|class| class.thread_hits + class.shard_hits + class.allocations).sum();
-    let totals = pool.stats();
-    assert_eq!(totals.acquired, all + 1);
-    assert_eq!(totals.acquired, totals.reused + totals.fresh);
+    assert_eq!(stats.acquired, classes.thread_hits + classes.shard_hits + classes.allocations + 1);
+    assert_eq!(stats.acquired, stats.reused + stats.fresh);
 }
 
 /// What other threads have is noticed by requests that their caches do not serve, and by snapshots.
@@ -90,15 +90,15 @@ fn over_threads() {
         .collect();
     let bufs: Vec<_> =
         threads.into_iter().map(|thread| thread.join().expect("the thread ends well")).collect();
-    let stats = pool.shard_stats();
+    let stats = pool.stats();
     assert_eq!((stats.in_use, class(&pool, 1000).in_use), (7, 6));
     assert_eq!(pool.stats().acquired, 401);
     assert!((101..=401).contains(&stats.high_water), "{stats:?}");
     drop(bufs);
     drop(held);
-    let stats = pool.shard_stats();
+    let stats = pool.stats();
     assert_eq!((stats.in_use, stats.in_use_bytes), (0, 0));
-    assert_eq!(stats.idle_bytes + stats.overhead_bytes, stats.reserved_bytes);
+    assert_eq!(stats.idle_bytes, totals(&pool).bytes);
 }
 
 /// Acquired on one thread and released on another: the mark is what was out, not what was ever

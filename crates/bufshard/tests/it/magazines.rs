@@ -4,6 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use crate::totals;
 use bufshard::{ShardBuf, ShardPool};
 
 fn burst(pool: &ShardPool, count: usize, bytes: usize) -> Vec<ShardBuf> {
@@ -18,7 +19,7 @@ fn bursts_are_kept_by_their_thread() {
         for _ in 0..24 {
             drop(burst(&pool, count, bytes));
         }
-        let stats = pool.shard_stats();
+        let stats = totals(&pool);
         assert_eq!((stats.thread_idle, stats.shard_idle), (count, 0), "{count} of {bytes} bytes");
     }
 }
@@ -34,7 +35,7 @@ fn bursts_of_mixed_sizes_are_kept() {
         rng.shuffle(&mut bufs);
         drop(bufs);
     }
-    let stats = pool.shard_stats();
+    let stats = totals(&pool);
     assert_eq!((stats.thread_idle, stats.shard_idle), (300, 0));
 }
 
@@ -47,7 +48,7 @@ fn bounds_hold() {
         for _ in 0..24 {
             drop(burst(&pool, 200, 1000));
         }
-        let idle = pool.shard_stats().thread_idle;
+        let idle = totals(&pool).thread_idle;
         assert!(idle <= most && (idle > 0) == (most > 0), "{idle} are kept with {thread_cache}");
     }
     const MIB: usize = 1 << 20;
@@ -68,8 +69,7 @@ fn bounds_hold() {
         })
         .collect();
     threads.iter().for_each(|_| from_there.recv().expect("the threads end well"));
-    let stats = pool.shard_stats();
-    let cached: usize = stats.classes.iter().map(|class| class.thread_idle * class.bytes).sum();
+    let cached: usize = pool.class_stats().iter().map(|class| class.thread_idle * class.bytes).sum();
     assert!(cached <= MIB + 8 * (56 << 10), "{cached} bytes are in the caches");
     assert!(cached >= MIB / 4, "{cached} bytes: the bound was not reached");
     for (thread, go) in threads {
@@ -80,7 +80,7 @@ fn bounds_hold() {
     for _ in 0..24 {
         drop(burst(&pool, 200, 4096));
     }
-    assert!(pool.shard_stats().thread_idle >= 200);
+    assert!(totals(&pool).thread_idle >= 200);
 }
 
 /// A thread that only acquires and one that only releases move many with each trip, which is seen
@@ -105,7 +105,7 @@ fn threads_that_only_take_or_give_grow_to_a_batch() {
     assert!(stats.reserved_bytes <= 200 * 400, "{stats:?}");
     #[cfg(feature = "stats")]
     {
-        let stats = pool.shard_stats();
+        let stats = totals(&pool);
         let (thread_hits, others) = (stats.thread_hits, stats.shard_hits + stats.allocations);
         assert!(others * 16 <= thread_hits, "{others} trips for {thread_hits} requests");
     }
@@ -121,19 +121,19 @@ fn magazines_shrink_with_their_traffic() {
     for _ in 0..24 {
         drop((burst(&pool, 1000, 1000), burst(&pool, 500, 200)));
     }
-    assert_eq!(pool.shard_stats().thread_idle, 1500);
+    assert_eq!(totals(&pool).thread_idle, 1500);
     for _ in 0..20 {
         drop(burst(&pool, 3, 1000));
         pool.trim_idle(Duration::ZERO);
     }
-    let stats = pool.shard_stats();
+    let stats = totals(&pool);
     assert!((3..=8 + 1).contains(&stats.thread_idle), "{} are kept", stats.thread_idle);
     assert_eq!(stats.shard_idle, 0);
     // And again as before.
     for _ in 0..24 {
         drop(burst(&pool, 1000, 1000));
     }
-    assert_eq!(pool.shard_stats().thread_idle, 1000);
+    assert_eq!(totals(&pool).thread_idle, 1000);
 }
 
 /// What comes and goes stays, however often somebody looks.
@@ -148,7 +148,7 @@ fn what_is_used_between_looks_is_not_freed() {
         drop(burst(&pool, 256, 1000));
         pool.trim_idle(Duration::ZERO);
         assert_eq!(pool.stats().reserved_bytes, reserved, "what the burst takes stays");
-        assert!(pool.shard_stats().thread_idle >= 128, "half of it with the thread");
+        assert!(totals(&pool).thread_idle >= 128, "half of it with the thread");
     }
 }
 
@@ -176,7 +176,7 @@ fn magazines_leave_arrays_for_the_store() {
     drop(held.pop());
     pool.trim_idle(Duration::ZERO);
     drop(held);
-    let idle = pool.shard_stats().thread_idle;
+    let idle = totals(&pool).thread_idle;
     assert!((1..=32 + 1).contains(&idle), "{idle} are kept");
     drop(burst(&pool, 203, 5000));
     pool.trim();
@@ -194,7 +194,7 @@ fn what_is_too_small_is_not_halved() {
     for look in 0..8 {
         pool.trim_idle(Duration::ZERO);
         // And the one that is apart.
-        assert_eq!(pool.shard_stats().thread_idle, 32 + 1, "at look {look}");
+        assert_eq!(totals(&pool).thread_idle, 32 + 1, "at look {look}");
         drop(burst(&pool, 65, 1000));
     }
 }
@@ -203,7 +203,7 @@ fn what_is_too_small_is_not_halved() {
 #[test]
 fn each_look_counts_the_trips_before_it() {
     let pool = ShardPool::new().expect("settings are right");
-    let idle = || pool.shard_stats().thread_idle - 1;
+    let idle = || totals(&pool).thread_idle - 1;
     for _ in 0..24 {
         drop(burst(&pool, 129, 1000));
     }
@@ -238,13 +238,13 @@ fn trimmed_caches_give_their_room_to_others() {
         wait.recv().expect("the other side sends");
     });
     from_there.recv().expect("the other side sends");
-    assert_eq!(pool.shard_stats().thread_idle, 16 + 1, "all that there is room for");
+    assert_eq!(totals(&pool).thread_idle, 16 + 1, "all that there is room for");
     let bursts = || (0..24).for_each(|_| drop(burst(&pool, 17, 4096)));
     bursts();
-    assert_eq!(pool.shard_stats().thread_idle, 16 + 1 + 1, "there is none left");
+    assert_eq!(totals(&pool).thread_idle, 16 + 1 + 1, "there is none left");
     pool.trim();
     bursts();
-    assert_eq!(pool.shard_stats().thread_idle, 16 + 1, "it is this thread's");
+    assert_eq!(totals(&pool).thread_idle, 16 + 1, "it is this thread's");
     go.send(()).expect("the other side waits");
     other.join().expect("the thread ends well");
 }
@@ -265,7 +265,7 @@ fn caches_of_any_size_end() {
         });
     }
     // Ended threads left their blocks to the shards, and their slots to nobody.
-    assert_eq!(pool.shard_stats().thread_idle, 0);
+    assert_eq!(totals(&pool).thread_idle, 0);
     for _ in 0..24 {
         drop(burst(&pool, 500, 100));
     }
@@ -288,17 +288,10 @@ fn each_of_many_classes_is_served_by_the_cache() {
     assert_eq!(sizes.len(), 41);
     let round = || sizes.iter().for_each(|&bytes| drop(pool.acquire(bytes).expect("room")));
     (0..64).for_each(|_| round());
-    let before = pool.shard_stats();
+    let hits = || pool.class_stats().iter().map(|class| class.shard_hits).collect::<Vec<_>>();
+    let before = hits();
     (0..64).for_each(|_| round());
-    let since = pool.shard_stats().since(&before);
-    let lacking: Vec<_> = since.classes.iter().filter(|class| class.shard_hits > 0).collect();
-    assert!(
-        lacking.is_empty(),
-        "{} classes are not served by the cache: {} of {} requests",
-        lacking.len(),
-        since.shard_hits,
-        since.shard_hits + since.thread_hits
-    );
+    assert_eq!(hits(), before, "by class: the shards served, not the cache");
 }
 
 /// The same, one class after the other, and several at once.
@@ -312,9 +305,9 @@ fn each_of_many_classes_in_phases_is_served_by_the_cache() {
         let most = 1 + phase % 3;
         let round = || some.iter().for_each(|&bytes| drop(burst(&pool, most, bytes)));
         (0..64).for_each(|_| round());
-        let before = pool.shard_stats();
+        let numbers = || (totals(&pool).shard_hits, totals(&pool).allocations);
+        let before = numbers();
         (0..16).for_each(|_| round());
-        let since = pool.shard_stats().since(&before);
-        assert_eq!((since.shard_hits, since.allocations), (0, 0), "phase {phase}, {} classes", some.len());
+        assert_eq!(numbers(), before, "phase {phase}, {} classes", some.len());
     }
 }

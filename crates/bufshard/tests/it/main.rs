@@ -31,3 +31,21 @@ mod trims;
 mod waits;
 mod wakers;
 mod words;
+
+/// Adds up the classes of a pool; `bytes` are those of all idle buffers.
+fn totals(pool: &bufshard::ShardPool) -> bufshard::ClassStats {
+    let mut sum = bufshard::ClassStats::default();
+    for class in pool.class_stats() {
+        sum.bytes += class.bytes * (class.thread_idle + class.shard_idle);
+        sum.thread_hits += class.thread_hits;
+        sum.shard_hits += class.shard_hits;
+        sum.allocations += class.allocations;
+        sum.preallocations += class.preallocations;
+        sum.discards += class.discards;
+        sum.trims += class.trims;
+        sum.in_use += class.in_use;
+        sum.thread_idle += class.thread_idle;
+        sum.shard_idle += class.shard_idle;
+    }
+    sum
+}

@@ -3,45 +3,31 @@
 use std::thread;
 use std::time::Duration;
 
-use bufshard::{Builder, ClassStats, ShardPool, ShardStats};
+use bufshard::{Builder, ClassStats, PoolStats, ShardPool};
 use buftest::lockstep::Lockstep;
 use buftest::ops;
 use buftest::ops::Op;
 
-/// Asserts what `ShardStats` promises of a pool that no other thread uses.
+use crate::totals;
+
+/// Asserts what the statistics promise of a pool that no other thread uses.
 #[track_caller]
-fn add_up(pool: &ShardPool) -> ShardStats {
-    let stats = pool.shard_stats();
-    let out = |class: &ClassStats| {
+fn add_up(pool: &ShardPool) -> (PoolStats, ClassStats) {
+    let (stats, sum) = (pool.stats(), totals(pool));
+    for class in pool.class_stats() {
         let idle = class.thread_idle + class.shard_idle;
-        class.in_use as u64 + idle as u64 + class.discards + class.trims
-    };
-    for class in &stats.classes {
-        assert_eq!(class.allocations + class.preallocations, out(class), "{class:?}");
+        let out = class.in_use as u64 + idle as u64 + class.discards + class.trims;
+        assert_eq!(class.allocations + class.preallocations, out, "{class:?}");
     }
-    let total = |count: fn(&ClassStats) -> u64| stats.classes.iter().map(count).sum::<u64>();
-    let idle_bytes: usize =
-        stats.classes.iter().map(|class| class.bytes * (class.thread_idle + class.shard_idle)).sum();
-    assert_eq!(stats.idle_bytes, idle_bytes, "{stats:?}");
-    assert_eq!(
-        stats.reserved_bytes,
-        stats.in_use_bytes + stats.idle_bytes + stats.overhead_bytes,
-        "{stats:?}"
-    );
-    assert_eq!(stats.thread_idle as u64, total(|class| class.thread_idle as u64));
-    assert_eq!(stats.shard_idle as u64, total(|class| class.shard_idle as u64));
-    assert_eq!(stats.preallocations, total(|class| class.preallocations));
-    assert_eq!(stats.trims, total(|class| class.trims));
+    assert_eq!(stats.idle_bytes, sum.bytes, "{stats:?}");
     // A header for each buffer, and what goes into aligning it to a page: no less, and not much more.
-    let buffers = stats.in_use + stats.thread_idle + stats.shard_idle;
-    assert!(stats.overhead_bytes >= buffers * 16, "{stats:?}");
-    assert!(stats.overhead_bytes <= buffers * (4096 + 64), "{stats:?}");
-    let totals = pool.stats();
-    let served = stats.thread_hits + stats.shard_hits + stats.allocations + stats.oversize;
-    assert_eq!((totals.acquired, totals.fallbacks), (served, stats.oversize));
-    assert_eq!((totals.in_use, totals.in_use_bytes), (stats.in_use, stats.in_use_bytes));
-    assert_eq!((totals.idle_bytes, totals.reserved_bytes), (stats.idle_bytes, stats.reserved_bytes));
-    stats
+    let buffers = stats.in_use + sum.thread_idle + sum.shard_idle;
+    let overhead = stats.reserved_bytes - stats.in_use_bytes - stats.idle_bytes;
+    assert!(overhead >= buffers * 16, "{stats:?}");
+    assert!(overhead <= buffers * (4096 + 64), "{stats:?}");
+    let served = sum.thread_hits + sum.shard_hits + sum.allocations + stats.fallbacks;
+    assert_eq!(stats.acquired, served);
+    (stats, sum)
 }
 
 /// Small in all ways, and in some.
@@ -83,14 +69,14 @@ fn after_every_step() {
                 add_up(&pool);
             }
             lockstep.drop_all();
-            let stats = add_up(&pool);
+            let (stats, sum) = add_up(&pool);
             assert_eq!((stats.in_use, stats.in_use_bytes), (0, 0));
             pool.trim();
-            let trimmed = add_up(&pool);
+            let (trimmed, now) = add_up(&pool);
             assert_eq!((trimmed.reserved_bytes, trimmed.idle_bytes), (0, 0));
-            let lately = trimmed.since(&stats);
-            assert_eq!(lately.trims, (stats.thread_idle + stats.shard_idle) as u64);
-            assert_eq!((lately.allocations, lately.discards, lately.preallocations), (0, 0, 0));
+            assert_eq!(now.trims - sum.trims, (sum.thread_idle + sum.shard_idle) as u64);
+            let others = |sum: ClassStats| (sum.allocations, sum.discards, sum.preallocations);
+            assert_eq!(others(now), others(sum));
         }
     }
 }
@@ -120,9 +106,8 @@ fn after_programs() {
 fn made_ahead_and_trimmed() {
     let pool = ShardPool::builder().shards(1).shard_buffers(8).build().expect("settings are right");
     assert_eq!(pool.preallocate(5, 1000), Ok(5));
-    let class = |pool: &ShardPool| {
-        *pool.shard_stats().classes.iter().find(|class| class.bytes == 1024).expect("a class")
-    };
+    let class =
+        |pool: &ShardPool| *pool.class_stats().iter().find(|class| class.bytes == 1024).expect("a class");
     let stats = class(&pool);
     assert_eq!((stats.preallocations, stats.allocations, stats.shard_idle, stats.trims), (5, 0, 5, 0));
     drop(pool.acquire(1000).expect("room"));
@@ -133,11 +118,11 @@ fn made_ahead_and_trimmed() {
     add_up(&pool);
     let after = class(&pool);
     assert_eq!((after.thread_idle, after.shard_idle, after.trims), (0, 0, 5));
-    assert_eq!((after.since(&before).trims, after.since(&before).thread_hits), (5, 0));
+    assert_eq!((after.trims - before.trims, after.thread_hits), (5, before.thread_hits));
     // A budget that others need is made by trimming what is idle.
     let pool = ShardPool::builder().max_bytes(100_000).build().expect("settings are right");
     drop(pool.acquire(40_000).expect("room"));
     drop(pool.acquire(70_000).expect("room is made"));
-    let stats = add_up(&pool);
-    assert_eq!((stats.trims, stats.discards, stats.allocations), (1, 0, 2));
+    let (_, sum) = add_up(&pool);
+    assert_eq!((sum.trims, sum.discards, sum.allocations), (1, 0, 2));
 }

@@ -81,3 +81,25 @@ fn high_water_starts_again() {
     }
     drop(first);
 }
+
+/// A buffer grows in place within its size class, whatever is consumed in front; a part does not.
+#[test]
+fn the_rest_of_a_class_is_room() {
+    let pool = ShardPool::builder().max_bytes(100_000).build().expect("settings are right");
+    for (bytes, class) in [(65, 80), (100_000 - 20_000, 80 << 10)] {
+        let mut buf = pool.acquire(bytes).expect("room");
+        buf.resize(bytes, 7).expect("room");
+        let start = buf.as_ptr();
+        pool.grow(&mut buf, class - bytes).expect("in place");
+        assert_eq!((buf.as_ptr(), buf.capacity()), (start, class));
+        assert!(pool.grow(&mut buf, class - bytes + 1).is_err() == (class > 1000), "no more");
+        assert!(buf.iter().all(|byte| *byte == 7) && buf.len() == bytes);
+    }
+    let mut buf = pool.acquire(65).expect("room");
+    buf.resize(65, 7).expect("room");
+    let start = buf.as_ptr();
+    let rest = buf.split_off(60);
+    pool.grow(&mut buf, 10).expect("room");
+    assert_ne!(buf.as_ptr(), start, "it moved, away from the other part");
+    assert!(rest.iter().chain(&*buf).all(|byte| *byte == 7));
+}

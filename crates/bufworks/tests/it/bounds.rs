@@ -131,9 +131,9 @@ mod bump {
 #[cfg(feature = "shard")]
 mod shard {
     use buftest::{have, lack};
-    use bufworks::shard::{Acquire, ShardLease, ShardPool, ShardStats};
+    use bufworks::shard::{Acquire, ClassStats, ShardLease, ShardPool};
 
-    have!(Send, Sync => ShardPool, ShardLease, ShardStats, Acquire<'static>);
+    have!(Send, Sync => ShardPool, ShardLease, ClassStats, Acquire<'static>);
     lack!(Clone => ShardLease, Acquire<'static>);
 }
 

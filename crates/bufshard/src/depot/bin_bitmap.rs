@@ -7,14 +7,14 @@ use crate::sync::{AtomicUsize, Ordering};
 ///
 /// Bits change only when a search has found them wrong, so that in the long run nobody writes here.
 #[derive(Default)]
-pub(super) struct Hints {
+pub(super) struct BinBitmap {
     /// There may be blocks.
     pub(super) some: AtomicUsize,
     /// There is no room.
     pub(super) full: AtomicUsize,
 }
 
-impl Hints {
+impl BinBitmap {
     /// Notes that a bin was given blocks.
     pub(super) fn note_some(&self, bit: usize) {
         // ORDER: SeqCst here, in `note_none` and for the count in `unlock` and `Bin::count`: of who

@@ -1,4 +1,4 @@
-//! The shelf of a class in a depot, made when the class is first needed. First it has a bin with
+//! The bins of a class in a depot, made when the class is first needed. First it has a bin with
 //! room for a few blocks in each of the first shards. It gets the rest when these were too small
 //! (`depot`, T3).
 
@@ -8,8 +8,8 @@ use core::ptr::{self, NonNull};
 use bufcore::author::try_box;
 
 use super::bin::{Bin, FIRST_SLOTS, Locked};
-use super::hints::Hints;
-use super::zeroed::Zeroed;
+use super::bin_bitmap::BinBitmap;
+use super::lazy_array::LazyArray;
 use crate::block::Block;
 use crate::chain::Chain;
 use crate::class;
@@ -23,8 +23,8 @@ const FIRST_SHARDS: usize = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
 const FIRST_BYTES: usize = 1 << 20;
 
 /// The bins of a class.
-pub(super) struct Shelf {
-    pub(super) hints: Hints,
+pub(super) struct ClassBins {
+    pub(super) bitmap: BinBitmap,
     /// Not 0 once a bin was too small for what it was given, and the rest has room for that.
     is_short: CountU32,
     /// For how many blocks a bin has room until the rest is made.
@@ -33,7 +33,7 @@ pub(super) struct Shelf {
     is_whole: bool,
     /// The rest, or null until it is made.
     rest: AtomicPtr<Rest>,
-    first: Zeroed<Bin>,
+    first: LazyArray<Bin>,
     /// Stands for what is written when it is made.
     #[cfg(all(test, loom))]
     shadow: buftest::models::Shadow,
@@ -42,9 +42,9 @@ pub(super) struct Shelf {
 /// What is made when it has been missed.
 struct Rest {
     /// The bins of the other shards.
-    bins: Zeroed<Bin>,
+    bins: LazyArray<Bin>,
     /// The slots of all bins that are not beside their words, shard after shard.
-    slots: Zeroed<AtomicPtr<Block>>,
+    slots: LazyArray<AtomicPtr<Block>>,
     /// How many of these each bin has.
     each: usize,
     #[cfg(all(test, loom))]
@@ -53,46 +53,46 @@ struct Rest {
 
 /// The bin of a shard.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct BinRef<'a> {
     pub(super) bin: &'a Bin,
-    shelf: &'a Shelf,
+    class_bins: &'a ClassBins,
     shard: usize,
 }
 
-impl Shelf {
+impl ClassBins {
     /// Makes the first bins of a class; returns `None` when there is no memory.
     fn new(settings: &Settings, class: usize) -> Option<Self> {
         let first = settings.shards.min(FIRST_SHARDS);
         let first_room = (FIRST_BYTES / class::bytes_of(class)).clamp(1, FIRST_SLOTS);
         Some(Self {
-            hints: Hints::default(),
+            bitmap: BinBitmap::default(),
             is_short: CountU32::new(0),
             first_room,
             is_whole: settings.shards == first && settings.shard_limit(class) <= first_room,
             rest: AtomicPtr::new(ptr::null_mut()),
-            first: Zeroed::new(first)?,
+            first: LazyArray::new(first)?,
             #[cfg(all(test, loom))]
             shadow: written(),
         })
     }
 
-    /// Returns the shelf that `place` refers to, if there is one.
+    /// Returns the bins that `place` refers to, if there is one.
     pub(super) fn of(place: &AtomicPtr<Self>) -> Option<&Self> {
         // ORDER: Acquire pairs with the Release in `publish`: what it has is complete.
-        let shelf = place.load(Ordering::Acquire);
+        let class_bins = place.load(Ordering::Acquire);
         // SAFETY: null, or made by `try_box` and valid as long as the place (T3).
-        let shelf = unsafe { shelf.as_ref() };
+        let class_bins = unsafe { class_bins.as_ref() };
         #[cfg(all(test, loom))]
-        if let Some(shelf) = shelf {
-            shelf.shadow.read();
+        if let Some(class_bins) = class_bins {
+            class_bins.shadow.read();
         }
-        shelf
+        class_bins
     }
 
     /// Puts a new one where there is none. Without memory there is none afterwards either.
     pub(super) fn make(place: &AtomicPtr<Self>, settings: &Settings, class: usize) {
-        if let Some(shelf) = Self::new(settings, class) {
-            publish(place, shelf);
+        if let Some(class_bins) = Self::new(settings, class) {
+            publish(place, class_bins);
         }
     }
 
@@ -102,7 +102,7 @@ impl Shelf {
         }
         // ORDER: Acquire pairs with the Release in `publish`: what it has is complete.
         let rest = self.rest.load(Ordering::Acquire);
-        // SAFETY: null, or made by `try_box` and valid as long as the shelf (T3).
+        // SAFETY: null, or made by `try_box` and valid as long as the bins (T3).
         let rest = unsafe { rest.as_ref() };
         #[cfg(all(test, loom))]
         if let Some(rest) = rest {
@@ -138,23 +138,23 @@ impl Shelf {
             publish(&self.rest, rest);
             // There is room now.
             // ORDER: Relaxed: a hint.
-            self.hints.full.store(0, Ordering::Relaxed);
+            self.bitmap.full.store(0, Ordering::Relaxed);
         }
         self.rest().is_some()
     }
 
-    /// Returns the number of the shelf's shards, which is a power of two.
+    /// Returns the number of the bins's shards, which is a power of two.
     pub(super) fn shards(&self) -> usize {
         self.first.len() + self.rest().map_or(0, |rest| rest.bins.len())
     }
 
     /// Returns the bin of a shard below `shards`.
-    pub(super) fn at(&self, shard: usize) -> Option<Place<'_>> {
+    pub(super) fn at(&self, shard: usize) -> Option<BinRef<'_>> {
         let bin = match shard.checked_sub(self.first.len()) {
             None => self.first.get(shard),
             Some(other) => self.rest().and_then(|rest| rest.bins.get(other)),
         };
-        bin.map(|bin| Place { bin, shelf: self, shard })
+        bin.map(|bin| BinRef { bin, class_bins: self, shard })
     }
 
     /// Iterates over the shards from `home` on, each with its bit in the hints. (Where there are
@@ -179,9 +179,9 @@ impl Shelf {
     }
 }
 
-impl Drop for Shelf {
+impl Drop for ClassBins {
     fn drop(&mut self) {
-        // ORDER: Relaxed: whoever has the shelf alone has seen all that was done with it.
+        // ORDER: Relaxed: whoever has the bins alone has seen all that was done with it.
         free(self.rest.load(Ordering::Relaxed));
     }
 }
@@ -192,8 +192,8 @@ impl Rest {
         let shards = settings.shards;
         let each = settings.shard_limit(class).saturating_sub(FIRST_SLOTS);
         Some(Self {
-            bins: Zeroed::new(shards.saturating_sub(FIRST_SHARDS))?,
-            slots: Zeroed::new(each.checked_mul(shards)?)?,
+            bins: LazyArray::new(shards.saturating_sub(FIRST_SHARDS))?,
+            slots: LazyArray::new(each.checked_mul(shards)?)?,
             each,
             #[cfg(all(test, loom))]
             shadow: written(),
@@ -201,14 +201,14 @@ impl Rest {
     }
 }
 
-impl<'a> Place<'a> {
+impl<'a> BinRef<'a> {
     /// Locks the bin, unless it is locked.
     ///
     /// # Errors
     ///
     /// As [`Bin::lock`].
     pub(super) fn lock(self) -> Result<Locked<'a>, Chain> {
-        self.bin.lock(|| self.shelf.more_slots(self.shard))
+        self.bin.lock(|| self.class_bins.more_slots(self.shard))
     }
 
     /// Locks the bin as `lock` does. The caller holds a handle, so the bin is not closed.
@@ -220,7 +220,7 @@ impl<'a> Place<'a> {
 
     /// Closes the bin, as [`Bin::close`] says.
     pub(super) fn close(self) -> Option<Chain> {
-        self.bin.close(|| self.shelf.more_slots(self.shard))
+        self.bin.close(|| self.class_bins.more_slots(self.shard))
     }
 }
 

@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use bufcore::AcquireError;
 
 use super::{NoBlock, Turn};
-use crate::block::{Block, Shape};
+use crate::block::{Block, Layout};
 use crate::class::{self, NO_CLASS};
 use crate::shared::Shared;
 use crate::sync::Ordering;
@@ -21,18 +21,18 @@ impl Shared {
     ) -> Result<NonNull<Block>, NoBlock> {
         // ORDER: Relaxed: any order of numbers will do.
         let colour = self.colours.fetch_add(1, Ordering::Relaxed);
-        let shape = self.settings.shape_of(class as u8, class::bytes_of(class));
-        self.block(shape.coloured(colour), requested, turn)
+        let layout = self.settings.layout_of(class as u8, class::bytes_of(class));
+        self.block(layout.coloured(colour), requested, turn)
     }
 
     /// Makes a new block for one buffer of `bytes` bytes. The caller holds a handle.
     pub(crate) fn single(&self, bytes: usize, turn: Turn) -> Result<NonNull<Block>, NoBlock> {
-        self.block(self.settings.shape_of(NO_CLASS, bytes), bytes, turn)
+        self.block(self.settings.layout_of(NO_CLASS, bytes), bytes, turn)
     }
 
-    fn block(&self, mut shape: Shape, requested: usize, turn: Turn) -> Result<NonNull<Block>, NoBlock> {
+    fn block(&self, mut layout: Layout, requested: usize, turn: Turn) -> Result<NonNull<Block>, NoBlock> {
         let exhausted = |left, again| Err(NoBlock { error: self.exhausted(requested, left), again });
-        let mut total = shape.total();
+        let mut total = layout.total();
         if turn != Turn::First && self.has_budget() && self.has_claims() {
             // The memory that there is, is for those who wait.
             return exhausted(0, false);
@@ -44,14 +44,14 @@ impl Shared {
             let saw_all = self.shrink(self.settings.max_bytes.saturating_sub(total), Slots::Stay);
             if self.reserve(total).is_err() {
                 // The first colour takes the least.
-                shape = shape.coloured(0);
-                total = shape.total();
+                layout = layout.coloured(0);
+                total = layout.total();
                 if let Err(left) = self.reserve(total) {
                     return exhausted(left, !saw_all);
                 }
             }
         }
-        let block = Block::make(self.owner(), shape, &self.source).map_err(|_refused| {
+        let block = Block::make(self.owner(), layout, &self.source).map_err(|_refused| {
             // SAFETY: the handle keeps the pool.
             unsafe { Self::unreserve(NonNull::from(self), total) };
             AcquireError::OutOfMemory { requested }

@@ -16,22 +16,22 @@ use crate::sync::AtomicPtr;
 /// # Safety
 ///
 /// As the sentence says.
-pub(super) unsafe trait Zeroable {}
+pub(super) unsafe trait LazyEntry {}
 
 // SAFETY: counters of zero and null pointers, which are zero.
-unsafe impl Zeroable for Bin {}
+unsafe impl LazyEntry for Bin {}
 // SAFETY: a null pointer is zero.
-unsafe impl Zeroable for AtomicPtr<Block> {}
+unsafe impl LazyEntry for AtomicPtr<Block> {}
 
 /// An array.
-pub(super) struct Zeroed<T> {
+pub(super) struct LazyArray<T> {
     /// Room for `len` values; none for no values.
     region: Option<Region>,
     len: usize,
     values: PhantomData<T>,
 }
 
-impl<T: Zeroable> Zeroed<T> {
+impl<T: LazyEntry> LazyArray<T> {
     /// Allocates `len` zeroed values; returns `None` when there is no memory.
     pub(super) fn new(len: usize) -> Option<Self> {
         let bytes = len.checked_mul(size_of::<T>())?;
@@ -43,7 +43,7 @@ impl<T: Zeroable> Zeroed<T> {
     }
 }
 
-impl<T: Zeroable> Deref for Zeroed<T> {
+impl<T: LazyEntry> Deref for LazyArray<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {

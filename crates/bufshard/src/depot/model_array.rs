@@ -9,32 +9,32 @@ use crate::block::Block;
 use crate::sync::AtomicPtr;
 
 /// Types of which an array is made.
-pub(super) trait Zeroable {
+pub(super) trait LazyEntry {
     fn new() -> Self;
 }
 
-impl Zeroable for Bin {
+impl LazyEntry for Bin {
     fn new() -> Self {
         Self::new()
     }
 }
 
-impl Zeroable for AtomicPtr<Block> {
+impl LazyEntry for AtomicPtr<Block> {
     fn new() -> Self {
         Self::new(ptr::null_mut())
     }
 }
 
 /// An array.
-pub(super) struct Zeroed<T>(Vec<T>);
+pub(super) struct LazyArray<T>(Vec<T>);
 
-impl<T: Zeroable> Zeroed<T> {
+impl<T: LazyEntry> LazyArray<T> {
     pub(super) fn new(len: usize) -> Option<Self> {
         Some(Self((0..len).map(|_| T::new()).collect()))
     }
 }
 
-impl<T> Deref for Zeroed<T> {
+impl<T> Deref for LazyArray<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {

@@ -43,13 +43,13 @@ const COLOURED_FROM_BYTES: usize = 64 << 10;
 /// Cache lines of the 4 KiB over which the starts are spread.
 const COLOURS: usize = 64;
 
-/// Sizes from which on `Shape::total` of blocks outside of the classes is the bytes and some more
+/// Sizes from which on `Layout::total` of blocks outside of the classes is the bytes and some more
 /// that are the same up to the next of them. The largest first.
 const STEPS: [usize; 3] = [ALIGNED_HERE_FROM_BYTES, LINES_FROM_BYTES, 1];
 
 /// What decides how a block lies in memory.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
+pub(crate) struct Layout {
     /// The size class, or `NO_CLASS`.
     pub(super) class: u8,
     /// Of the buffer: those of the class, or of the request.
@@ -83,7 +83,7 @@ impl Mapped {
     }
 }
 
-impl Shape {
+impl Layout {
     /// Returns the shape of a block whose bytes start at a multiple of `alignment`. The block is of
     /// a class, or for one buffer of `bytes` bytes if `class` is `NO_CLASS`. It has the first
     /// colour, which takes the least.
@@ -168,12 +168,12 @@ pub(crate) fn most_single(
     mapped: Option<Mapped>,
     alignment_of: impl Fn(usize) -> usize,
 ) -> usize {
-    let shape = |from| Shape::of(NO_CLASS, from, alignment_of(from), mapped);
+    let layout = |from| Layout::of(NO_CLASS, from, alignment_of(from), mapped);
     let mut end = size::MAX_BYTES;
     if let Some(mapped) = mapped {
         // All pages, less what is around the bytes.
         let apart = if is_apart(alignment_of(mapped.from)) { KEPT_BYTES } else { 0 };
-        let around = if apart > 0 { 0 } else { shape(mapped.from).mapped_lead() };
+        let around = if apart > 0 { 0 } else { layout(mapped.from).mapped_lead() };
         let room = limit.saturating_sub(apart + mapped.pages.aligning_bytes());
         let pages = room - room % mapped.pages.page_bytes();
         let most = pages.saturating_sub(around).min(end);
@@ -186,7 +186,7 @@ pub(crate) fn most_single(
         if from > end {
             continue;
         }
-        let around = shape(from).total() - from;
+        let around = layout(from).total() - from;
         let most = limit.saturating_sub(around).min(end);
         if most >= from {
             return most;
@@ -213,19 +213,19 @@ mod tests {
     use super::*;
     use crate::class::{self, MAX_CLASSES};
 
-    fn of_class(bytes: usize, alignment: usize) -> Shape {
-        Shape::of(class::class_of(bytes) as u8, bytes, alignment, None)
+    fn of_class(bytes: usize, alignment: usize) -> Layout {
+        Layout::of(class::class_of(bytes) as u8, bytes, alignment, None)
     }
 
-    fn of_single(bytes: usize, alignment: usize) -> Shape {
-        Shape::of(NO_CLASS, bytes, alignment, None)
+    fn of_single(bytes: usize, alignment: usize) -> Layout {
+        Layout::of(NO_CLASS, bytes, alignment, None)
     }
 
     #[test]
     fn totals_are_what_is_needed_and_no_more() {
         let header = 16;
         let spare = 16 - ALLOCATOR_ALIGNMENT;
-        for (shape, total) in [
+        for (layout, total) in [
             (of_class(64, 16).coloured(5), header + 64 + spare),
             (of_single(64, 16), 2 * header + 64 + spare),
             (of_class(1024, 64).coloured(5), header + 1024 + 48 + spare),
@@ -239,7 +239,7 @@ mod tests {
             (of_class(1 << 20, 4096).coloured(5), KEPT_BYTES + (1 << 20) + 4095),
             (of_single(100, 1 << 20), KEPT_BYTES + 100 + (1 << 20) - 1),
         ] {
-            assert_eq!(shape.total(), total, "{shape:?}");
+            assert_eq!(layout.total(), total, "{layout:?}");
         }
         const { assert!(KEPT_BYTES <= 64) };
     }
@@ -252,14 +252,14 @@ mod tests {
         for class in class::class_of(64 << 10)..MAX_CLASSES {
             let bytes = class::bytes_of(class);
             for colour in 0..COLOURS {
-                let shape = Shape::of(class as u8, bytes, 64, mapped(1)).coloured(colour);
-                assert_eq!(shape.total(), bytes + 4096, "{shape:?}");
+                let layout = Layout::of(class as u8, bytes, 64, mapped(1)).coloured(colour);
+                assert_eq!(layout.total(), bytes + 4096, "{layout:?}");
             }
-            let apart = Shape::of(class as u8, bytes, 4096, mapped(4096));
+            let apart = Layout::of(class as u8, bytes, 4096, mapped(4096));
             assert_eq!(apart.coloured(7).total(), KEPT_BYTES + bytes, "{apart:?}");
         }
-        assert!(Shape::of(0, 61_439, 64, mapped(1)).pages.is_none(), "up to whole pages");
-        assert!(Shape::of(0, 61_440, 64, mapped(1)).pages.is_some());
+        assert!(Layout::of(0, 61_439, 64, mapped(1)).pages.is_none(), "up to whole pages");
+        assert!(Layout::of(0, 61_440, 64, mapped(1)).pages.is_some());
         assert!(mapped(8192).is_none(), "pages do not start there");
     }
 
@@ -269,11 +269,11 @@ mod tests {
             for alignment in [16, 32, 64, 128, 2048] {
                 for colour in 0..COLOURS {
                     let first = of_class(bytes, alignment);
-                    let shape = first.coloured(colour);
+                    let layout = first.coloured(colour);
                     let most = alignment - ALLOCATOR_ALIGNMENT;
                     for aligning in [0, most / 2, most] {
-                        let lead = aligning + shape.spread;
-                        assert_eq!(first.again(lead).total(), shape.total(), "{shape:?}, {lead}");
+                        let lead = aligning + layout.spread;
+                        assert_eq!(first.again(lead).total(), layout.total(), "{layout:?}, {lead}");
                     }
                 }
             }
@@ -295,7 +295,7 @@ mod tests {
         for asked in [16, 64, 256, 2048, 4096, 1 << 20] {
             let alignment_of = |bytes: usize| asked.max(if bytes < LINES_FROM_BYTES { 16 } else { 64 });
             for mapped in ways(asked) {
-                let total = |bytes| Shape::of(NO_CLASS, bytes, alignment_of(bytes), mapped).total();
+                let total = |bytes| Layout::of(NO_CLASS, bytes, alignment_of(bytes), mapped).total();
                 for near in [1, LINES_FROM_BYTES, 4096, ALIGNED_HERE_FROM_BYTES, 73_728, 1 << 20] {
                     assert!(total(near - 1) <= total(near), "{near} bytes, aligned to {asked}, {mapped:?}");
                     for limit in total(near).saturating_sub(9000)..total(near) + 200 {

@@ -1,4 +1,4 @@
-//! The stub: it is on a thread's list for a cache, and is left of the cache while the pool is gone
+//! The entry: it is on a thread's list for a cache, and is left of the cache while the pool is gone
 //! and the thread sleeps.
 //!
 //! ```text
@@ -9,12 +9,12 @@
 //!                     otherwise
 //!           DRAINED   a thread empties, or has emptied, the cache, and gives the reference of the
 //!                     cache's thread back (`cache`, N5)
-//!           LET_GO    the thread has let go of the stub;  ORPHANED   the cache is gone
+//!           LET_GO    the thread has let go of the entry;  ORPHANED   the cache is gone
 //! ```
 //!
 //! # Invariants
 //!
-//! - B1: a stub is freed by the second of its thread and its cache (`LET_GO`, `ORPHANED`), or by
+//! - B1: an entry is freed by the second of its thread and its cache (`LET_GO`, `ORPHANED`), or by
 //!   the cache while no thread has it.
 //! - B2: the cache is valid while the bookkeeping exists. Holders of a handle or a block know that
 //!   it does. The thread knows it from when it has set `ENDING` or `DRAINED`, and found `DRAINED`
@@ -28,7 +28,7 @@ use core::ptr::NonNull;
 use bufcore::author::try_box;
 use bufkit::thread_cache::Cache;
 
-use super::{ThreadCache, ends};
+use super::{ThreadCache, shutdown};
 use crate::sync::{AtomicU32, Ordering};
 
 const HELD: u32 = 1;
@@ -42,11 +42,11 @@ const ORPHANED: u32 = 64;
 /// See the head of the file. A search of the thread's list reads its first cache line and no
 /// other.
 #[repr(C, align(64))]
-pub(super) struct Stub {
+pub(super) struct TlsEntry {
     /// Its value is the address of the cache (B2). That is written before a thread has the cache.
     head: Cache,
     flags: AtomicU32,
-    /// In models: a stub that is never freed is reported.
+    /// In models: an entry that is never freed is reported.
     #[cfg(all(test, loom))]
     _freed: loom::sync::Arc<()>,
     /// Stands for this, to the model checker.
@@ -54,11 +54,11 @@ pub(super) struct Stub {
     shadow: buftest::models::Shadow,
 }
 
-impl Stub {
-    /// Makes a stub that has no cache yet; returns `None` when there is no memory.
+impl TlsEntry {
+    /// Makes an entry that has no cache yet; returns `None` when there is no memory.
     pub(super) fn new(id: usize, is_plain: bool) -> Option<NonNull<Self>> {
         try_box(Self {
-            head: Cache::new(id, &ends::METHODS),
+            head: Cache::new(id, &shutdown::METHODS),
             flags: AtomicU32::new(if is_plain { PLAIN } else { 0 }),
             #[cfg(all(test, loom))]
             _freed: loom::sync::Arc::new(()),
@@ -88,7 +88,7 @@ impl Stub {
         self.flags.fetch_or(PLAIN, Ordering::Relaxed);
     }
 
-    /// Notes that a thread has just taken `cache`, which this is the stub of. Returns `false` when
+    /// Notes that a thread has just taken `cache`, which this is the entry of. Returns `false` when
     /// the pool is gone: then no thread has the cache.
     pub(super) fn hold(&self, cache: &ThreadCache) -> bool {
         self.head.set_value(NonNull::from(cache).cast());
@@ -141,7 +141,7 @@ impl Stub {
         self.flags.fetch_update(Ordering::Release, Ordering::Relaxed, free).is_ok()
     }
 
-    /// Gives up the stub on the side of the thread.
+    /// Gives up the entry on the side of the thread.
     ///
     /// # Safety
     ///
@@ -151,7 +151,7 @@ impl Stub {
         unsafe { Self::give_up(this, LET_GO) };
     }
 
-    /// Gives up the stub on the side of the cache, which is gone.
+    /// Gives up the entry on the side of the cache, which is gone.
     ///
     /// # Safety
     ///
@@ -161,11 +161,11 @@ impl Stub {
         unsafe { Self::give_up(this, ORPHANED) };
     }
 
-    /// Gives up the stub on one side, and frees it if the other side has done so.
+    /// Gives up the entry on one side, and frees it if the other side has done so.
     ///
     /// # Safety
     ///
-    /// The caller is the one that `side` names, comes here once, and does not use the stub again.
+    /// The caller is the one that `side` names, comes here once, and does not use the entry again.
     unsafe fn give_up(this: NonNull<Self>, side: u32) {
         #[cfg(all(test, loom))]
         // SAFETY: it is there until both have come here (B1).

@@ -1,0 +1,19 @@
+//! The methods of a pool that a keeper needs.
+
+use core::task::Waker;
+
+use crate::cache::ThreadCache;
+use crate::pool::ShardPool;
+
+bufkeeper::trimmed_pool!(impl ShardPool, |handle| ShardPool::over(handle), {
+    /// Returns a number that changes when the pool is used.
+    ///
+    /// Cost: a look at every cache. It stops no thread.
+    fn uses(&self) -> usize {
+        self.shared().caches().map(ThreadCache::uses).fold(0, usize::wrapping_add)
+    }
+
+    fn wake_when_grown(&self, waker: &Waker) -> bool {
+        self.shared().growth.register(waker)
+    }
+});

@@ -43,6 +43,7 @@ pub fn is_alone(lease: &impl Lease) -> bool {
 #[must_use]
 pub fn empty_buf<L: SplitLease>(alignment: usize) -> Buf<L> {
     let start = NonNull::new(ptr::without_provenance_mut(alignment)).unwrap_or(NonNull::dangling());
+    let Some(lease) = L::empty() else { unreachable!("`SplitLease` promises an empty one") };
     // SAFETY: no bytes are claimed.
-    unsafe { Buf::from_raw_parts(start, 0, L::empty()) }
+    unsafe { Buf::from_raw_parts(start, 0, lease) }
 }

@@ -303,7 +303,7 @@ unsafe impl PoolCore for Shared {
 }
 
 /// How the list of orphans uses a shard.
-static METHODS: Methods = Methods { count_missed: count_missed, free };
+static METHODS: Methods = Methods { count_missed, free };
 
 /// Returns how many buffers of an orphaned shard were released without being counted.
 ///

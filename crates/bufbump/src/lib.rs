@@ -42,7 +42,7 @@
 //! | for | bytes |
 //! | --- | ---: |
 //! | a buffer | 16, and what aligns the next header |
-//! | the start of a shard, or of a larger piece | two alignments |
+//! | the start of a shard, or of a larger piece | two alignments; two pages from 128 KiB on |
 //! | a shard, or a larger piece | 320, which the pool keeps for the next one |
 //! | a thread that uses the pool, beside its shards | 128 |
 //! | a pool | 320 |

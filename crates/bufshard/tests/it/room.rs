@@ -132,7 +132,7 @@ fn resident_with_the_pool() {
     alone(module_path!(), "resident_with_the_pool", Duration::from_secs(60), || {
         steady_allocator();
         let most = match (cfg!(feature = "track"), cfg!(feature = "stats")) {
-            (true, _) => 2.0,
+            (true, _) => 2.4,
             (false, true) => 1.4,
             (false, false) => 1.3,
         };

@@ -96,32 +96,6 @@ fn t26_a_shard_each() {
     alone(module_path!(), "t26_a_shard_each", LIMIT, body);
 }
 
-/// After a peak, `trim` gives back the bookkeeping of the peak, too. Not with `track`, whose list
-/// of buffers keeps its size.
-#[cfg(not(feature = "track"))]
-#[test]
-fn t26_headers_after_a_peak() {
-    const PEAK: usize = 100_000;
-    let body = || {
-        steady_allocator();
-        let pool = pool(64);
-        drop(pool.acquire(100));
-        let base = resident_bytes();
-        let bufs: Vec<_> = (0..PEAK).map(|_| pool.acquire(100).expect("room")).collect();
-        let peak = resident_bytes() - base;
-        assert!(peak > PEAK * 100, "{peak} bytes for the peak");
-        drop(bufs);
-        pool.trim();
-        let kept = resident_bytes().saturating_sub(base);
-        println!("steady: {peak} bytes at the peak, {kept} after it");
-        assert!(kept < peak / 10, "{kept} of {peak} bytes are kept after `trim`");
-        // It continues.
-        drop([pool.acquire(100), pool.acquire(10)]);
-        assert_eq!(pool.stats().in_use, 0);
-    };
-    alone(module_path!(), "t26_headers_after_a_peak", LIMIT, body);
-}
-
 /// Memory over what the pool keeps reaches the system when it is released, though the allocator
 /// keeps what it gets: from the first look of a keeper on, and not before.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

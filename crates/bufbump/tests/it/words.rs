@@ -80,6 +80,13 @@ fn the_newest_grows_in_place() {
     let (is_moved, second) = moved.join().expect("the thread ends well");
     assert!(is_moved && second.iter().all(|byte| *byte == 2));
     drop((first, rest, second));
+    // Nor is one behind which there is another.
+    let [mut older, newer] = [(); 2].map(|()| pool.acquire(100).expect("room"));
+    older.resize(100, 3).expect("room");
+    let before = older.as_ptr();
+    pool.grow(&mut older, 1000).expect("room");
+    assert_ne!(older.as_ptr(), before, "it moved");
+    drop((older, newer));
     let stats = pool.stats();
     assert_eq!((stats.in_use, stats.in_use_bytes), (0, 0));
 }

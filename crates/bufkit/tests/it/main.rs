@@ -7,5 +7,6 @@
 )]
 
 mod orphans;
+#[cfg(feature = "mmap")]
 mod regions;
 mod words;

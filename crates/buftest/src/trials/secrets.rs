@@ -1,11 +1,12 @@
 //! T11: what one buffer held, no later one shows, unless the method's name says that recycled bytes
 //! show.
 
+use bufcore::BufferPool;
 #[cfg(target_os = "linux")]
-use bufcore::SharedBytes;
-use bufcore::{Buf, BufferPool, SplitLease, Writer};
+use bufcore::{Buf, SharedBytes, SplitLease, Writer};
 
 use crate::Kit;
+#[cfg(target_os = "linux")]
 use crate::append::Append;
 
 const OLD_BYTES: usize = 4096;

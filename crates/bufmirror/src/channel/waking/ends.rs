@@ -56,11 +56,11 @@ pub type Consumer = End<false, Waking<Lending>>;
 /// taken and no locked instruction is executed unless an end has to sleep. Capacity is rounded up
 /// to whole pages. For other settings see [`Builder::channel`](crate::Builder::channel).
 ///
-/// Cost: as [`MirrorRing::new`], and an allocation.
+/// Cost: as [`MirrorRing::new`](crate::MirrorRing::new), and an allocation.
 ///
 /// # Errors
 ///
-/// As [`MirrorRing::new`].
+/// As [`MirrorRing::new`](crate::MirrorRing::new).
 ///
 /// ```
 /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;

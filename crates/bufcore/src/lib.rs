@@ -83,8 +83,10 @@
 // With its feature `nightly`, `allocator-api2` 0.2 has the unstable trait in place of its own.
 #![cfg_attr(nightly_compiler, feature(allocator_api), allow(unused_features))]
 
+// What macros of this crate document has links that hold in every crate.
 #[cfg(feature = "alloc")]
 extern crate alloc;
+extern crate self as bufcore;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 

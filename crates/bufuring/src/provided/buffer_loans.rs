@@ -150,7 +150,7 @@ impl<L: Lease> BufferLoans<L> {
     }
 
     /// Takes the first buffer of `queue`. The budget allows another one then; see
-    /// [`tell`](Self::tell).
+    /// [`wake_starved`](Self::wake_starved).
     pub(super) fn take(&self, queue: &mut Queue) -> Option<Buf<L>> {
         let (first, last) = queue.ends?;
         let mut loans = lock(&self.0);

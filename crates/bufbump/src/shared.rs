@@ -149,7 +149,7 @@ impl Shared {
     ///
     /// # Safety
     ///
-    /// As for [`recycle`](Self::come_back). When it is kept, it may be gone at once, and the pool
+    /// As for [`recycle`](Self::recycle). When it is kept, it may be gone at once, and the pool
     /// with it.
     unsafe fn keep_shard(this: NonNull<Self>, shard: NonNull<Shard>) -> bool {
         // SAFETY: the shard's memory keeps the bookkeeping, until it is kept (P1).
@@ -193,7 +193,7 @@ impl Shared {
     ///
     /// # Safety
     ///
-    /// As for [`recycle`](Self::come_back).
+    /// As for [`recycle`](Self::recycle).
     pub(crate) unsafe fn free(shard: NonNull<Shard>) {
         // SAFETY: the shard's memory keeps its header and the pool's bookkeeping, until the end of
         // this function (P1).
@@ -233,7 +233,7 @@ impl Shared {
     ///
     /// # Safety
     ///
-    /// As for [`recycle`](Self::come_back), for each.
+    /// As for [`recycle`](Self::recycle), for each.
     pub(crate) unsafe fn free_all(mut chain: Chain, why: Piece) {
         // SAFETY: the caller's shards.
         while let Some(shard) = unsafe { chain.pop() } {
@@ -254,7 +254,7 @@ impl Shared {
     ///
     /// # Safety
     ///
-    /// As for [`recycle`](Self::come_back), for each.
+    /// As for [`recycle`](Self::recycle), for each.
     pub(crate) unsafe fn recycle_all(mut chain: Chain) {
         // SAFETY: the caller's shards.
         while let Some(shard) = unsafe { chain.pop() } {

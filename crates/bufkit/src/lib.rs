@@ -16,7 +16,7 @@
 //!   side costs nothing; [`Waiter`], what waits; [`GrowthSignal`], which wakes a keeper; [`Coop`],
 //!   a future's part in cooperative scheduling.
 //! - [`settings`] makes the struct of a builder; [`SettingsText`] prints its settings.
-//!   [`shared_pool`]: the pool traits of a pool that threads share.
+//!   [`shared_pool!`]: the pool traits of a pool that threads share.
 //!
 //! What a lease needs is in [`bufcore::author`].
 //!

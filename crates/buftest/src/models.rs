@@ -319,3 +319,25 @@ pub fn finish<F: Future>(mut future: Pin<&mut F>, signal: &StdArc<Signal>) -> F:
         thread::yield_now();
     }
 }
+
+/// Two threads use what `counts` of two keep, and then count themselves off: the last one has it
+/// alone.
+#[cfg(loom)]
+pub fn the_last_has_it_alone<C: Send + Sync + 'static>(counts: fn() -> C, leave: fn(&C) -> bool) {
+    loom::model(move || {
+        let shared = Arc::new((counts(), Shadow::default()));
+        let use_and_leave = move |(counts, shadow): &(C, Shadow)| {
+            shadow.read();
+            if leave(counts) {
+                shadow.write();
+            }
+        };
+        let other = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || use_and_leave(&shared))
+        };
+        thread::yield_now();
+        use_and_leave(&shared);
+        other.join().unwrap();
+    });
+}

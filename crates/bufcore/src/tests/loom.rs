@@ -1,31 +1,10 @@
 //! Models of the count of a memory's handles, for every interleaving that loom finds.
 
-use buftest::models::Shadow;
+use buftest::models::{Shadow, the_last_has_it_alone};
 use loom::sync::Arc;
 use loom::thread;
 
 use crate::lease::ref_count::RefCount;
-
-/// Two threads use what `counts` of two keep, and then count themselves off: the last one has it
-/// alone.
-fn the_last_has_it_alone<C: Send + Sync + 'static>(counts: fn() -> C, leave: fn(&C) -> bool) {
-    loom::model(move || {
-        let shared = Arc::new((counts(), Shadow::default()));
-        let use_and_leave = move |(counts, shadow): &(C, Shadow)| {
-            shadow.read();
-            if leave(counts) {
-                shadow.write();
-            }
-        };
-        let other = {
-            let shared = Arc::clone(&shared);
-            thread::spawn(move || use_and_leave(&shared))
-        };
-        thread::yield_now();
-        use_and_leave(&shared);
-        other.join().unwrap();
-    });
-}
 
 /// Counts of a memory with two handles.
 fn two_views() -> RefCount {

@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 use core::task::Waker;
 use std::task::Wake;
 
-use buftest::models::Shadow;
+use buftest::models::{Shadow, the_last_has_it_alone};
 use loom::sync::Arc;
 use loom::thread;
 
@@ -62,27 +62,6 @@ fn loom_a_roll_shows_complete_entries() {
         for entry in entries.0.iter() {
             assert_eq!(entry.shadow.read(), 1);
         }
-        other.join().unwrap();
-    });
-}
-
-/// Two threads use what `counts` of two keep, and then count themselves off: the last one has it
-/// alone.
-fn the_last_has_it_alone<C: Send + Sync + 'static>(counts: fn() -> C, leave: fn(&C) -> bool) {
-    loom::model(move || {
-        let shared = Arc::new((counts(), Shadow::default()));
-        let use_and_leave = move |(counts, shadow): &(C, Shadow)| {
-            shadow.read();
-            if leave(counts) {
-                shadow.write();
-            }
-        };
-        let other = {
-            let shared = Arc::clone(&shared);
-            thread::spawn(move || use_and_leave(&shared))
-        };
-        thread::yield_now();
-        use_and_leave(&shared);
         other.join().unwrap();
     });
 }

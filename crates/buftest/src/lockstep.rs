@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::mem;
 use std::panic::{self, AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr;
 use std::sync::{Arc, Once};
 use std::thread;
 use std::time::Duration;
@@ -383,9 +384,8 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
                     expected.capacity = buf.capacity();
                     // A part that only gives room back still shares the memory of the others.
                     if expected.is_unique() || buf.as_ptr() != before {
-                        // In place it has the bytes of the old claim.
-                        let other = Box::new(0_u8);
-                        expected.memory = Arc::new(self.shadow.claim(&raw const *other, 1));
+                        // In place it has the bytes of the old claim, which ends first.
+                        expected.memory = Arc::new(self.shadow.claim(ptr::dangling(), 0));
                         expected.memory = Arc::new(self.shadow.claim(buf.as_ptr(), buf.capacity()));
                     }
                 }

@@ -90,6 +90,7 @@ mod trim;
 
 pub use author::settings_text::SettingsText;
 pub use bufcore;
+pub use bufcore::author::{empty_buf, is_alone};
 pub use region_pool::control_block::{ControlBlock, CountMissed};
 pub use region_pool::slot_state::SlotState;
 pub use region_pool::stagger::{STAGGER_FROM_BYTES, staggered};
@@ -100,7 +101,6 @@ pub use shared_pool::handle::{CoreRef, Handle, PoolCore, WeakHandle};
 pub use shared_pool::ref_counts::RefCounts;
 #[cfg(feature = "alloc")]
 pub use shared_pool::registry::{Link, Registry, RegistryEntry};
-pub use shared_pool::{empty_buf, is_alone};
 #[cfg(feature = "std")]
 pub use sync::coop::Coop;
 #[cfg(feature = "std")]

@@ -5,6 +5,7 @@ use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
 
+use crate::buf::split::empty_buf;
 use crate::lease::ref_count::RefCount;
 use crate::lease::tagged_ptr::TaggedPtr;
 use crate::lease::track::Tracker;
@@ -324,17 +325,6 @@ impl HeapPool {
         self.tracker.outstanding()
     }
 
-    /// Makes a buffer of no bytes, which holds nothing: nothing is allocated, and nothing counted.
-    #[cold]
-    fn nothing(&self) -> Buf<HeapLease> {
-        // Aligned as any other buffer is.
-        let start = core::ptr::without_provenance_mut(self.alignment);
-        // SAFETY: an alignment is not zero.
-        let start = unsafe { NonNull::new_unchecked(start) };
-        // SAFETY: no bytes are claimed.
-        unsafe { Buf::from_raw_parts(start, 0, HeapLease::empty()) }
-    }
-
     fn take(&mut self, capacity: usize) -> Result<Buf<HeapLease>, AcquireError> {
         let limit = self.max_capacity();
         if capacity > limit {
@@ -376,7 +366,7 @@ impl BufferPool for HeapPool {
     #[inline]
     fn acquire(&mut self, capacity: usize) -> Result<Buf<HeapLease>, AcquireError> {
         if capacity == 0 {
-            return Ok(self.tracker.attach(self.nothing()));
+            return Ok(self.tracker.attach(empty_buf(self.alignment)));
         }
         let buf = self.take(capacity)?;
         #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]

@@ -10,13 +10,17 @@ use crate::lease::ref_count::RefCount;
 use crate::lease::tagged_ptr::TaggedPtr;
 use crate::lease::track::Tracker;
 use crate::pool::config::check_alignment;
-#[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
-use crate::pool::stats::Released;
-use crate::pool::stats::{Counters, Served};
+use crate::pool::stats::{Counters, Released, Served};
 use crate::size::MAX_BYTES;
 use crate::{AcquireError, Buf, BufferPool, ConfigError, Frozen, Lease, PoolStats};
 #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
 use alloc::sync::Arc;
+
+/// What counts the releases. Buffers share it where there are counts that can be shared.
+#[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
+type Releases = Arc<Released>;
+#[cfg(not(all(feature = "stats", target_has_atomic = "ptr")))]
+type Releases = Released;
 
 /// Serves every acquire with a fresh, zeroed heap allocation, which the release frees.
 ///
@@ -45,8 +49,7 @@ pub struct HeapPool {
     wipe: bool,
     counters: Counters,
     tracker: Tracker,
-    #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
-    released: Arc<Released>,
+    released: Releases,
 }
 
 /// Describes an allocation. It lies behind the bytes, `header_offset(capacity)` bytes from their
@@ -59,7 +62,7 @@ pub(crate) struct Header {
     /// The alignment of the allocation.
     alignment: usize,
     #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
-    released: Arc<Released>,
+    released: Releases,
 }
 
 const MIN_ALIGNMENT: usize = align_of::<Header>();
@@ -236,8 +239,7 @@ impl HeapPool {
             wipe: false,
             counters: Counters::default(),
             tracker: Tracker::default(),
-            #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
-            released: Arc::default(),
+            released: Releases::default(),
         }
     }
 
@@ -303,7 +305,6 @@ impl HeapPool {
     /// # Ok::<(), bufcore::Error>(())
     /// ```
     pub fn reset_high_water(&mut self) {
-        #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
         self.counters.reset_high_water(&self.released, &PoolStats::default());
     }
 
@@ -369,10 +370,7 @@ impl BufferPool for HeapPool {
             return Ok(self.tracker.attach(empty_buf(self.alignment)));
         }
         let buf = self.take(capacity)?;
-        #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
         self.counters.acquired(Served::Fresh, capacity, &self.released, PoolStats::default);
-        #[cfg(not(all(feature = "stats", target_has_atomic = "ptr")))]
-        let _ = (&self.counters, Served::Fresh);
         Ok(self.tracker.attach(buf))
     }
 
@@ -393,13 +391,11 @@ impl BufferPool for HeapPool {
     }
 
     fn stats(&self) -> PoolStats {
-        #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
-        {
-            let stats = self.counters.snapshot(&self.released, &PoolStats::default(), 0);
-            PoolStats { reserved_bytes: stats.in_use_bytes, ..stats }
+        if cfg!(not(all(feature = "stats", target_has_atomic = "ptr"))) {
+            return PoolStats::default();
         }
-        #[cfg(not(all(feature = "stats", target_has_atomic = "ptr")))]
-        PoolStats::default()
+        let stats = self.counters.snapshot(&self.released, &PoolStats::default(), 0);
+        PoolStats { reserved_bytes: stats.in_use_bytes, ..stats }
     }
 }
 

@@ -46,8 +46,8 @@ fn least_left(units: usize, left: usize) -> usize {
 ///
 /// # Invariants
 ///
-/// - R1: `control` points to an initialised [`ControlBlock`], `front` to an initialised `Guard` behind it,
-///   from which `size` leads from guard to guard to `end`, all initialised, all in
+/// - R1: `control` points to an initialised [`ControlBlock`], `front` to an initialised `Guard`
+///   behind it, from which `size` leads from guard to guard to `end`, all initialised, all in
 ///   `control.region`, until [`Ring::leave`]; `before` leads back the same way. The bytes of all
 ///   blocks, and those behind `end`, are initialised.
 /// - R2: every `GuardPtr` that a method takes is such a guard; they come out of the ring only. A

@@ -33,8 +33,8 @@ pub(crate) use self::slots::Slots;
 ///
 /// # Invariants
 ///
-/// - T1: `control` points to an initialised [`ControlBlock`], `slots` to initialised slots
-///   behind it, up to the sentinel, and `memory` to `capacity` initialised bytes behind those, all in
+/// - T1: `control` points to an initialised [`ControlBlock`], `slots` to initialised slots behind
+///   it, up to the sentinel, and `memory` to `capacity` initialised bytes behind those, all in
 ///   `control.region`, until [`Table::leave`].
 /// - T2: every `at` that a method takes is a multiple of `STEP`, at most `sentinel`; they come out
 ///   of the table only.

@@ -212,7 +212,8 @@ macro_rules! view_methods {
             /// Takes the view with all that it holds.
             #[cold]
             fn take_all(&mut self) -> Self {
-                core::mem::replace(self, Self::$empty())
+                let empty = Self::$empty();
+                core::mem::replace(self, empty)
             }
         }
     };

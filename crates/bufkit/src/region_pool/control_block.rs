@@ -18,6 +18,36 @@ use crate::orphan::{self, Methods, Orphan};
 /// - A release that finds the end of its pool [counts itself](Self::release_orphaned).
 ///
 /// A pool of `bufslot` and a ring of `bufring` have one.
+///
+/// ```
+/// use std::ptr::NonNull;
+///
+/// use bufkit::{ControlBlock, CountMissed};
+///
+/// /// A pool whose late releases are all counted.
+/// struct Pool;
+///
+/// // SAFETY: there is none to be found.
+/// unsafe impl CountMissed for Pool {
+///     unsafe fn count_missed(_: NonNull<ControlBlock>, _: usize) -> usize {
+///         0
+///     }
+/// }
+///
+/// # #[cfg(feature = "alloc")] {
+/// let region = bufcore::Region::heap(4096, 64)?;
+/// let block = region.as_ptr().cast::<ControlBlock>();
+/// // SAFETY: aligned, and the region has room for it.
+/// unsafe { block.write(ControlBlock::new::<Pool>(region, false)) };
+///
+/// // The pool ends while a buffer has one of its four places.
+/// // SAFETY: the block was not left before, and one release is to come.
+/// assert!(unsafe { ControlBlock::leave(block, 1, 4) }.is_none());
+/// // SAFETY: that release.
+/// unsafe { ControlBlock::release_orphaned(block) }; // frees the region
+/// # }
+/// # Ok::<(), bufcore::RegionError>(())
+/// ```
 #[derive(Debug)]
 #[repr(C)]
 pub struct ControlBlock {
@@ -39,13 +69,30 @@ pub struct ControlBlock {
 /// [`count_missed`](Self::count_missed) returns what [`Methods::count_missed`] is to return.
 ///
 /// [`Methods::count_missed`]: crate::orphan::Methods::count_missed
+///
+/// ```
+/// # use std::ptr::NonNull;
+/// use bufkit::{ControlBlock, CountMissed, SlotState};
+///
+/// /// A pool of slots behind its control block.
+/// struct Pool;
+///
+/// // SAFETY: one exchange finds each slot that was freed after the mark.
+/// unsafe impl CountMissed for Pool {
+///     unsafe fn count_missed(block: NonNull<ControlBlock>, places: usize) -> usize {
+///         // SAFETY: the slots, which the pool has made, are there.
+///         let slot = |at| unsafe { &*block.add(1).cast::<SlotState>().as_ptr().add(at) };
+///         (0..places).filter(|&at| slot(at).count_missed()).count()
+///     }
+/// }
+/// ```
 pub unsafe trait CountMissed {
     /// Finds the places that were left to their leases, and were freed all the same, once each.
     ///
     /// # Safety
     ///
-    /// The block heads the bookkeeping of a pool of this type, which has [left](ControlBlock::leave)
-    /// it with so many `places`.
+    /// The block heads the bookkeeping of a pool of this type, which has
+    /// [left](ControlBlock::leave) it with so many `places`.
     unsafe fn count_missed(block: NonNull<ControlBlock>, places: usize) -> usize;
 }
 
@@ -65,9 +112,10 @@ impl ControlBlock {
         }
     }
 
-    /// Ends the pool's use of the block, of whose `places` it has [marked](crate::SlotState::orphan)
-    /// those that buffers hold. Returns the region if they are none. Otherwise the region is freed
-    /// with the last of the `marked` places, unless it is static.
+    /// Ends the pool's use of the block, of whose `places` it has
+    /// [marked](crate::SlotState::orphan) those that buffers hold. Returns the region if they are
+    /// none. Otherwise the region is freed with the last of the `marked` places, unless it is
+    /// static.
     ///
     /// # Safety
     ///

@@ -1,6 +1,5 @@
 //! The settings of a driver; see [`Builder`].
 
-use core::fmt;
 use std::io;
 
 use io_uring::IoUring;
@@ -159,10 +158,4 @@ fn register(uring: &IoUring, arena: &Arena) -> Result<(), Refused> {
     // writes there only what operations say.
     unsafe { uring.submitter().register_buffers(&pieces) }
         .map_err(|error| Refused::new("io_uring_register", &error))
-}
-
-impl fmt::Display for Builder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "entries={},register={},blocking={}", self.entries, self.register, self.blocking)
-    }
 }

@@ -1,5 +1,5 @@
-//! Buffers and views as sources: reading drops the bytes that were read, front first. The runtimes
-//! take the bytes of a write from them.
+//! Buffers and views as sources: reading drops the bytes that were read, front first. Writes of the
+//! runtimes and `serde` take the bytes of them.
 
 use crate::{Buf, ByteSource, Frozen, Lease, SharedBytes};
 
@@ -48,6 +48,17 @@ macro_rules! source {
             }
 
             $($($to_bytes)*)?
+        }
+
+        /// Serializes as bytes, which a text format may write as a sequence of numbers.
+        ///
+        /// There is no `Deserialize`: a buffer comes from a pool, which a deserializer does not
+        /// have. Deserialize borrowed bytes, and append them to a buffer.
+        #[cfg(feature = "serde")]
+        impl<$($generics)*> serde::Serialize for $handle {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_bytes(self)
+            }
         }
 
         /// Writes take the filled bytes.

@@ -105,12 +105,12 @@ fn resident_each<T>(bytes: usize, mut make: impl FnMut() -> T) -> f64 {
 }
 
 /// Small buffers take at most 1.3 times the resident memory of vectors of the same length; with a
-/// tracker, which notes where each of them was acquired, 1.8 times.
+/// tracker, which notes where each of them was acquired, 2.4 times.
 #[test]
 fn resident_beside_vectors() {
     alone(module_path!(), "resident_beside_vectors", Duration::from_secs(60), || {
         steady_allocator();
-        let most = if cfg!(feature = "track") { 1.8 } else { 1.3 };
+        let most = if cfg!(feature = "track") { 2.4 } else { 1.3 };
         for bytes in [64, 1024] {
             let of_vectors = resident_each(bytes, || vec![1_u8; bytes]);
             let pool = ShardPool::new().expect("settings are right");

@@ -42,3 +42,15 @@ fn wiped() {
     );
     parts::wiped(SlotPool::builder().capacity(8).slots(1).wipe(true).build().expect("settings are right"));
 }
+
+/// A part stays where it is: what is in front of it is another's.
+#[test]
+fn a_part_does_not_move_over_another() {
+    let mut pool = SlotPool::new(1000, 4).expect("settings are right");
+    let mut front = pool.acquire(100).expect("room");
+    front.resize(100, 1).expect("room");
+    let mut back = front.split_off(50);
+    front.fill(2);
+    back.compact();
+    assert!(front.iter().all(|&byte| byte == 2) && back.iter().all(|&byte| byte == 1));
+}

@@ -2,9 +2,9 @@
 
 use alloc::sync::Arc;
 
-use bufcore::{ConfigError, MemoryProvider};
 #[cfg(feature = "mmap")]
-use bufcore::{MapOptions, Region};
+use bufcore::Region;
+use bufcore::{ConfigError, MemoryProvider};
 use bufkit::{DedicatedPages, PoolProvider};
 
 use crate::settings::Mapped;
@@ -69,12 +69,11 @@ impl Builder {
     /// Returns which shards and pieces have mappings of their own.
     #[cfg(feature = "mmap")]
     pub(crate) fn mapped(&self) -> Option<Mapped> {
-        let options = self.map_options.unwrap_or_default();
-        if self.mapped_from.is_none() && options == MapOptions::new() {
+        if self.mapped_from.is_none() && self.map_options.is_none() {
             return None;
         }
         let from = self.mapped_from.unwrap_or(Region::LARGE_BYTES);
-        Some(Mapped { from, pages: DedicatedPages::mapped(options) })
+        Some(Mapped { from, pages: DedicatedPages::mapped(self.map_options.unwrap_or_default()) })
     }
 
     /// Returns `None`: nothing has a mapping of its own.

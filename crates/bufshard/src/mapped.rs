@@ -2,8 +2,6 @@
 
 use alloc::sync::Arc;
 
-#[cfg(feature = "mmap")]
-use bufcore::MapOptions;
 use bufcore::{ConfigError, MemoryProvider, Region};
 use bufkit::{DedicatedPages, PoolProvider};
 
@@ -71,8 +69,7 @@ impl Builder {
     /// ones.
     pub(crate) fn mapped(&self) -> Option<Mapped> {
         #[cfg(feature = "mmap")]
-        if self.mapped_from.is_some() || self.map_options.is_some_and(|options| options != MapOptions::new())
-        {
+        if self.mapped_from.is_some() || self.map_options.is_some() {
             let from = self.mapped_from.unwrap_or(Region::LARGE_BYTES);
             return Mapped::new(
                 from,

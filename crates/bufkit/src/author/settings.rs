@@ -126,8 +126,8 @@ macro_rules! settings {
                 $(#[$options_doc])*
                 #[cfg(feature = "mmap")]
                 #[must_use]
-                pub const fn $options(mut self, options: ::bufcore::MapOptions) -> Self {
-                    self.$options = Some(options);
+                pub fn $options(mut self, options: ::bufcore::MapOptions) -> Self {
+                    self.$options = (options != ::bufcore::MapOptions::new()).then_some(options);
                     self
                 }
             )?

@@ -6,8 +6,9 @@
 ///
 /// A setting has a kind, as the methods of `SettingsText` are called, a name, the name of the
 /// method's argument, and a default. Those in `unset` have none: the builder keeps `None` until
-/// they are set. Each builder can be told to `wipe`, with the feature of that name. With the
-/// feature `serde` the settings can be in a configuration file. The features are those of the
+/// they are set. Those in `mmap`, a number of bytes and the options of mappings, are there with the
+/// feature of that name. Each builder can be told to `wipe`, with the feature of that name. With
+/// the feature `serde` the settings can be in a configuration file. The features are those of the
 /// package that calls the macro.
 ///
 /// ```
@@ -47,6 +48,10 @@ macro_rules! settings {
                 $($(#[$unset_doc:meta])* $unset_kind:ident $unset:ident($unset_arg:ident);)*
             })?
             set { $($(#[$set_doc:meta])* $kind:ident $set:ident($arg:ident) = $default:expr;)* }
+            $(mmap {
+                $(#[$from_doc:meta])* bytes $from:ident(bytes);
+                $(#[$options_doc:meta])* $options:ident(options);
+            })?
             wipe { $(#[$wipe_doc:meta])* }
         }
     ) => {
@@ -59,7 +64,15 @@ macro_rules! settings {
                 #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
                 $unset: Option<$crate::setting_type!($unset_kind)>,
             )*)?
-            $($set: $crate::setting_type!($kind),)*
+            $(pub(crate) $set: $crate::setting_type!($kind),)*
+            $(
+                #[cfg(feature = "mmap")]
+                #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+                pub(crate) $from: Option<usize>,
+                #[cfg(feature = "mmap")]
+                #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+                pub(crate) $options: Option<::bufcore::MapOptions>,
+            )?
             // Not a setting without the feature: a file that asks for it is refused.
             #[cfg_attr(all(feature = "serde", not(feature = "wipe")), serde(skip))]
             #[cfg_attr(not(feature = "wipe"), allow(dead_code, reason = "what wipes reads it"))]
@@ -70,14 +83,24 @@ macro_rules! settings {
             $(#[$new_doc])*
             #[must_use]
             pub const fn new() -> Self {
-                Self { $($($unset: None,)*)? $($set: $default,)* wipe: false }
+                Self {
+                    $($($unset: None,)*)?
+                    $($set: $default,)*
+                    $(
+                        #[cfg(feature = "mmap")]
+                        $from: None,
+                        #[cfg(feature = "mmap")]
+                        $options: None,
+                    )?
+                    wipe: false,
+                }
             }
 
             $($(
                 $(#[$unset_doc])*
                 #[must_use]
                 pub const fn $unset(mut self, $unset_arg: $crate::setting_type!($unset_kind)) -> Self {
-                    self.$unset = Some($unset_arg);
+                    self.$unset = Some($crate::setting_value!($unset_kind $unset_arg));
                     self
                 }
             )*)?
@@ -90,6 +113,24 @@ macro_rules! settings {
                     self
                 }
             )*
+
+            $(
+                $(#[$from_doc])*
+                #[cfg(feature = "mmap")]
+                #[must_use]
+                pub const fn $from(mut self, bytes: usize) -> Self {
+                    self.$from = Some(bytes);
+                    self
+                }
+
+                $(#[$options_doc])*
+                #[cfg(feature = "mmap")]
+                #[must_use]
+                pub fn $options(mut self, options: ::bufcore::MapOptions) -> Self {
+                    self.$options = (options != ::bufcore::MapOptions::new()).then_some(options);
+                    self
+                }
+            )?
 
             $(#[$wipe_doc])*
             #[cfg(feature = "wipe")]
@@ -113,6 +154,12 @@ macro_rules! settings {
                 let mut text = $crate::SettingsText::new(f);
                 $($(text.$unset_kind(stringify!($unset), self.$unset, None)?;)*)?
                 $(text.$kind(stringify!($set), self.$set, default.$set)?;)*
+                $(
+                    #[cfg(feature = "mmap")]
+                    text.bytes(stringify!($from), self.$from, None)?;
+                    #[cfg(feature = "mmap")]
+                    text.text(stringify!($options), self.$options.unwrap_or_default(), Default::default())?;
+                )?
                 text.switch("wipe", self.wipe, default.wipe)
             }
         }
@@ -126,10 +173,26 @@ macro_rules! setting_type {
     (bytes) => {
         usize
     };
+    (bound) => {
+        usize
+    };
     (count) => {
         usize
     };
     (switch) => {
         bool
+    };
+}
+
+/// The value that a builder keeps of a setting of a kind. Of a bound no more is ever counted than
+/// `isize::MAX`, and formats whose integers are signed have a number for that.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! setting_value {
+    (bound $value:ident) => {
+        if $value > isize::MAX as usize { isize::MAX as usize } else { $value }
+    };
+    ($kind:ident $value:ident) => {
+        $value
     };
 }

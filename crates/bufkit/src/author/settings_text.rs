@@ -77,6 +77,15 @@ impl<'a, 'f> SettingsText<'a, 'f> {
         self.setting(name, format_args!("{number}{unit}"))
     }
 
+    /// Writes a bound of bytes, as [`bytes`](Self::bytes) does.
+    ///
+    /// # Errors
+    ///
+    /// The errors are those of the formatter.
+    pub fn bound(&mut self, name: &str, value: Option<usize>, default: Option<usize>) -> fmt::Result {
+        self.bytes(name, value, default)
+    }
+
     /// Writes a number of other things than bytes.
     ///
     /// # Errors

@@ -20,8 +20,8 @@ const LEAST_ALIGNMENT: usize = 8;
 const ADDRESSES: usize = if usize::BITS > 48 { (1_u64 << 48) as usize } else { isize::MAX as usize };
 
 bufkit::settings! {
-    /// The settings of a [`BumpPool`]. They can be given in any order and are checked when the pool is
-    /// built.
+    /// The settings of a [`BumpPool`]. They can be given in any order and are checked when the pool
+    /// is built.
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -32,7 +32,8 @@ bufkit::settings! {
     /// # Ok::<(), bufbump::bufcore::ConfigError>(())
     /// ```
     ///
-    /// With the `serde` feature they can be in a configuration file, each under the name of its method:
+    /// With the `serde` feature they can be in a configuration file, each under the name of its
+    /// method:
     ///
     /// ```
     /// # #[cfg(feature = "serde")] {
@@ -60,13 +61,15 @@ bufkit::settings! {
             /// ```
         }
         set {
-            /// Sets the bytes of a shard, 256 KiB unless set: the largest request that does not need a
-            /// piece of memory of its own. At most 1 GiB. Where the [alignment](Self::alignment) makes a
-            /// shard larger than that, its buffers can have what is over, and statistics count it.
+            /// Sets the bytes of a shard, 256 KiB unless set: the largest request that does not
+            /// need a piece of memory of its own. At most 1 GiB. Where the
+            /// [alignment](Self::alignment) makes a shard larger than that, its buffers can have
+            /// what is over, and statistics count it.
             ///
-            /// A shard is used again when all its buffers have been released. A shard of good size holds
-            /// several buffers of the usual size, and less traffic than the pool sees while a buffer
-            /// lives. A shard for one buffer is too small, a shard for a day's traffic too large.
+            /// A shard is used again when all its buffers have been released. A shard of good size
+            /// holds several buffers of the usual size, and less traffic than the pool sees while a
+            /// buffer lives. A shard for one buffer is too small, a shard for a day's traffic too
+            /// large.
             ///
             /// ```
             /// use bufbump::BumpPool;
@@ -77,11 +80,11 @@ bufkit::settings! {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             bytes shard_size(bytes) = DEFAULT_SHARD_BYTES;
-            /// Sets how many other shards of the thread a request looks at when it does not fit into the
-            /// current one; 2 unless set. After them it takes an idle or a new one.
+            /// Sets how many other shards of the thread a request looks at when it does not fit
+            /// into the current one; 2 unless set. After them it takes an idle or a new one.
             ///
-            /// A probe finds room in an older shard, which then is free again later. The example `probes`
-            /// prints what each number of them costs and saves.
+            /// A probe finds room in an older shard, which then is free again later. The example
+            /// `probes` prints what each number of them costs and saves.
             ///
             /// ```
             /// use bufbump::BumpPool;
@@ -96,11 +99,11 @@ bufkit::settings! {
             /// # Ok::<(), bufbump::Error>(())
             /// ```
             count max_probes(probes) = DEFAULT_PROBES;
-            /// Sets the bytes of idle memory that the pool keeps for later: of shards of which no buffer is
-            /// out, and of larger pieces; 16 MiB unless set. Memory over it is freed.
+            /// Sets the bytes of idle memory that the pool keeps for later: of shards of which no
+            /// buffer is out, and of larger pieces; 16 MiB unless set. Memory over it is freed.
             ///
-            /// On top of it, each thread that acquires keeps the shard that it carves, and up to four more
-            /// that fit into this budget.
+            /// On top of it, each thread that acquires keeps the shard that it carves, and up to
+            /// four more that fit into this budget.
             ///
             /// ```
             /// use bufbump::BumpPool;
@@ -113,12 +116,13 @@ bufkit::settings! {
             /// # Ok::<(), bufbump::Error>(())
             /// ```
             bytes max_idle_bytes(bytes) = DEFAULT_IDLE_BYTES;
-            /// Makes every buffer start at a multiple of `bytes`, a power of two; 16 unless set, and never
-            /// less than 8.
+            /// Makes every buffer start at a multiple of `bytes`, a power of two; 16 unless set,
+            /// and never less than 8.
             ///
-            /// The header of a buffer, 16 bytes, is in front of it. So a buffer takes its bytes and 16
-            /// more, rounded up to the alignment. A buffer of a page that starts at a page takes two pages,
-            /// and one of 16 bytes less takes one. `bufslot` and `bufshard` lay pages end to end.
+            /// The header of a buffer, 16 bytes, is in front of it. So a buffer takes its bytes and
+            /// 16 more, rounded up to the alignment. A buffer of a page that starts at a page takes
+            /// two pages, and one of 16 bytes less takes one. `bufslot` and `bufshard` lay pages
+            /// end to end.
             ///
             /// ```
             /// use bufbump::BumpPool;
@@ -130,8 +134,9 @@ bufkit::settings! {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             bytes alignment(bytes) = DEFAULT_ALIGNMENT;
-            /// Sets how many shards the pool has from the start; none unless set. They are idle memory:
-            /// shards over the budget of [`max_idle_bytes`](Self::max_idle_bytes) are not taken.
+            /// Sets how many shards the pool has from the start; none unless set. They are idle
+            /// memory: shards over the budget of [`max_idle_bytes`](Self::max_idle_bytes) are not
+            /// taken.
             ///
             /// ```
             /// use bufbump::BumpPool;
@@ -146,27 +151,28 @@ bufkit::settings! {
             count preallocate(shards) = 0;
         }
         mmap {
-            /// Gives each shard, and each larger piece, of `bytes` bytes or more a mapping of its own from
-            /// the system, in place of memory of the global allocator. Those of a pool whose alignment is
-            /// more than a page, 4096 bytes, have none.
+            /// Gives each shard, and each larger piece, of `bytes` bytes or more a mapping of its
+            /// own from the system, in place of memory of the global allocator. Those of a pool
+            /// whose alignment is more than a page, 4096 bytes, have none.
             ///
-            /// Unless set, those of 128 KiB and more have one, or memory of the allocator where the system
-            /// refuses it. They count as the bytes that were asked for then. With this setting a request
-            /// fails for which the system refuses a mapping, as
-            /// [`AcquireError::OutOfMemory`](bufcore::AcquireError). With `usize::MAX` none has one.
+            /// Unless set, those of 128 KiB and more have one, or memory of the allocator where the
+            /// system refuses it. They count as the bytes that were asked for then. With this
+            /// setting a request fails for which the system refuses a mapping, as
+            /// [`AcquireError::OutOfMemory`](bufcore::AcquireError). With `usize::MAX` none has
+            /// one.
             ///
-            /// Memory of these that the pool frees reaches the system at once, under any allocator. Where
-            /// the system has no room for another mapping (`vm.max_map_count`, on Linux), some of their
-            /// addresses may stay taken. Shards have mappings if [`shard_size`](Self::shard_size) is
-            /// `bytes` or more. A request larger than a shard has a piece of up to a quarter more than it
-            /// asks for, whose size decides.
+            /// Memory of these that the pool frees reaches the system at once, under any allocator.
+            /// Where the system has no room for another mapping (`vm.max_map_count`, on Linux),
+            /// some of their addresses may stay taken. Shards have mappings if
+            /// [`shard_size`](Self::shard_size) is `bytes` or more. A request larger than a shard
+            /// has a piece of up to a quarter more than it asks for, whose size decides.
             ///
             /// The buffers of a shard can have all of its mapping, with the rest of its last page.
             /// Statistics and [`max_idle_bytes`](Self::max_idle_bytes) count whole mappings.
             ///
-            /// Cost: two system calls in the life of a mapping, none while it is used again. Pages count as
-            /// 4096 bytes. Where those of the system are larger, a mapping takes up to one of them more
-            /// than is counted.
+            /// Cost: two system calls in the life of a mapping, none while it is used again. Pages
+            /// count as 4096 bytes. Where those of the system are larger, a mapping takes up to one
+            /// of them more than is counted.
             ///
             /// ```
             /// use bufbump::BumpPool;
@@ -179,17 +185,17 @@ bufkit::settings! {
             /// # Ok::<(), bufbump::Error>(())
             /// ```
             bytes mapped_from(bytes);
-            /// Sets which pages the mappings of [`mapped_from`](Self::mapped_from) have, whether they are
-            /// there from the start, and whether they are locked in memory. Without `mapped_from`, shards
-            /// and larger pieces of 128 KiB and more have such mappings.
+            /// Sets which pages the mappings of [`mapped_from`](Self::mapped_from) have, whether
+            /// they are there from the start, and whether they are locked in memory. Without
+            /// `mapped_from`, shards and larger pieces of 128 KiB and more have such mappings.
             ///
             /// With huge pages a mapping is a multiple of 2 MiB, and a shard has all of it. So
-            /// [`shard_size`](Self::shard_size) should be near such a multiple, with some bytes left for
-            /// the headers. A mapping that the system refuses fails the request, as
+            /// [`shard_size`](Self::shard_size) should be near such a multiple, with some bytes
+            /// left for the headers. A mapping that the system refuses fails the request, as
             /// [`AcquireError::OutOfMemory`](bufcore::AcquireError).
             ///
-            /// In the text of a builder they are words with `+` between: `map_options=advise+lock`. In a
-            /// configuration file they are a table of their own, as [`MapOptions`] shows.
+            /// In the text of a builder they are words with `+` between: `map_options=advise+lock`.
+            /// In a configuration file they are a table of their own, as [`MapOptions`] shows.
             ///
             /// ```
             /// use bufbump::{BumpPool, HugePages, MapOptions};
@@ -205,8 +211,8 @@ bufkit::settings! {
             map_options(options);
         }
         wipe {
-            /// Sets whether the bytes of a buffer are zeroed when it is released; of one that was split,
-            /// when its last part is.
+            /// Sets whether the bytes of a buffer are zeroed when it is released; of one that was
+            /// split, when its last part is.
             ///
             /// Cost: zeroing the capacity of every buffer.
             ///

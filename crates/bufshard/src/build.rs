@@ -18,8 +18,8 @@ const MOST_THREAD_CACHE: usize = 1024;
 const MOST_SHARD_BUFFERS: usize = 1 << 16;
 
 bufkit::settings! {
-    /// The settings of a [`ShardPool`]. They can be given in any order and are checked when the pool is
-    /// built.
+    /// The settings of a [`ShardPool`]. They can be given in any order and are checked when the
+    /// pool is built.
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -29,7 +29,8 @@ bufkit::settings! {
     /// # Ok::<(), bufshard::bufcore::ConfigError>(())
     /// ```
     ///
-    /// With the `serde` feature they can be in a configuration file, each under the name of its method:
+    /// With the `serde` feature they can be in a configuration file, each under the name of its
+    /// method:
     ///
     /// ```
     /// # #[cfg(feature = "serde")] {
@@ -47,10 +48,10 @@ bufkit::settings! {
         new {
             /// Returns the defaults.
             ///
-            /// A thread keeps as many buffers of a size class as it needs, up to 1024, and all threads
-            /// together 1 MiB for each processor, or 8 MiB. A shard keeps 128, and there are as many shards
-            /// as processors (4 to 64). Sizes up to 64 MiB are pooled, without a budget. Buffers start at
-            /// multiples of 16, and of 64 from 256 bytes on.
+            /// A thread keeps as many buffers of a size class as it needs, up to 1024, and all
+            /// threads together 1 MiB for each processor, or 8 MiB. A shard keeps 128, and there
+            /// are as many shards as processors (4 to 64). Sizes up to 64 MiB are pooled, without a
+            /// budget. Buffers start at multiples of 16, and of 64 from 256 bytes on.
             ///
             /// ```
             /// use bufshard::Builder;
@@ -60,12 +61,13 @@ bufkit::settings! {
             /// ```
         }
         unset {
-            /// Sets the most bytes that the caches of all threads are given room for. Unless set, it is
-            /// 1 MiB for each thread that the machine runs at once, and at least 8 MiB.
+            /// Sets the most bytes that the caches of all threads are given room for. Unless set,
+            /// it is 1 MiB for each thread that the machine runs at once, and at least 8 MiB.
             ///
-            /// It counts the room that caches have, as the sizes of their classes, not what is in it. Where
-            /// nothing is left of it, caches do not grow, and their threads exchange buffers with the
-            /// shards more often. The one buffer that each thread keeps apart is not counted.
+            /// It counts the room that caches have, as the sizes of their classes, not what is in
+            /// it. Where nothing is left of it, caches do not grow, and their threads exchange
+            /// buffers with the shards more often. The one buffer that each thread keeps apart is
+            /// not counted.
             ///
             /// ```
             /// use bufshard::ShardPool;
@@ -80,9 +82,10 @@ bufkit::settings! {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             bound max_cached_bytes(bytes);
-            /// Sets how many buffers of each size class a shard keeps, at most 65,536. Of large classes it
-            /// keeps fewer: 16 MiB of each, or one buffer. Unless set, it keeps 128, within 1 MiB of each
-            /// class, or 16. Until a class needed more, it keeps 1 MiB of it, or one buffer.
+            /// Sets how many buffers of each size class a shard keeps, at most 65,536. Of large
+            /// classes it keeps fewer: 16 MiB of each, or one buffer. Unless set, it keeps 128,
+            /// within 1 MiB of each class, or 16. Until a class needed more, it keeps 1 MiB of it,
+            /// or one buffer.
             ///
             /// ```
             /// use bufshard::ShardPool;
@@ -96,8 +99,8 @@ bufkit::settings! {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             count shard_buffers(buffers);
-            /// Sets how many shards there are, rounded up to a power of two, at most 64. Unless set, they
-            /// are as many as the machine runs threads at once, and at least 4.
+            /// Sets how many shards there are, rounded up to a power of two, at most 64. Unless
+            /// set, they are as many as the machine runs threads at once, and at least 4.
             ///
             /// More shards are for more threads that hand buffers to each other. Each keeps its own
             /// [`shard_buffers`](Self::shard_buffers).
@@ -112,10 +115,10 @@ bufkit::settings! {
             count shards(shards);
             /// Sets the most bytes of memory that the pool holds; no limit unless set.
             ///
-            /// It counts idle memory and memory that is out, with the headers of the blocks and what
-            /// aligning them takes, but without the pool's bookkeeping. A budget in which no request fits,
-            /// not even for one byte, is refused when the pool is built. A request that does not fit is
-            /// refused as [`AcquireError::Exhausted`](bufcore::AcquireError).
+            /// It counts idle memory and memory that is out, with the headers of the blocks and
+            /// what aligning them takes, but without the pool's bookkeeping. A budget in which no
+            /// request fits, not even for one byte, is refused when the pool is built. A request
+            /// that does not fit is refused as [`AcquireError::Exhausted`](bufcore::AcquireError).
             ///
             /// ```
             /// use bufshard::ShardPool;
@@ -131,16 +134,16 @@ bufkit::settings! {
             bound max_bytes(bytes);
         }
         set {
-            /// Sets the most buffers of a size class that a thread keeps for itself; 1024 unless set, which
-            /// is the most.
+            /// Sets the most buffers of a size class that a thread keeps for itself; 1024 unless
+            /// set, which is the most.
             ///
-            /// It is a bound. A thread begins with none, and keeps more when its requests and releases show
-            /// that it would use them. Of large classes it keeps at most 4 MiB, or one buffer. Beside these
-            /// it keeps the one that it released first after it took the last such one, of whatever class.
-            /// With 0, threads keep nothing.
+            /// It is a bound. A thread begins with none, and keeps more when its requests and
+            /// releases show that it would use them. Of large classes it keeps at most 4 MiB, or
+            /// one buffer. Beside these it keeps the one that it released first after it took the
+            /// last such one, of whatever class. With 0, threads keep nothing.
             ///
-            /// A thread that has more of a class out at once, and releases them all, exchanges them with
-            /// the shards, up to 32 or 256 KiB at a time.
+            /// A thread that has more of a class out at once, and releases them all, exchanges them
+            /// with the shards, up to 32 or 256 KiB at a time.
             ///
             /// ```
             /// use bufshard::ShardPool;
@@ -155,8 +158,8 @@ bufkit::settings! {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             count thread_cache(buffers) = DEFAULT_THREAD_CACHE;
-            /// Sets the smallest request that is pooled; 1 unless set: all are pooled. It is rounded down
-            /// to a size class.
+            /// Sets the smallest request that is pooled; 1 unless set: all are pooled. It is
+            /// rounded down to a size class.
             ///
             /// Smaller requests are allocations of their own, as are those for more than
             /// [`largest_pooled`](Self::largest_pooled).
@@ -171,8 +174,8 @@ bufkit::settings! {
             /// # Ok::<(), bufshard::bufcore::Error>(())
             /// ```
             bytes smallest_pooled(bytes) = 1;
-            /// Sets the largest request that is pooled; 64 MiB unless set, at most 1 GiB. It is rounded up
-            /// to a size class.
+            /// Sets the largest request that is pooled; 64 MiB unless set, at most 1 GiB. It is
+            /// rounded up to a size class.
             ///
             /// ```
             /// use bufshard::ShardPool;
@@ -183,15 +186,17 @@ bufkit::settings! {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             bytes largest_pooled(bytes) = DEFAULT_LARGEST_BYTES;
-            /// Makes every buffer start at a multiple of `bytes`, a power of two; 16 unless set, and never
-            /// less.
+            /// Makes every buffer start at a multiple of `bytes`, a power of two; 16 unless set,
+            /// and never less.
             ///
-            /// Buffers of size classes from 256 bytes on start at multiples of a cache line, 64, at least.
+            /// Buffers of size classes from 256 bytes on start at multiples of a cache line, 64, at
+            /// least.
             ///
-            /// Cost: for each buffer `bytes - 16` bytes, up to 2048. From 4096 on, the header of a buffer
-            /// is in an allocation of its own, of 64 bytes, and the allocator aligns the bytes. The bytes
-            /// that it takes for that are not counted. For buffers of 64 KiB and more, or with an alignment
-            /// of 64 KiB and more, it is `bytes - 1`, which is counted, and mostly never touched.
+            /// Cost: for each buffer `bytes - 16` bytes, up to 2048. From 4096 on, the header of a
+            /// buffer is in an allocation of its own, of 64 bytes, and the allocator aligns the
+            /// bytes. The bytes that it takes for that are not counted. For buffers of 64 KiB and
+            /// more, or with an alignment of 64 KiB and more, it is `bytes - 1`, which is counted,
+            /// and mostly never touched.
             ///
             /// ```
             /// use bufshard::ShardPool;
@@ -203,24 +208,26 @@ bufkit::settings! {
             bytes alignment(bytes) = LEAST_ALIGNMENT;
         }
         mmap {
-            /// Gives each buffer of `bytes` bytes or more a mapping of its own from the system, in place of
-            /// memory of the global allocator.
+            /// Gives each buffer of `bytes` bytes or more a mapping of its own from the system, in
+            /// place of memory of the global allocator.
             ///
-            /// Unless set, those of 128 KiB and more have one, or memory of the allocator where the system
-            /// refuses it. With this setting a request fails for which the system refuses a mapping, as
-            /// [`AcquireError::OutOfMemory`](bufcore::AcquireError). With `usize::MAX` no buffer has one.
+            /// Unless set, those of 128 KiB and more have one, or memory of the allocator where the
+            /// system refuses it. With this setting a request fails for which the system refuses a
+            /// mapping, as [`AcquireError::OutOfMemory`](bufcore::AcquireError). With `usize::MAX`
+            /// no buffer has one.
             ///
-            /// Memory of these that the pool frees reaches the system at once, under any allocator. Where
-            /// the system has no room for another mapping (`vm.max_map_count`, on Linux), some of their
-            /// addresses may stay taken. The size is that of the size class, or of a request that is not
-            /// pooled. `bytes` is rounded up to whole pages, and is at most 64 KiB where
-            /// [`alignment`](Self::alignment) is a page. Buffers with an alignment of more than a page,
-            /// 4096 bytes, come from the allocator all the same.
+            /// Memory of these that the pool frees reaches the system at once, under any allocator.
+            /// Where the system has no room for another mapping (`vm.max_map_count`, on Linux),
+            /// some of their addresses may stay taken. The size is that of the size class, or of a
+            /// request that is not pooled. `bytes` is rounded up to whole pages, and is at most 64
+            /// KiB where [`alignment`](Self::alignment) is a page. Buffers with an alignment of
+            /// more than a page, 4096 bytes, come from the allocator all the same.
             ///
-            /// Cost: two system calls in the life of a buffer's memory, none while it is used again. A page
-            /// for the header, which [`max_bytes`](Self::max_bytes) counts. With an alignment of a page, 64
-            /// bytes of the allocator's instead. Pages count as 4096 bytes. Where those of the system are
-            /// larger, a mapping takes up to one of them more than is counted.
+            /// Cost: two system calls in the life of a buffer's memory, none while it is used
+            /// again. A page for the header, which [`max_bytes`](Self::max_bytes) counts. With an
+            /// alignment of a page, 64 bytes of the allocator's instead. Pages count as 4096 bytes.
+            /// Where those of the system are larger, a mapping takes up to one of them more than is
+            /// counted.
             ///
             /// ```
             /// use bufshard::ShardPool;
@@ -234,16 +241,16 @@ bufkit::settings! {
             /// # Ok::<(), bufshard::bufcore::Error>(())
             /// ```
             bytes mapped_from(bytes);
-            /// Sets which pages the mappings of [`mapped_from`](Self::mapped_from) have, whether they are
-            /// there from the start, and whether they are locked in memory. Without `mapped_from`, buffers
-            /// of 128 KiB and more have such mappings.
+            /// Sets which pages the mappings of [`mapped_from`](Self::mapped_from) have, whether
+            /// they are there from the start, and whether they are locked in memory. Without
+            /// `mapped_from`, buffers of 128 KiB and more have such mappings.
             ///
-            /// With huge pages a mapping is a multiple of 2 MiB, which the budget counts. A mapping that
-            /// the system refuses fails the request, as
+            /// With huge pages a mapping is a multiple of 2 MiB, which the budget counts. A mapping
+            /// that the system refuses fails the request, as
             /// [`AcquireError::OutOfMemory`](bufcore::AcquireError).
             ///
-            /// In the text of a builder they are words with `+` between: `map_options=advise+lock`. In a
-            /// configuration file they are a table of their own, as [`MapOptions`] shows.
+            /// In the text of a builder they are words with `+` between: `map_options=advise+lock`.
+            /// In a configuration file they are a table of their own, as [`MapOptions`] shows.
             ///
             /// ```
             /// use bufshard::{HugePages, MapOptions, ShardPool};
@@ -258,8 +265,8 @@ bufkit::settings! {
             map_options(options);
         }
         wipe {
-            /// Sets whether the bytes of a buffer are zeroed when it is released; of one that was split,
-            /// when its last part is.
+            /// Sets whether the bytes of a buffer are zeroed when it is released; of one that was
+            /// split, when its last part is.
             ///
             /// Cost: zeroing the size class of every buffer.
             ///

@@ -2,10 +2,10 @@
 
 use bufcore::ConfigError;
 use bufcore::author::check_alignment;
-use bufkit::PoolProvider;
+use bufkit::{DedicatedPages, PoolProvider};
 
 use crate::pool::BumpPool;
-use crate::settings::{MAX_SPARES, Mapped, Settings};
+use crate::settings::{MAX_SPARES, Settings};
 use crate::shard::MAX_SHARD_BYTES;
 
 const DEFAULT_SHARD_BYTES: usize = 256 << 10;
@@ -254,13 +254,16 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn build(self) -> Result<BumpPool, ConfigError> {
-        let (settings, preallocate) = self.check(self.mapped())?;
+        let (settings, preallocate) = self.check(self.dedicated_pages())?;
         BumpPool::with(settings, PoolProvider::none(), preallocate)
     }
 
-    /// Checks the settings, and returns them with the number of shards from the start. `mapped` is
-    /// the memory that has pages of its own.
-    pub(crate) fn check(&self, mapped: Option<Mapped>) -> Result<(Settings, usize), ConfigError> {
+    /// Checks the settings, and returns them with the number of shards from the start. `mapped` says
+    /// from how many bytes on memory has which pages of its own.
+    pub(crate) fn check(
+        &self,
+        mapped: Option<(usize, DedicatedPages)>,
+    ) -> Result<(Settings, usize), ConfigError> {
         if self.shard_size == 0 {
             return Err(ConfigError::Zero { setting: "shard_size" });
         }

@@ -1,13 +1,10 @@
-//! Shards and larger pieces with pages of their own: mappings, or memory of a source.
+//! Shards and larger pieces with pages of their own, which a source supplies.
 
 use alloc::sync::Arc;
 
-#[cfg(feature = "mmap")]
-use bufcore::Region;
 use bufcore::{ConfigError, MemoryProvider};
 use bufkit::{DedicatedPages, PoolProvider};
 
-use crate::settings::Mapped;
 use crate::{Builder, BumpPool};
 
 impl Builder {
@@ -61,25 +58,7 @@ impl Builder {
     /// # Ok::<(), bufbump::Error>(())
     /// ```
     pub fn build_from(self, source: Arc<dyn MemoryProvider>, bytes: usize) -> Result<BumpPool, ConfigError> {
-        let mapped = Mapped { from: bytes, pages: DedicatedPages::of_source() };
-        let (settings, preallocate) = self.check(Some(mapped))?;
+        let (settings, preallocate) = self.check(Some((bytes, DedicatedPages::of_source())))?;
         BumpPool::with(settings, PoolProvider::new(source), preallocate)
-    }
-
-    /// Returns which shards and pieces have mappings of their own.
-    #[cfg(feature = "mmap")]
-    pub(crate) fn mapped(&self) -> Option<Mapped> {
-        if self.mapped_from.is_none() && self.map_options.is_none() {
-            return None;
-        }
-        let from = self.mapped_from.unwrap_or(Region::LARGE_BYTES);
-        Some(Mapped { from, pages: DedicatedPages::mapped(self.map_options.unwrap_or_default()) })
-    }
-
-    /// Returns `None`: nothing has a mapping of its own.
-    #[cfg(not(feature = "mmap"))]
-    #[allow(clippy::unused_self, reason = "there is no such setting")]
-    pub(crate) fn mapped(&self) -> Option<Mapped> {
-        None
     }
 }

@@ -68,15 +68,8 @@ impl Builder {
     /// Returns which blocks have pages of their own: those that the settings name, or the large
     /// ones.
     pub(crate) fn mapped(&self) -> Option<Mapped> {
-        #[cfg(feature = "mmap")]
-        if self.mapped_from.is_some() || self.map_options.is_some() {
-            let from = self.mapped_from.unwrap_or(Region::LARGE_BYTES);
-            return Mapped::new(
-                from,
-                self.alignment,
-                DedicatedPages::mapped(self.map_options.unwrap_or_default()),
-            );
-        }
-        Mapped::new(Region::LARGE_BYTES, self.alignment, DedicatedPages::large())
+        let large = (Region::LARGE_BYTES, DedicatedPages::large());
+        let (from, pages) = self.dedicated_pages().unwrap_or(large);
+        Mapped::new(from, self.alignment, pages)
     }
 }

@@ -68,10 +68,10 @@ macro_rules! settings {
             $(
                 #[cfg(feature = "mmap")]
                 #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-                pub(crate) $from: Option<usize>,
+                $from: Option<usize>,
                 #[cfg(feature = "mmap")]
                 #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-                pub(crate) $options: Option<::bufcore::MapOptions>,
+                $options: Option<::bufcore::MapOptions>,
             )?
             // Not a setting without the feature: a file that asks for it is refused.
             #[cfg_attr(all(feature = "serde", not(feature = "wipe")), serde(skip))]
@@ -129,6 +129,18 @@ macro_rules! settings {
                 pub fn $options(mut self, options: ::bufcore::MapOptions) -> Self {
                     self.$options = (options != ::bufcore::MapOptions::new()).then_some(options);
                     self
+                }
+
+                /// Returns from how many bytes on memory has which pages of its own, if that was
+                /// set.
+                #[cfg_attr(not(feature = "mmap"), allow(clippy::unused_self, reason = "no such setting"))]
+                pub(crate) fn dedicated_pages(&self) -> Option<(usize, $crate::DedicatedPages)> {
+                    #[cfg(feature = "mmap")]
+                    if self.$from.is_some() || self.$options.is_some() {
+                        let pages = $crate::DedicatedPages::mapped(self.$options.unwrap_or_default());
+                        return Some((self.$from.unwrap_or(::bufcore::Region::LARGE_BYTES), pages));
+                    }
+                    None
                 }
             )?
 

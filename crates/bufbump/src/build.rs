@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-use bufcore::author::check_alignment;
+use bufcore::author::{check_alignment, check_setting};
 use bufcore::{ConfigError, MemoryProvider};
 use bufkit::{DedicatedPages, PoolProvider};
 
@@ -317,16 +317,7 @@ impl Builder {
     /// Checks the settings, and returns them with the number of shards from the start. `mapped` says
     /// from how many bytes on memory has which pages of its own.
     fn check(&self, mapped: Option<(usize, DedicatedPages)>) -> Result<(Settings, usize), ConfigError> {
-        if self.shard_size == 0 {
-            return Err(ConfigError::Zero { setting: "shard_size" });
-        }
-        if self.shard_size > MAX_SHARD_BYTES {
-            return Err(ConfigError::TooLarge {
-                setting: "shard_size",
-                requested: self.shard_size,
-                limit: MAX_SHARD_BYTES,
-            });
-        }
+        check_setting("shard_size", self.shard_size, MAX_SHARD_BYTES)?;
         check_alignment(self.alignment, MAX_SHARD_BYTES)?;
         let mut settings = Settings {
             shard_bytes: self.shard_size,

@@ -5,7 +5,7 @@ mod tests;
 
 use alloc::sync::Arc;
 
-use bufcore::author::check_alignment;
+use bufcore::author::{check_alignment, check_setting};
 use bufcore::{ConfigError, MemoryProvider, Region};
 use bufkit::{DedicatedPages, PoolProvider};
 
@@ -387,25 +387,13 @@ impl Builder {
     fn check(&self, mapped: Option<Mapped>) -> Result<Settings, ConfigError> {
         let max_bytes = self.max_bytes.unwrap_or(usize::MAX);
         let shards = self.shards.unwrap_or_else(settings::default_shards);
-        for (setting, value) in
-            [("shards", shards), ("max_bytes", max_bytes), ("largest_pooled", self.largest_pooled)]
-        {
-            if value == 0 {
-                return Err(ConfigError::Zero { setting });
-            }
-        }
         let largest = if cfg!(any(loom, shuttle)) { class::LEAST_BYTES } else { self.largest_pooled };
-        let limits = [
-            ("shards", shards, MOST_SHARDS),
-            ("thread_cache", self.thread_cache, MOST_THREAD_CACHE),
-            ("shard_buffers", self.shard_buffers.unwrap_or(0), MOST_SHARD_BUFFERS),
-            ("largest_pooled", largest, class::bytes_of(MAX_CLASSES - 1)),
-        ];
-        for (setting, requested, limit) in limits {
-            if requested > limit {
-                return Err(ConfigError::TooLarge { setting, requested, limit });
-            }
-        }
+        check_setting("shards", shards, MOST_SHARDS)?;
+        check_setting("max_bytes", max_bytes, usize::MAX)?;
+        check_setting("largest_pooled", largest, class::bytes_of(MAX_CLASSES - 1))?;
+        // They may be 0.
+        check_setting("thread_cache", self.thread_cache.max(1), MOST_THREAD_CACHE)?;
+        check_setting("shard_buffers", self.shard_buffers.unwrap_or(1).max(1), MOST_SHARD_BUFFERS)?;
         check_alignment(self.alignment, MOST_ALIGNMENT)?;
         let settings = Settings {
             thread_cache: self.thread_cache,

@@ -39,6 +39,7 @@ pub(crate) mod pages;
 
 use core::ptr::NonNull;
 
+use bufcore::author::check_setting;
 use bufcore::{BuildInError, ConfigError, Region, size};
 
 use pages::Pages;
@@ -181,10 +182,6 @@ pub(crate) unsafe fn reflect(base: NonNull<u8>, capacity: usize, at: usize, len:
 
 /// Returns twice `bytes`, which must not be zero.
 fn span_bytes(bytes: usize) -> Result<usize, ConfigError> {
-    let limit = size::MAX_BYTES / 2;
-    match bytes {
-        0 => Err(ConfigError::Zero { setting: "capacity" }),
-        _ if bytes > limit => Err(ConfigError::TooLarge { setting: "capacity", requested: bytes, limit }),
-        _ => Ok(2 * bytes),
-    }
+    check_setting("capacity", bytes, size::MAX_BYTES / 2)?;
+    Ok(2 * bytes)
 }

@@ -4,12 +4,13 @@
 /// and the `Display` that prints what differs from the defaults
 /// ([`SettingsText`](crate::SettingsText)).
 ///
-/// A setting has a kind, as the methods of `SettingsText` are called, a name, the name of the
-/// method's argument, and a default. Those in `unset` have none: the builder keeps `None` until
-/// they are set. Those in `mmap`, a number of bytes and the options of mappings, are there with the
-/// feature of that name. Each builder can be told to `wipe`, with the feature of that name. With
-/// the feature `serde` the settings can be in a configuration file. The features are those of the
-/// package that calls the macro.
+/// A setting has a kind, a name, the name of the method's argument, and a default. The kinds are
+/// `bytes`, `bound` for bytes of which no more is ever counted than `isize::MAX`, `count` and
+/// `switch`. Those in `unset` have no default: the builder keeps `None` until they are set. Those in
+/// `mmap`, a number of bytes and the options of mappings, are there with the feature of that name.
+/// Each builder can be told to `wipe`, with the feature of that name. With the feature `serde` the
+/// settings can be in a configuration file. The features are those of the package that calls the
+/// macro.
 ///
 /// ```
 /// bufkit::settings! {
@@ -164,15 +165,15 @@ macro_rules! settings {
             fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                 let default = Self::new();
                 let mut text = $crate::SettingsText::new(f);
-                $($(text.$unset_kind(stringify!($unset), self.$unset, None)?;)*)?
-                $(text.$kind(stringify!($set), self.$set, default.$set)?;)*
+                $($($crate::setting_text!($unset_kind text $unset, self.$unset, None);)*)?
+                $($crate::setting_text!($kind text $set, Some(self.$set), Some(default.$set));)*
                 $(
                     #[cfg(feature = "mmap")]
                     text.bytes(stringify!($from), self.$from, None)?;
                     #[cfg(feature = "mmap")]
-                    text.text(stringify!($options), self.$options.unwrap_or_default(), Default::default())?;
+                    text.text(stringify!($options), self.$options, None)?;
                 )?
-                text.switch("wipe", self.wipe, default.wipe)
+                text.text("wipe", Some(self.wipe), Some(default.wipe))
             }
         }
     };
@@ -182,17 +183,11 @@ macro_rules! settings {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! setting_type {
-    (bytes) => {
-        usize
-    };
-    (bound) => {
-        usize
-    };
-    (count) => {
-        usize
-    };
     (switch) => {
         bool
+    };
+    ($number:ident) => {
+        usize
     };
 }
 
@@ -206,5 +201,20 @@ macro_rules! setting_value {
     };
     ($kind:ident $value:ident) => {
         $value
+    };
+}
+
+/// Writes a setting of a kind into a `SettingsText`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! setting_text {
+    (count $($rest:tt)*) => {
+        $crate::setting_text!(switch $($rest)*)
+    };
+    (switch $text:ident $name:ident, $value:expr, $default:expr) => {
+        $text.text(stringify!($name), $value, $default)?
+    };
+    ($bytes:ident $text:ident $name:ident, $value:expr, $default:expr) => {
+        $text.bytes(stringify!($name), $value, $default)?
     };
 }

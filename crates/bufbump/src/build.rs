@@ -314,8 +314,8 @@ impl Builder {
         BumpPool::with(settings, PoolProvider::new(source), preallocate)
     }
 
-    /// Checks the settings, and returns them with the number of shards from the start. `mapped` says
-    /// from how many bytes on memory has which pages of its own.
+    /// Checks the settings, and returns them with the number of shards from the start. `mapped`
+    /// says from how many bytes on memory has which pages of its own.
     fn check(&self, mapped: Option<(usize, DedicatedPages)>) -> Result<(Settings, usize), ConfigError> {
         check_setting("shard_size", self.shard_size, MAX_SHARD_BYTES)?;
         check_alignment(self.alignment, MAX_SHARD_BYTES)?;

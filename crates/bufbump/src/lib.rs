@@ -112,7 +112,6 @@ mod cache;
 mod counters;
 mod depot;
 mod lease;
-mod mapped;
 mod pool;
 mod release;
 mod request;

@@ -11,13 +11,6 @@ pub(crate) const MAX_SPARES: usize = if cfg!(any(loom, shuttle)) { 2 } else { 4 
 /// The size from which classes are counted: of smaller ones no four are in a doubling.
 const LEAST_CLASS_BYTES: usize = 16;
 
-/// From which size on shards and larger pieces have pages of their own.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Mapped {
-    pub(crate) from: usize,
-    pub(crate) pages: DedicatedPages,
-}
-
 /// Settings that have been checked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
@@ -28,8 +21,8 @@ pub(crate) struct Settings {
     pub(crate) max_idle_bytes: usize,
     /// Bytes of that for each shard.
     pub(crate) shard_idle_bytes: usize,
-    /// Which memory is pages of its own.
-    pub(crate) mapped: Option<Mapped>,
+    /// From which size on shards and larger pieces have which pages of their own.
+    pub(crate) mapped: Option<(usize, DedicatedPages)>,
     /// Spare shards that a thread keeps.
     pub(crate) spare_shards: usize,
     /// A power of two, at least `LEAST_ALIGNMENT`.
@@ -49,7 +42,7 @@ impl Settings {
     /// Returns the layout in memory of a shard, or of a piece of `bytes` bytes, which are not a
     /// shard's.
     pub(crate) fn layout(&self, bytes: usize) -> Result<Layout, RegionError> {
-        let pages = self.mapped.filter(|mapped| bytes >= mapped.from).map(|mapped| mapped.pages);
+        let pages = self.mapped.filter(|&(from, _)| bytes >= from).map(|(_, pages)| pages);
         let is_dedicated = bytes != self.shard_bytes;
         Layout::new(bytes, self.alignment, is_dedicated, pages, self.mapped.is_none())
     }

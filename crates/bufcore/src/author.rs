@@ -21,7 +21,7 @@ pub use crate::lease::wipe::wipe;
 pub use crate::memory::copying::copy_bytes;
 #[cfg(feature = "alloc")]
 pub use crate::memory::try_box::try_box;
-pub use crate::pool::config::check_alignment;
+pub use crate::pool::config::{check_alignment, check_setting};
 pub use crate::pool::growth::Growth;
 pub use crate::pool::stats::{Counters, Released, Served};
 pub use crate::stream::pieces::find_byte;

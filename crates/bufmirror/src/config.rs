@@ -1,11 +1,9 @@
 //! The settings of a ring.
 
-use core::fmt;
+use bufcore::{BuildInError, ConfigError, Region};
 
-use bufcore::Region;
-
+use crate::MirrorRing;
 use crate::map::Mirror;
-use crate::{MapError, MirrorRing};
 
 /// The settings of a [`MirrorRing`]. They can be given in any order and are checked when the ring
 /// is built.
@@ -17,7 +15,7 @@ use crate::{MapError, MirrorRing};
 /// let ring = MirrorRing::builder().capacity(64 * 1024).populate(true).build()?;
 /// assert!(ring.capacity() >= 64 * 1024);
 /// # }
-/// # Ok::<(), bufmirror::MapError>(())
+/// # Ok::<(), bufmirror::ConfigError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Builder {
@@ -30,13 +28,14 @@ impl Builder {
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
-    /// use bufmirror::{Builder, MapError};
+    /// use bufmirror::{Builder, ConfigError};
     ///
     /// const SETTINGS: Builder = Builder::new().capacity(64 << 10);
     /// assert!(SETTINGS.build()?.capacity() >= 64 << 10);
-    /// assert_eq!(Builder::new().build().unwrap_err(), MapError::Empty); // no default capacity
+    /// let refused = Builder::new().build().unwrap_err(); // there is no default capacity
+    /// assert_eq!(refused, ConfigError::Zero { setting: "capacity" });
     /// # }
-    /// # Ok::<(), bufmirror::MapError>(())
+    /// # Ok::<(), bufmirror::ConfigError>(())
     /// ```
     #[must_use]
     pub const fn new() -> Self {
@@ -56,7 +55,7 @@ impl Builder {
     /// }
     /// # assert!(ring.capacity() >= 5000);
     /// # }
-    /// # Ok::<(), bufmirror::MapError>(())
+    /// # Ok::<(), bufmirror::ConfigError>(())
     /// ```
     #[must_use]
     pub const fn capacity(mut self, bytes: usize) -> Self {
@@ -86,7 +85,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`MapError::Empty`] without a capacity or with one of 0, and as [`MirrorRing::new`].
+    /// [`ConfigError::Zero`] without a capacity or with one of 0, and as [`MirrorRing::new`].
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -98,17 +97,16 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[cfg(feature = "alloc")]
-    pub fn build(self) -> Result<MirrorRing, MapError> {
+    pub fn build(self) -> Result<MirrorRing, ConfigError> {
         self.mirror(1).map(MirrorRing::over)
     }
 
     /// Makes the memory alone, of a multiple of `granule` bytes where nothing is mapped. Pages are
     /// a multiple of all that is asked for.
     #[cfg(feature = "alloc")]
-    pub(crate) fn mirror(self, granule: usize) -> Result<Mirror, MapError> {
+    pub(crate) fn mirror(self, granule: usize) -> Result<Mirror, ConfigError> {
         let requested = self.capacity.unwrap_or(0);
-        let bytes = bufcore::size::align_up(requested, granule).ok_or(MapError::TooLarge { requested })?;
-        Mirror::new(bytes, self.populate)
+        Mirror::new(bufcore::size::align_up(requested, granule).unwrap_or(requested), self.populate)
     }
 
     /// Builds the ring over the caller's `region`, which holds its bytes twice: nothing is mapped,
@@ -122,18 +120,28 @@ impl Builder {
     /// let mut ring = Builder::new().build_in(region)?;
     /// assert_eq!(ring.capacity(), 1000);
     /// ring.put(b"hello").unwrap();
-    /// # Ok::<(), bufmirror::MapError>(())
+    /// # Ok::<(), bufmirror::ConfigError>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// [`MapError::Empty`], [`MapError::TooLarge`], [`MapError::RegionTooSmall`]; the region comes
-    /// back in the error.
+    /// [`ConfigError::Zero`], [`ConfigError::TooLarge`], [`ConfigError::RegionTooSmall`]; the region
+    /// comes back in the error.
+    ///
+    /// ```
+    /// use bufmirror::{BuildInError, Builder, ConfigError, Region};
+    ///
+    /// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 2000].into()) }
+    /// let region = Region::from_static(memory());
+    /// let large = Builder::new().capacity(1500);
+    /// let BuildInError { error, region, .. } = large.build_in(region).unwrap_err();
+    /// // A ring over a region needs its bytes twice.
+    /// assert_eq!(error, ConfigError::RegionTooSmall { required: 3000, available: 2000 });
+    /// assert_eq!(Builder::new().build_in(region)?.capacity(), 1000); // the region is not lost
+    /// # Ok::<(), ConfigError>(())
+    /// ```
     pub fn build_in(self, region: Region) -> Result<MirrorRing, BuildInError> {
-        match Mirror::over(region, self.capacity) {
-            Ok(mirror) => Ok(MirrorRing::over(mirror)),
-            Err((error, region)) => Err(BuildInError { error, region }),
-        }
+        Mirror::over(region, self.capacity).map(MirrorRing::over)
     }
 
     /// Builds the ring over `memory`, which lasts as long as the program. It needs no allocator.
@@ -153,52 +161,7 @@ impl Builder {
     /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn build_static(self, memory: &'static mut [u8]) -> Result<MirrorRing, MapError> {
+    pub fn build_static(self, memory: &'static mut [u8]) -> Result<MirrorRing, ConfigError> {
         self.build_in(Region::from_static(memory)).map_err(|refused| refused.error)
-    }
-}
-
-/// Why a ring could not be built, and the region that was given for it.
-///
-/// ```
-/// use bufmirror::{BuildInError, Builder, MapError, Region};
-///
-/// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 2000].into()) }
-/// let region = Region::from_static(memory());
-/// let large = Builder::new().capacity(1500);
-/// let BuildInError { error, region } = large.build_in(region).unwrap_err();
-/// // A ring over a region needs its bytes twice.
-/// assert_eq!(error, MapError::RegionTooSmall { required: 3000, available: 2000 });
-/// assert_eq!(Builder::new().build_in(region)?.capacity(), 1000); // the region is not lost
-/// # Ok::<(), MapError>(())
-/// ```
-pub struct BuildInError {
-    /// The reason.
-    pub error: MapError,
-    /// The region, unchanged.
-    pub region: Region,
-}
-
-impl fmt::Debug for BuildInError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BuildInError").field("error", &self.error).field("region", &self.region).finish()
-    }
-}
-
-impl fmt::Display for BuildInError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
-    }
-}
-
-impl core::error::Error for BuildInError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        core::error::Error::source(&self.error)
-    }
-}
-
-impl From<BuildInError> for MapError {
-    fn from(refused: BuildInError) -> Self {
-        refused.error
     }
 }

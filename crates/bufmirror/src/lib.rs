@@ -150,9 +150,9 @@ mod tests;
 pub use bufcore;
 #[doc(no_inline)]
 pub use bufcore::{
-    AcquireError, Buf, BufferPool, ByteSink, ByteSource, ConfigError, Error, Frozen, Lease, NoFallback,
-    NoLease, Pieces, PoolStats, Region, RegionError, ReserveError, SharedBytes, SplitLease, Writer, copy,
-    copy_up_to,
+    AcquireError, Buf, BufferPool, BuildInError, ByteSink, ByteSource, ConfigError, Error, Frozen, Lease,
+    NoFallback, NoLease, Pieces, PoolStats, Region, RegionError, ReserveError, SharedBytes, SplitLease,
+    Writer, copy, copy_up_to,
 };
 #[cfg(feature = "alloc")]
 #[doc(no_inline)]
@@ -160,8 +160,8 @@ pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView};
 #[cfg(feature = "std")]
 pub use channel::{Consumer, Producer, WaitError, channel};
 pub use channel::{End, StaticChannel, StaticConsumer, StaticProducer};
-pub use config::{BuildInError, Builder};
-pub use error::{GetError, MapError};
+pub use config::Builder;
+pub use error::GetError;
 #[cfg(feature = "std")]
 pub use messages::MessageQueue;
 pub use ring::MirrorRing;

@@ -16,7 +16,7 @@ use core::ptr::NonNull;
 use bufcore::{ByteSource, Pieces, ReserveError};
 
 #[cfg(feature = "alloc")]
-use crate::MapError;
+use crate::ConfigError;
 use crate::copy::copy;
 use crate::map::Mirror;
 use crate::sync::end_of_addresses;
@@ -69,9 +69,9 @@ impl MirrorRing {
     ///
     /// # Errors
     ///
-    /// [`MapError::Empty`] for no bytes, [`MapError::TooLarge`], [`MapError::Refused`] with the
+    /// [`ConfigError::Zero`] for no bytes, [`ConfigError::TooLarge`], [`ConfigError::Refused`] with the
     /// failing call and the system's error number; where nothing is mapped
-    /// [`MapError::OutOfMemory`]. Nothing stays mapped or open then. A process with a limit on the
+    /// [`ConfigError::OutOfMemory`]. Nothing stays mapped or open then. A process with a limit on the
     /// size of files (`RLIMIT_FSIZE`) gets `SIGXFSZ` as well, and ends unless it ignores that.
     ///
     /// ```
@@ -84,7 +84,7 @@ impl MirrorRing {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[cfg(feature = "alloc")]
-    pub fn new(bytes: usize) -> Result<Self, MapError> {
+    pub fn new(bytes: usize) -> Result<Self, ConfigError> {
         Self::builder().capacity(bytes).build()
     }
 

@@ -5,7 +5,7 @@
 //! ```
 
 use bufmirror::bufcore::{ByteSink, ByteSource};
-use bufmirror::{Builder, MapError, StaticChannel};
+use bufmirror::{Builder, ConfigError, StaticChannel};
 
 /// Memory that is lent once.
 fn memory<const BYTES: usize>() -> &'static mut [u8] {
@@ -24,7 +24,10 @@ fn a_ring_without_features() {
         assert!(ByteSource::peek(&mut ring)[left..].iter().all(|&byte| byte == round));
         ByteSource::consume(&mut ring, left + 6);
     }
-    assert_eq!(Builder::new().build_static(memory::<1>()).unwrap_err(), MapError::Empty);
+    assert_eq!(
+        Builder::new().build_static(memory::<1>()).unwrap_err(),
+        ConfigError::RegionTooSmall { required: 2, available: 1 }
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The settings of a ring, checked once.
 
-use bufcore::author::check_alignment;
+use bufcore::author::{check_alignment, check_setting};
 use bufcore::{BuildInError, ConfigError, Region, size};
 
 use crate::RingPool;
@@ -213,13 +213,11 @@ impl Builder {
             let blocks = self.capacity.map(|capacity| self.blocks(capacity)).transpose()?;
             Ok((grid, blocks))
         });
-        let (grid, blocks) = match checked {
-            Ok(checked) => checked,
-            Err(error) => return Err(BuildInError { error, region, fallback: () }),
-        };
-        match Ring::build(region, grid, blocks, self.wipe) {
-            Ok(ring) => Ok(RingPool::over(ring, grid)),
-            Err((error, region)) => Err(BuildInError { error, region, fallback: () }),
+        match checked {
+            Ok((grid, blocks)) => {
+                Ring::build(region, grid, blocks, self.wipe).map(|ring| RingPool::over(ring, grid))
+            }
+            Err(error) => Err(BuildInError { error, region, fallback: () }),
         }
     }
 
@@ -245,12 +243,8 @@ impl Builder {
     }
 
     fn check(&self) -> Result<Grid, ConfigError> {
-        if self.buffers == 0 {
-            return Err(ConfigError::Zero { setting: "buffers" });
-        }
-        if self.capacity == Some(0) {
-            return Err(ConfigError::Zero { setting: "capacity" });
-        }
+        check_setting("buffers", self.buffers, usize::MAX)?;
+        check_setting("capacity", self.capacity.unwrap_or(1), usize::MAX)?;
         // A ring counts one block at the least.
         check_alignment(self.alignment, MAX_BYTES.min(size::MAX_BYTES / 4))?;
         Ok(Grid::new(self.alignment))

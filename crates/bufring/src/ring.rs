@@ -21,7 +21,7 @@ use core::ops::Range;
 use core::ptr::NonNull;
 
 use bufcore::author::Released;
-use bufcore::{ConfigError, Region};
+use bufcore::{BuildInError, ConfigError, Region};
 use bufkit::{ControlBlock, SlotState};
 
 use self::guard::Guard;
@@ -82,13 +82,13 @@ impl Ring {
         grid: Grid,
         bytes: Option<usize>,
         wipe: bool,
-    ) -> Result<Self, (ConfigError, Region)> {
-        let address = region.as_ptr().addr().get();
-        let (layout, bytes) = match Layout::within(address, region.len(), grid, bytes) {
+    ) -> Result<Self, BuildInError> {
+        let (address, available) = (region.as_ptr().addr().get(), region.len());
+        let (layout, bytes) = match Layout::within(address, available, grid, bytes) {
             Ok(found) => found,
             Err(required) => {
-                let available = region.len();
-                return Err((ConfigError::RegionTooSmall { required, available }, region));
+                let error = ConfigError::RegionTooSmall { required, available };
+                return Err(BuildInError { error, region, fallback: () });
             }
         };
         // The casts to `u32` below rest on this. Building is a cold path, so the check stays in

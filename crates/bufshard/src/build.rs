@@ -3,13 +3,11 @@
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
-use core::fmt;
+use alloc::sync::Arc;
 
-use bufcore::ConfigError;
-#[cfg(feature = "mmap")]
-use bufcore::MapOptions;
-use bufcore::author::check_alignment;
-use bufkit::{PoolProvider, SettingsText};
+use bufcore::author::{check_alignment, check_setting};
+use bufcore::{ConfigError, MemoryProvider, Region};
+use bufkit::{DedicatedPages, PoolProvider};
 
 use crate::block::{LEAST_ALIGNMENT, MOST_ALIGNMENT, Mapped};
 use crate::class::{self, MAX_CLASSES, NO_CLASS};
@@ -21,313 +19,275 @@ const DEFAULT_LARGEST_BYTES: usize = 64 << 20;
 const MOST_THREAD_CACHE: usize = 1024;
 const MOST_SHARD_BUFFERS: usize = 1 << 16;
 
-/// The settings of a [`ShardPool`]. They can be given in any order and are checked when the pool is
-/// built.
-///
-/// ```
-/// use bufshard::ShardPool;
-///
-/// let pool = ShardPool::builder().thread_cache(8).largest_pooled(1 << 20).build()?;
-/// assert_eq!(pool.largest_pooled(), 1 << 20);
-/// # Ok::<(), bufshard::bufcore::ConfigError>(())
-/// ```
-///
-/// With the `serde` feature they can be in a configuration file, each under the name of its method:
-///
-/// ```
-/// # #[cfg(feature = "serde")] {
-/// use bufshard::Builder;
-///
-/// let text = r#"{"largest_pooled": 65536, "thread_cache": 8}"#;
-/// let builder: Builder = serde_json::from_str(text).unwrap();
-/// assert_eq!(builder, Builder::new().largest_pooled(65536).thread_cache(8));
-/// let text = serde_json::to_string(&builder).unwrap();
-/// assert_eq!(serde_json::from_str::<Builder>(&text).unwrap(), builder);
-/// assert!(serde_json::from_str::<Builder>(r#"{"no_such_setting": 1}"#).is_err());
-/// # }
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-pub struct Builder {
-    thread_cache: usize,
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    max_cached_bytes: Option<usize>,
-    smallest_pooled: usize,
-    largest_pooled: usize,
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    shard_buffers: Option<usize>,
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    shards: Option<usize>,
-    // Formats whose integers are signed cannot say "no limit" as a number.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_unlimited"))]
-    max_bytes: usize,
-    pub(crate) alignment: usize,
-    // Not a setting without the feature: a file that asks for it is refused.
-    #[cfg_attr(all(feature = "serde", not(feature = "wipe")), serde(skip))]
-    wipe: bool,
-    #[cfg(feature = "mmap")]
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub(crate) mapped_from: Option<usize>,
-    #[cfg(feature = "mmap")]
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_plain"))]
-    pub(crate) map_options: MapOptions,
-}
-
-#[cfg(feature = "serde")]
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_unlimited(budget: &usize) -> bool {
-    *budget == usize::MAX
-}
-
-#[cfg(all(feature = "serde", feature = "mmap"))]
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_plain(options: &MapOptions) -> bool {
-    *options == MapOptions::new()
-}
-
-impl Default for Builder {
-    fn default() -> Self {
-        Self {
-            thread_cache: DEFAULT_THREAD_CACHE,
-            max_cached_bytes: None,
-            smallest_pooled: 1,
-            largest_pooled: DEFAULT_LARGEST_BYTES,
-            shard_buffers: None,
-            shards: None,
-            max_bytes: usize::MAX,
-            alignment: LEAST_ALIGNMENT,
-            wipe: false,
-            #[cfg(feature = "mmap")]
-            mapped_from: None,
-            #[cfg(feature = "mmap")]
-            map_options: MapOptions::new(),
+bufkit::settings! {
+    /// The settings of a [`ShardPool`]. They can be given in any order and are checked when the
+    /// pool is built.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::builder().thread_cache(8).largest_pooled(1 << 20).build()?;
+    /// assert_eq!(pool.largest_pooled(), 1 << 20);
+    /// # Ok::<(), bufshard::bufcore::ConfigError>(())
+    /// ```
+    ///
+    /// With the `serde` feature they can be in a configuration file, each under the name of its
+    /// method:
+    ///
+    /// ```
+    /// # #[cfg(feature = "serde")] {
+    /// use bufshard::Builder;
+    ///
+    /// let text = r#"{"largest_pooled": 65536, "thread_cache": 8}"#;
+    /// let builder: Builder = serde_json::from_str(text).unwrap();
+    /// assert_eq!(builder, Builder::new().largest_pooled(65536).thread_cache(8));
+    /// let text = serde_json::to_string(&builder).unwrap();
+    /// assert_eq!(serde_json::from_str::<Builder>(&text).unwrap(), builder);
+    /// assert!(serde_json::from_str::<Builder>(r#"{"no_such_setting": 1}"#).is_err());
+    /// # }
+    /// ```
+    pub struct Builder {
+        new {
+            /// Returns the defaults.
+            ///
+            /// A thread keeps as many buffers of a size class as it needs, up to 1024, and all
+            /// threads together 1 MiB for each processor, or 8 MiB. A shard keeps 128, and there
+            /// are as many shards as processors (4 to 64). Sizes up to 64 MiB are pooled, without a
+            /// budget. Buffers start at multiples of 16, and of 64 from 256 bytes on.
+            ///
+            /// ```
+            /// use bufshard::Builder;
+            ///
+            /// assert_eq!(Builder::new().to_string(), ""); // it prints what differs from the defaults
+            /// assert_eq!(Builder::new().shards(8).to_string(), "shards=8");
+            /// ```
+        }
+        unset {
+            /// Sets the most bytes that the caches of all threads are given room for. Unless set,
+            /// it is 1 MiB for each thread that the machine runs at once, and at least 8 MiB.
+            ///
+            /// It counts the room that caches have, as the sizes of their classes, not what is in
+            /// it. Where nothing is left of it, caches do not grow, and their threads exchange
+            /// buffers with the shards more often. The one buffer that each thread keeps apart is
+            /// not counted.
+            ///
+            /// ```
+            /// use bufshard::ShardPool;
+            ///
+            /// let pool = ShardPool::builder().max_cached_bytes(64 << 10).build()?;
+            /// for _ in 0..10 {
+            ///     let burst: Result<Vec<_>, _> = (0..100).map(|_| pool.acquire(4096)).collect();
+            ///     drop(burst?);
+            /// }
+            /// let idle: usize = pool.class_stats().iter().map(|class| class.thread_idle).sum();
+            /// assert!(idle <= 16 + 1); // the shards have the others
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            bound max_cached_bytes(bytes);
+            /// Sets how many buffers of each size class a shard keeps, at most 65,536. Of large
+            /// classes it keeps fewer: 16 MiB of each, or one buffer. Unless set, it keeps 128,
+            /// within 1 MiB of each class, or 16. Until a class needed more, it keeps 1 MiB of it,
+            /// or one buffer.
+            ///
+            /// ```
+            /// use bufshard::ShardPool;
+            ///
+            /// // Threads keep nothing here, so all that is released goes to the one shard.
+            /// let pool = ShardPool::builder().thread_cache(0).shards(1).shard_buffers(2).build()?;
+            /// let burst: Result<Vec<_>, _> = (0..5).map(|_| pool.acquire(1500)).collect();
+            /// drop(burst?);
+            /// let idle: usize = pool.class_stats().iter().map(|class| class.shard_idle).sum();
+            /// assert_eq!(idle, 2); // there was no room for three of them
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            count shard_buffers(buffers);
+            /// Sets how many shards there are, rounded up to a power of two, at most 64. Unless
+            /// set, they are as many as the machine runs threads at once, and at least 4.
+            ///
+            /// More shards are for more threads that hand buffers to each other. Each keeps its own
+            /// [`shard_buffers`](Self::shard_buffers).
+            ///
+            /// ```
+            /// use bufshard::ShardPool;
+            ///
+            /// let pool = ShardPool::builder().shards(2).shard_buffers(4).thread_cache(0).build()?;
+            /// assert_eq!(pool.preallocate(100, 1500)?, 8); // what two shards have room for
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            count shards(shards);
+            /// Sets the most bytes of memory that the pool holds; no limit unless set.
+            ///
+            /// It counts idle memory and memory that is out, with the headers of the blocks and
+            /// what aligning them takes, but without the pool's bookkeeping. A budget in which no
+            /// request fits, not even for one byte, is refused when the pool is built. A request
+            /// that does not fit is refused as [`AcquireError::Exhausted`](bufcore::AcquireError).
+            ///
+            /// ```
+            /// use bufshard::ShardPool;
+            /// use bufshard::bufcore::AcquireError;
+            ///
+            /// let pool = ShardPool::builder().max_bytes(1 << 20).build()?;
+            /// let held = pool.acquire(700 << 10)?;
+            /// assert!(matches!(pool.acquire(700 << 10), Err(AcquireError::Exhausted { .. })));
+            /// drop(held);
+            /// assert!(pool.acquire(700 << 10).is_ok());
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            bound max_bytes(bytes);
+        }
+        set {
+            /// Sets the most buffers of a size class that a thread keeps for itself; 1024 unless
+            /// set, which is the most.
+            ///
+            /// It is a bound. A thread begins with none, and keeps more when its requests and
+            /// releases show that it would use them. Of large classes it keeps at most 4 MiB, or
+            /// one buffer. Beside these it keeps the one that it released first after it took the
+            /// last such one, of whatever class. With 0, threads keep nothing.
+            ///
+            /// A thread that has more of a class out at once, and releases them all, exchanges them
+            /// with the shards, up to 32 or 256 KiB at a time.
+            ///
+            /// ```
+            /// use bufshard::ShardPool;
+            ///
+            /// let pool = ShardPool::builder().thread_cache(16).build()?;
+            /// for _ in 0..10 {
+            ///     let burst: Result<Vec<_>, _> = (0..12).map(|_| pool.acquire(1500)).collect();
+            ///     drop(burst?);
+            /// }
+            /// let idle: usize = pool.class_stats().iter().map(|class| class.thread_idle).sum();
+            /// assert_eq!(idle, 12); // by now the thread keeps all of them
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            count thread_cache(buffers) = DEFAULT_THREAD_CACHE;
+            /// Sets the smallest request that is pooled; 1 unless set: all are pooled. It is
+            /// rounded down to a size class.
+            ///
+            /// Smaller requests are allocations of their own, as are those for more than
+            /// [`largest_pooled`](Self::largest_pooled).
+            ///
+            /// ```
+            /// use bufshard::ShardPool;
+            ///
+            /// let pool = ShardPool::builder().smallest_pooled(1024).build()?;
+            /// drop((pool.acquire(100)?, pool.acquire(1500)?));
+            /// let idle: usize = pool.class_stats().iter().map(|class| class.thread_idle).sum();
+            /// assert_eq!(idle, 1); // the small one went back to the allocator
+            /// # Ok::<(), bufshard::bufcore::Error>(())
+            /// ```
+            bytes smallest_pooled(bytes) = 1;
+            /// Sets the largest request that is pooled; 64 MiB unless set, at most 1 GiB. It is
+            /// rounded up to a size class.
+            ///
+            /// ```
+            /// use bufshard::ShardPool;
+            ///
+            /// let pool = ShardPool::builder().largest_pooled(1 << 20).build()?;
+            /// drop(pool.acquire(8 << 20)?); // goes back to the allocator at once
+            /// assert_eq!(pool.stats().idle_bytes, 0);
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            bytes largest_pooled(bytes) = DEFAULT_LARGEST_BYTES;
+            /// Makes every buffer start at a multiple of `bytes`, a power of two; 16 unless set,
+            /// and never less.
+            ///
+            /// Buffers of size classes from 256 bytes on start at multiples of a cache line, 64, at
+            /// least.
+            ///
+            /// Cost: for each buffer `bytes - 16` bytes, up to 2048. From 4096 on, the header of a
+            /// buffer is in an allocation of its own, of 64 bytes, and the allocator aligns the
+            /// bytes. The bytes that it takes for that are not counted. For buffers of 64 KiB and
+            /// more, or with an alignment of 64 KiB and more, it is `bytes - 1`, which is counted,
+            /// and mostly never touched.
+            ///
+            /// ```
+            /// use bufshard::ShardPool;
+            ///
+            /// let pool = ShardPool::builder().alignment(4096).build()?;
+            /// assert_eq!(pool.acquire(100)?.as_ptr().addr() % 4096, 0);
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            bytes alignment(bytes) = LEAST_ALIGNMENT;
+        }
+        mmap {
+            /// Gives each buffer of `bytes` bytes or more a mapping of its own from the system, in
+            /// place of memory of the global allocator.
+            ///
+            /// Unless set, those of 128 KiB and more have one, or memory of the allocator where the
+            /// system refuses it. With this setting a request fails for which the system refuses a
+            /// mapping, as [`AcquireError::OutOfMemory`](bufcore::AcquireError). With `usize::MAX`
+            /// no buffer has one.
+            ///
+            /// Memory of these that the pool frees reaches the system at once, under any allocator.
+            /// Where the system has no room for another mapping (`vm.max_map_count`, on Linux),
+            /// some of their addresses may stay taken. The size is that of the size class, or of a
+            /// request that is not pooled. `bytes` is rounded up to whole pages, and is at most 64
+            /// KiB where [`alignment`](Self::alignment) is a page. Buffers with an alignment of
+            /// more than a page, 4096 bytes, come from the allocator all the same.
+            ///
+            /// Cost: two system calls in the life of a buffer's memory, none while it is used
+            /// again. A page for the header, which [`max_bytes`](Self::max_bytes) counts. With an
+            /// alignment of a page, 64 bytes of the allocator's instead. Pages count as 4096 bytes.
+            /// Where those of the system are larger, a mapping takes up to one of them more than is
+            /// counted.
+            ///
+            /// ```
+            /// use bufshard::ShardPool;
+            ///
+            /// // Pages as close as they can be.
+            /// let pool = ShardPool::builder().alignment(4096).mapped_from(4096).build()?;
+            /// let pages: Result<Vec<_>, _> = (0..32).map(|_| pool.acquire(4096)).collect();
+            /// let pages = pages?;
+            /// assert!(pool.stats().reserved_bytes <= 32 * (4096 + 64));
+            /// # drop(pages);
+            /// # Ok::<(), bufshard::bufcore::Error>(())
+            /// ```
+            bytes mapped_from(bytes);
+            /// Sets which pages the mappings of [`mapped_from`](Self::mapped_from) have, whether
+            /// they are there from the start, and whether they are locked in memory. Without
+            /// `mapped_from`, buffers of 128 KiB and more have such mappings.
+            ///
+            /// With huge pages a mapping is a multiple of 2 MiB, which the budget counts. A mapping
+            /// that the system refuses fails the request, as
+            /// [`AcquireError::OutOfMemory`](bufcore::AcquireError).
+            ///
+            /// In the text of a builder they are words with `+` between: `map_options=advise+lock`.
+            /// In a configuration file they are a table of their own, as [`MapOptions`] shows.
+            ///
+            /// ```
+            /// use bufshard::{HugePages, MapOptions, ShardPool};
+            ///
+            /// let options = MapOptions::new().huge_pages(HugePages::Advise);
+            /// let pool = ShardPool::builder().mapped_from(1 << 20).map_options(options).build()?;
+            /// let buf = pool.acquire(1_500_000)?;
+            /// assert_eq!(pool.stats().reserved_bytes, 2 << 20); // one huge page
+            /// # drop(buf);
+            /// # Ok::<(), bufshard::bufcore::Error>(())
+            /// ```
+            map_options(options);
+        }
+        wipe {
+            /// Sets whether the bytes of a buffer are zeroed when it is released; of one that was
+            /// split, when its last part is.
+            ///
+            /// Cost: zeroing the size class of every buffer.
+            ///
+            /// ```
+            /// use bufshard::ShardPool;
+            ///
+            /// let pool = ShardPool::builder().wipe(true).build()?;
+            /// let mut key = pool.acquire(32)?;
+            /// key.extend_from_slice(b"a secret")?;
+            /// drop(key);
+            /// let mut next = pool.acquire(32)?; // the same memory
+            /// assert!(next.spare_mut().iter().all(|byte| *byte == 0));
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
         }
     }
 }
 
 impl Builder {
-    /// Returns the defaults.
-    ///
-    /// A thread keeps as many buffers of a size class as it needs, up to 1024, and all threads
-    /// together 1 MiB for each processor, or 8 MiB. A shard keeps 128, and there are as many shards
-    /// as processors (4 to 64). Sizes up to 64 MiB are pooled, without a budget. Buffers start at
-    /// multiples of 16, and of 64 from 256 bytes on.
-    ///
-    /// ```
-    /// use bufshard::Builder;
-    ///
-    /// assert_eq!(Builder::new().to_string(), ""); // it prints what differs from the defaults
-    /// assert_eq!(Builder::new().shards(8).to_string(), "shards=8");
-    /// ```
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the most buffers of a size class that a thread keeps for itself; 1024 unless set, which
-    /// is the most.
-    ///
-    /// It is a bound. A thread begins with none, and keeps more when its requests and releases show
-    /// that it would use them. Of large classes it keeps at most 4 MiB, or one buffer. Beside these
-    /// it keeps the one that it released first after it took the last such one, of whatever class.
-    /// With 0, threads keep nothing.
-    ///
-    /// A thread that has more of a class out at once, and releases them all, exchanges them with
-    /// the shards, up to 32 or 256 KiB at a time.
-    ///
-    /// ```
-    /// use bufshard::ShardPool;
-    ///
-    /// let pool = ShardPool::builder().thread_cache(16).build()?;
-    /// for _ in 0..10 {
-    ///     let burst: Result<Vec<_>, _> = (0..12).map(|_| pool.acquire(1500)).collect();
-    ///     drop(burst?);
-    /// }
-    /// let idle: usize = pool.class_stats().iter().map(|class| class.thread_idle).sum();
-    /// assert_eq!(idle, 12); // by now the thread keeps all of them
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn thread_cache(mut self, buffers: usize) -> Self {
-        self.thread_cache = buffers;
-        self
-    }
-
-    /// Sets the most bytes that the caches of all threads are given room for. Unless set, it is
-    /// 1 MiB for each thread that the machine runs at once, and at least 8 MiB.
-    ///
-    /// It counts the room that caches have, as the sizes of their classes, not what is in it. Where
-    /// nothing is left of it, caches do not grow, and their threads exchange buffers with the
-    /// shards more often. The one buffer that each thread keeps apart is not counted.
-    ///
-    /// ```
-    /// use bufshard::ShardPool;
-    ///
-    /// let pool = ShardPool::builder().max_cached_bytes(64 << 10).build()?;
-    /// for _ in 0..10 {
-    ///     let burst: Result<Vec<_>, _> = (0..100).map(|_| pool.acquire(4096)).collect();
-    ///     drop(burst?);
-    /// }
-    /// let idle: usize = pool.class_stats().iter().map(|class| class.thread_idle).sum();
-    /// assert!(idle <= 16 + 1); // the shards have the others
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn max_cached_bytes(mut self, bytes: usize) -> Self {
-        // No more is ever counted, and formats whose integers are signed have a number for it.
-        self.max_cached_bytes = Some(bytes.min(isize::MAX as usize));
-        self
-    }
-
-    /// Sets the smallest request that is pooled; 1 unless set: all are pooled. It is rounded down
-    /// to a size class.
-    ///
-    /// Smaller requests are allocations of their own, as are those for more than
-    /// [`largest_pooled`](Self::largest_pooled).
-    ///
-    /// ```
-    /// use bufshard::ShardPool;
-    ///
-    /// let pool = ShardPool::builder().smallest_pooled(1024).build()?;
-    /// drop((pool.acquire(100)?, pool.acquire(1500)?));
-    /// let idle: usize = pool.class_stats().iter().map(|class| class.thread_idle).sum();
-    /// assert_eq!(idle, 1); // the small one went back to the allocator
-    /// # Ok::<(), bufshard::bufcore::Error>(())
-    /// ```
-    #[must_use]
-    pub fn smallest_pooled(mut self, bytes: usize) -> Self {
-        self.smallest_pooled = bytes;
-        self
-    }
-
-    /// Sets the largest request that is pooled; 64 MiB unless set, at most 1 GiB. It is rounded up
-    /// to a size class.
-    ///
-    /// ```
-    /// use bufshard::ShardPool;
-    ///
-    /// let pool = ShardPool::builder().largest_pooled(1 << 20).build()?;
-    /// drop(pool.acquire(8 << 20)?); // goes back to the allocator at once
-    /// assert_eq!(pool.stats().idle_bytes, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn largest_pooled(mut self, bytes: usize) -> Self {
-        self.largest_pooled = bytes;
-        self
-    }
-
-    /// Sets how many buffers of each size class a shard keeps, at most 65,536. Of large classes it
-    /// keeps fewer: 16 MiB of each, or one buffer. Unless set, it keeps 128, within 1 MiB of each
-    /// class, or 16. Until a class needed more, it keeps 1 MiB of it, or one buffer.
-    ///
-    /// ```
-    /// use bufshard::ShardPool;
-    ///
-    /// // Threads keep nothing here, so all that is released goes to the one shard.
-    /// let pool = ShardPool::builder().thread_cache(0).shards(1).shard_buffers(2).build()?;
-    /// let burst: Result<Vec<_>, _> = (0..5).map(|_| pool.acquire(1500)).collect();
-    /// drop(burst?);
-    /// let idle: usize = pool.class_stats().iter().map(|class| class.shard_idle).sum();
-    /// assert_eq!(idle, 2); // there was no room for three of them
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn shard_buffers(mut self, buffers: usize) -> Self {
-        self.shard_buffers = Some(buffers);
-        self
-    }
-
-    /// Sets how many shards there are, rounded up to a power of two, at most 64. Unless set, they
-    /// are as many as the machine runs threads at once, and at least 4.
-    ///
-    /// More shards are for more threads that hand buffers to each other. Each keeps its own
-    /// [`shard_buffers`](Self::shard_buffers).
-    ///
-    /// ```
-    /// use bufshard::ShardPool;
-    ///
-    /// let pool = ShardPool::builder().shards(2).shard_buffers(4).thread_cache(0).build()?;
-    /// assert_eq!(pool.preallocate(100, 1500)?, 8); // what two shards have room for
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn shards(mut self, shards: usize) -> Self {
-        self.shards = Some(shards);
-        self
-    }
-
-    /// Sets the most bytes of memory that the pool holds; no limit unless set.
-    ///
-    /// It counts idle memory and memory that is out, with the headers of the blocks and what
-    /// aligning them takes, but without the pool's bookkeeping. A budget in which no request fits,
-    /// not even for one byte, is refused when the pool is built. A request that does not fit is
-    /// refused as [`AcquireError::Exhausted`](bufcore::AcquireError).
-    ///
-    /// ```
-    /// use bufshard::ShardPool;
-    /// use bufshard::bufcore::AcquireError;
-    ///
-    /// let pool = ShardPool::builder().max_bytes(1 << 20).build()?;
-    /// let held = pool.acquire(700 << 10)?;
-    /// assert!(matches!(pool.acquire(700 << 10), Err(AcquireError::Exhausted { .. })));
-    /// drop(held);
-    /// assert!(pool.acquire(700 << 10).is_ok());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn max_bytes(mut self, bytes: usize) -> Self {
-        self.max_bytes = bytes;
-        self
-    }
-
-    /// Makes every buffer start at a multiple of `bytes`, a power of two; 16 unless set, and never
-    /// less.
-    ///
-    /// Buffers of size classes from 256 bytes on start at multiples of a cache line, 64, at least.
-    ///
-    /// Cost: for each buffer `bytes - 16` bytes, up to 2048. From 4096 on, the header of a buffer
-    /// is in an allocation of its own, of 64 bytes, and the allocator aligns the bytes. The bytes
-    /// that it takes for that are not counted. For buffers of 64 KiB and more, or with an alignment
-    /// of 64 KiB and more, it is `bytes - 1`, which is counted, and mostly never touched.
-    ///
-    /// ```
-    /// use bufshard::ShardPool;
-    ///
-    /// let pool = ShardPool::builder().alignment(4096).build()?;
-    /// assert_eq!(pool.acquire(100)?.as_ptr().addr() % 4096, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[must_use]
-    pub fn alignment(mut self, bytes: usize) -> Self {
-        self.alignment = bytes;
-        self
-    }
-
-    /// Sets whether the bytes of a buffer are zeroed when it is released; of one that was split,
-    /// when its last part is.
-    ///
-    /// Cost: zeroing the size class of every buffer.
-    ///
-    /// ```
-    /// use bufshard::ShardPool;
-    ///
-    /// let pool = ShardPool::builder().wipe(true).build()?;
-    /// let mut key = pool.acquire(32)?;
-    /// key.extend_from_slice(b"a secret")?;
-    /// drop(key);
-    /// let mut next = pool.acquire(32)?; // the same memory
-    /// assert!(next.spare_mut().iter().all(|byte| *byte == 0));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[cfg(feature = "wipe")]
-    #[must_use]
-    pub fn wipe(mut self, wipe: bool) -> Self {
-        self.wipe = wipe;
-        self
-    }
-
     /// Builds the pool.
     ///
     /// Cost: an allocation. The first pool of a process on Linux also registers
@@ -359,28 +319,81 @@ impl Builder {
         ShardPool::with(self.check(self.mapped())?, PoolProvider::none())
     }
 
+    /// Builds the pool over memory of a [`MemoryProvider`]: each buffer of `bytes` bytes or more
+    /// has its memory from there, and that goes back there.
+    ///
+    /// The size is that of the size class, or of a request that is not pooled. `bytes` is rounded
+    /// up to whole pages of 4096 bytes, and is at most 64 KiB where [`alignment`](Self::alignment)
+    /// is a page. The source supplies such pages, at multiples of that size, one of them for the
+    /// header. Smaller buffers, those with an alignment of more than a page, and the pool's
+    /// bookkeeping come from the allocator. A setting `mapped_from` is ignored.
+    ///
+    /// The pool keeps the source, and so does all memory that buffers are still in when the pool
+    /// has ended. Any thread that acquires, releases or trims may call it, with nothing locked. Its
+    /// use of the pool that it supplies is not supported. Its panics end when their hooks have
+    /// reported them. One that has nothing to supply, or panics, fails the request as
+    /// [`AcquireError::OutOfMemory`](bufcore::AcquireError).
+    ///
+    /// # Errors
+    ///
+    /// As for [`build`](Self::build).
+    ///
+    /// ```
+    /// use std::alloc::{Layout, alloc_zeroed, dealloc};
+    /// use std::ptr::NonNull;
+    /// use std::sync::Arc;
+    ///
+    /// use bufshard::bufcore::{MemoryProvider, Provided};
+    /// use bufshard::{RegionError, ShardPool};
+    ///
+    /// /// Memory that a device is told of.
+    /// struct Registered;
+    ///
+    /// // SAFETY: what the allocator returns is valid until it is freed, for nobody else, and stays.
+    /// unsafe impl MemoryProvider for Registered {
+    ///     fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
+    ///         // SAFETY: the layout is not of zero size.
+    ///         let start = NonNull::new(unsafe { alloc_zeroed(layout) })
+    ///             .ok_or(RegionError::OutOfMemory { requested: layout.size() })?;
+    ///         // Here a program would register the bytes.
+    ///         Ok(Provided { start, is_zeroed: true })
+    ///     }
+    ///
+    ///     unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
+    ///         // SAFETY: from `allocate`, with this layout, and given back once.
+    ///         unsafe { dealloc(start.as_ptr(), layout) };
+    ///     }
+    /// }
+    ///
+    /// let pool = ShardPool::builder().build_from(Arc::new(Registered), 64 << 10)?;
+    /// let mut frame = pool.acquire(100_000)?; // from the source
+    /// frame.extend_from_slice(b"for the device")?;
+    /// # Ok::<(), bufshard::bufcore::Error>(())
+    /// ```
+    pub fn build_from(self, source: Arc<dyn MemoryProvider>, bytes: usize) -> Result<ShardPool, ConfigError> {
+        let mapped = Mapped::new(bytes, self.alignment, DedicatedPages::of_source());
+        ShardPool::with(self.check(mapped)?, PoolProvider::new(source))
+    }
+
+    /// Returns which blocks have pages of their own: those that the settings name, or the large
+    /// ones.
+    fn mapped(&self) -> Option<Mapped> {
+        let large = (Region::LARGE_BYTES, DedicatedPages::large());
+        let (from, pages) = self.dedicated_pages().unwrap_or(large);
+        Mapped::new(from, self.alignment, pages)
+    }
+
     /// Checks the settings and returns them; `mapped` says which blocks have pages of their own.
-    pub(crate) fn check(&self, mapped: Option<Mapped>) -> Result<Settings, ConfigError> {
+    fn check(&self, mapped: Option<Mapped>) -> Result<Settings, ConfigError> {
+        let max_bytes = self.max_bytes.unwrap_or(usize::MAX);
         let shards = self.shards.unwrap_or_else(settings::default_shards);
-        for (setting, value) in
-            [("shards", shards), ("max_bytes", self.max_bytes), ("largest_pooled", self.largest_pooled)]
-        {
-            if value == 0 {
-                return Err(ConfigError::Zero { setting });
-            }
-        }
         let largest = if cfg!(any(loom, shuttle)) { class::LEAST_BYTES } else { self.largest_pooled };
-        let limits = [
-            ("shards", shards, MOST_SHARDS),
-            ("thread_cache", self.thread_cache, MOST_THREAD_CACHE),
-            ("shard_buffers", self.shard_buffers.unwrap_or(0), MOST_SHARD_BUFFERS),
-            ("largest_pooled", largest, class::bytes_of(MAX_CLASSES - 1)),
-        ];
-        for (setting, requested, limit) in limits {
-            if requested > limit {
-                return Err(ConfigError::TooLarge { setting, requested, limit });
-            }
-        }
+        check_setting("shards", shards, MOST_SHARDS)?;
+        check_setting("max_bytes", max_bytes, usize::MAX)?;
+        check_setting("largest_pooled", largest, class::bytes_of(MAX_CLASSES - 1))?;
+        // They may be 0.
+        check_setting("thread_cache", self.thread_cache.max(1), MOST_THREAD_CACHE)?;
+        check_setting("shard_buffers", self.shard_buffers.unwrap_or(1).max(1), MOST_SHARD_BUFFERS)?;
         check_alignment(self.alignment, MOST_ALIGNMENT)?;
         let settings = Settings {
             thread_cache: self.thread_cache,
@@ -389,7 +402,7 @@ impl Builder {
             classes: class::class_of(largest) + 1,
             shards: shards.next_power_of_two(),
             shard_buffers: self.shard_buffers,
-            max_bytes: self.max_bytes,
+            max_bytes,
             alignment: self.alignment,
             mapped,
             wipe: self.wipe,
@@ -398,31 +411,9 @@ impl Builder {
         let settings = Settings { classes, ..settings };
         if settings.max_capacity() == 0 {
             let least = settings.layout_of(NO_CLASS, 1).total();
-            return Err(ConfigError::TooSmall { setting: "max_bytes", requested: self.max_bytes, least });
+            return Err(ConfigError::TooSmall { setting: "max_bytes", requested: max_bytes, least });
         }
         Ok(settings)
-    }
-}
-
-/// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them:
-/// `thread_cache=8,max_bytes=256MiB`.
-impl fmt::Display for Builder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let default = Self::default();
-        let mut text = SettingsText::new(f);
-        text.count("thread_cache", self.thread_cache, default.thread_cache)?;
-        text.bytes("max_cached_bytes", self.max_cached_bytes, default.max_cached_bytes)?;
-        text.bytes("smallest_pooled", self.smallest_pooled, default.smallest_pooled)?;
-        text.bytes("largest_pooled", self.largest_pooled, default.largest_pooled)?;
-        text.count("shard_buffers", self.shard_buffers, default.shard_buffers)?;
-        text.count("shards", self.shards, default.shards)?;
-        text.bytes("max_bytes", self.max_bytes, default.max_bytes)?;
-        text.bytes("alignment", self.alignment, default.alignment)?;
-        #[cfg(feature = "mmap")]
-        text.bytes("mapped_from", self.mapped_from, default.mapped_from)?;
-        #[cfg(feature = "mmap")]
-        text.text("map_options", self.map_options, default.map_options)?;
-        text.switch("wipe", self.wipe, default.wipe)
     }
 }
 
@@ -456,7 +447,7 @@ impl ShardPool {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn builder() -> Builder {
-        Builder::default()
+    pub const fn builder() -> Builder {
+        Builder::new()
     }
 }

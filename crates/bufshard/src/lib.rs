@@ -104,7 +104,6 @@ mod counts;
 mod depot;
 mod grow;
 mod lease;
-mod mapped;
 mod pool;
 mod release;
 mod request;

@@ -1,6 +1,6 @@
 //! The settings of a pool, checked once.
 
-use bufcore::author::check_alignment;
+use bufcore::author::{check_alignment, check_setting};
 use bufcore::{BufferPool, BuildInError, ConfigError, Region, size};
 
 use crate::SlotPool;
@@ -171,10 +171,7 @@ impl Builder {
         let slots = self.slots_for(requested);
         let overhead = overhead_bytes(slots, self.alignment).unwrap_or(size::MAX_BYTES);
         let beside = overhead.saturating_add(self.gaps(requested, slots));
-        let limit = size::MAX_BYTES.saturating_sub(beside);
-        if requested > limit {
-            return Err(ConfigError::TooLarge { setting: "capacity", requested, limit });
-        }
+        check_setting("capacity", requested, size::MAX_BYTES.saturating_sub(beside))?;
         Ok(beside + requested)
     }
 
@@ -295,15 +292,8 @@ impl Builder {
     }
 
     fn check(&self) -> Result<(), ConfigError> {
-        if self.slots == Some(0) {
-            return Err(ConfigError::Zero { setting: "slots" });
-        }
-        if self.capacity == Some(0) {
-            return Err(ConfigError::Zero { setting: "capacity" });
-        }
-        if let Some(slots) = self.slots.filter(|&slots| slots > MAX_SLOTS) {
-            return Err(ConfigError::TooLarge { setting: "slots", requested: slots, limit: MAX_SLOTS });
-        }
+        check_setting("slots", self.slots.unwrap_or(1), MAX_SLOTS)?;
+        check_setting("capacity", self.capacity.unwrap_or(1), usize::MAX)?;
         check_alignment(self.alignment, size::MAX_BYTES / 4)
     }
 

@@ -43,8 +43,6 @@ macro_rules! crates {
 /// - `build`: makes a `pool` from a `builder`.
 /// - `is_fallback`: whether a lease is one of the heap's, because the pool had nothing to give.
 /// - `share`: another handle to the same pool, or `None` if it serves one thread.
-/// - `trim`: gives idle memory back, where the pool can.
-/// - `trim_idle`: gives back what was not used for an age, or all where the pool does not know it.
 /// - `watched`: the pool for a keeper, or `None` if it serves one thread, or has no idle memory to
 ///   give back.
 /// - `settings`: the methods of `builder` that are settings, each with what it takes: `bytes`,

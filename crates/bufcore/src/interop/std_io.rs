@@ -5,7 +5,10 @@ use core::ops::Range;
 use std::io::{self, Read, Write};
 
 use crate::memory::copying::copy_bytes;
-use crate::{AcquireError, Buf, BufferPool, ByteSink, Lease, ReserveError, SplitLease, Writer};
+use crate::{
+    AcquireError, Buf, BufferPool, ByteSink, ConfigError, Lease, RegionError, ReserveError, SplitLease,
+    Writer,
+};
 
 /// Makes an error of kind `StorageFull`, with the [`ReserveError`] within.
 impl From<ReserveError> for io::Error {
@@ -20,6 +23,20 @@ impl From<AcquireError> for io::Error {
     fn from(error: AcquireError) -> Self {
         let is_refused = matches!(error, AcquireError::OutOfMemory { .. });
         Self::new(if is_refused { io::ErrorKind::OutOfMemory } else { io::ErrorKind::StorageFull }, error)
+    }
+}
+
+/// Makes the system's own error where it was the system that refused; else one of kind
+/// `OutOfMemory`, `Unsupported` or `InvalidInput`, with the [`ConfigError`] within.
+impl From<ConfigError> for io::Error {
+    fn from(error: ConfigError) -> Self {
+        let kind = match error {
+            ConfigError::Region(RegionError::Refused { errno: 0, .. }) => io::ErrorKind::Unsupported,
+            ConfigError::Region(RegionError::Refused { errno, .. }) => return Self::from_raw_os_error(errno),
+            ConfigError::Region(RegionError::OutOfMemory { .. }) => io::ErrorKind::OutOfMemory,
+            _ => io::ErrorKind::InvalidInput,
+        };
+        Self::new(kind, error)
     }
 }
 

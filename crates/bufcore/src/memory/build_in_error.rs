@@ -6,7 +6,7 @@ use crate::{ConfigError, Error, Region};
 
 /// Why a pool could not be built, and what was given for it.
 ///
-/// `E` is the reason, and `F` a fallback that was given beside the region, if the pool has one.
+/// `F` is a fallback that was given beside the region, if the pool has one.
 ///
 /// ```
 /// use bufcore::{BuildInError, ConfigError, Region};
@@ -28,16 +28,16 @@ use crate::{ConfigError, Error, Region};
 /// assert_eq!(refused.to_string(), "region too small: 1024 bytes required, 512 bytes available");
 /// assert_eq!(refused.region.len(), 512); // it is not lost
 /// ```
-pub struct BuildInError<F = (), E = ConfigError> {
+pub struct BuildInError<F = ()> {
     /// The reason.
-    pub error: E,
+    pub error: ConfigError,
     /// The region, unchanged.
     pub region: Region,
     /// The fallback, unchanged.
     pub fallback: F,
 }
 
-impl<F, E: fmt::Debug> fmt::Debug for BuildInError<F, E> {
+impl<F> fmt::Debug for BuildInError<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BuildInError")
             .field("error", &self.error)
@@ -46,17 +46,14 @@ impl<F, E: fmt::Debug> fmt::Debug for BuildInError<F, E> {
     }
 }
 
-impl<F, E: fmt::Display> fmt::Display for BuildInError<F, E> {
+impl<F> fmt::Display for BuildInError<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)
     }
 }
 
-impl<F, E: core::error::Error> core::error::Error for BuildInError<F, E> {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        self.error.source()
-    }
-}
+// What it has inside prints as itself.
+impl<F> core::error::Error for BuildInError<F> {}
 
 impl<F> From<BuildInError<F>> for ConfigError {
     fn from(refused: BuildInError<F>) -> Self {

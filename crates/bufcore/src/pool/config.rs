@@ -1,6 +1,29 @@
-//! The check of the one setting that all builders have.
+//! The checks of settings that builders share.
 
 use crate::ConfigError;
+
+/// Checks a number that a builder was given: at least 1, and at most `limit`.
+///
+/// # Errors
+///
+/// [`ConfigError::Zero`] and [`ConfigError::TooLarge`].
+///
+/// ```
+/// use bufcore::ConfigError;
+/// use bufcore::author::check_setting;
+///
+/// assert_eq!(check_setting("slots", 8, 1000), Ok(()));
+/// assert_eq!(check_setting("slots", 0, 1000), Err(ConfigError::Zero { setting: "slots" }));
+/// let large = check_setting("slots", 2000, 1000).unwrap_err();
+/// assert_eq!(large.to_string(), "slots of 2000 is over the limit of 1000");
+/// ```
+pub const fn check_setting(setting: &'static str, requested: usize, limit: usize) -> Result<(), ConfigError> {
+    match requested {
+        0 => Err(ConfigError::Zero { setting }),
+        _ if requested > limit => Err(ConfigError::TooLarge { setting, requested, limit }),
+        _ => Ok(()),
+    }
+}
 
 /// Checks an alignment that a builder was given: a power of two of at most `limit` bytes.
 ///
@@ -22,9 +45,5 @@ pub const fn check_alignment(alignment: usize, limit: usize) -> Result<(), Confi
     if !alignment.is_power_of_two() {
         return Err(ConfigError::BadAlignment { alignment });
     }
-    if alignment > limit {
-        let limit = 1 << limit.ilog2();
-        return Err(ConfigError::TooLarge { setting: "alignment", requested: alignment, limit });
-    }
-    Ok(())
+    check_setting("alignment", alignment, 1 << limit.ilog2())
 }

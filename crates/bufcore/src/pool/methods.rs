@@ -1,4 +1,5 @@
-//! The methods of the pool trait as a pool's own, so that its users import no trait.
+//! The methods of the pool trait as a pool's own, so that its users import no trait, and the other
+//! way round.
 
 /// Gives a pool the methods of [`BufferPool`](bufcore::BufferPool), which it implements, as its
 /// own.
@@ -108,6 +109,43 @@ macro_rules! pool_methods {
             pub fn stats(&self) -> $crate::PoolStats {
                 $crate::BufferPool::stats(self)
             }
+        }
+    };
+}
+
+/// The methods of [`BufferPool`](bufcore::BufferPool) for what passes them on to a pool: a
+/// reference, or a pool whose own methods have the trait's names.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! forwarded_pool {
+    ($pool:ty => $lease:ty) => {
+        type Lease = $lease;
+
+        #[inline(always)]
+        fn acquire(&mut self, capacity: usize) -> Result<$crate::Buf<$lease>, $crate::AcquireError> {
+            <$pool>::acquire(self, capacity)
+        }
+
+        #[inline(always)]
+        fn acquire_zeroed(&mut self, len: usize) -> Result<$crate::Buf<$lease>, $crate::AcquireError> {
+            <$pool>::acquire_zeroed(self, len)
+        }
+
+        #[inline(always)]
+        fn grow(
+            &mut self,
+            buf: &mut $crate::Buf<$lease>,
+            additional: usize,
+        ) -> Result<(), $crate::AcquireError> {
+            <$pool>::grow(self, buf, additional)
+        }
+
+        fn max_capacity(&self) -> usize {
+            <$pool>::max_capacity(self)
+        }
+
+        fn stats(&self) -> $crate::PoolStats {
+            <$pool>::stats(self)
         }
     };
 }

@@ -230,26 +230,11 @@ pub trait BufferPool {
 }
 
 impl<P: BufferPool + ?Sized> BufferPool for &mut P {
-    type Lease = P::Lease;
-
-    #[inline]
-    fn acquire(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError> {
-        (**self).acquire(capacity)
-    }
-
-    #[inline]
-    fn acquire_zeroed(&mut self, len: usize) -> Result<Buf<Self::Lease>, AcquireError> {
-        (**self).acquire_zeroed(len)
-    }
+    crate::forwarded_pool!(P => P::Lease);
 
     #[inline(always)]
     fn acquire_most(&mut self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError> {
         (**self).acquire_most(capacity)
-    }
-
-    #[inline(always)]
-    fn grow(&mut self, buf: &mut Buf<Self::Lease>, additional: usize) -> Result<(), AcquireError> {
-        (**self).grow(buf, additional)
     }
 
     #[inline(always)]
@@ -260,14 +245,6 @@ impl<P: BufferPool + ?Sized> BufferPool for &mut P {
     #[inline(always)]
     fn shrink(&mut self, buf: &mut Buf<Self::Lease>) {
         (**self).shrink(buf);
-    }
-
-    fn max_capacity(&self) -> usize {
-        (**self).max_capacity()
-    }
-
-    fn stats(&self) -> PoolStats {
-        (**self).stats()
     }
 }
 

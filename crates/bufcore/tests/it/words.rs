@@ -65,6 +65,21 @@ fn errors_that_pass_others_on_have_no_other_cause() {
     assert_eq!((error.kind(), cause), (io::ErrorKind::StorageFull, Some(&reserve)));
 }
 
+#[test]
+fn kinds_for_std_io() {
+    let refused = |errno| ConfigError::Region(RegionError::Refused { call: "mmap", errno });
+    for (error, kind) in [
+        (RegionError::Empty.into(), io::ErrorKind::InvalidInput),
+        (RegionError::OutOfMemory { requested: 77 }.into(), io::ErrorKind::OutOfMemory),
+        (refused(0), io::ErrorKind::Unsupported),
+        (ConfigError::RegionTooSmall { required: 77, available: 55 }, io::ErrorKind::InvalidInput),
+    ] {
+        let as_io = io::Error::from(error);
+        assert_eq!((as_io.kind(), as_io.to_string()), (kind, error.to_string()));
+    }
+    assert_eq!(io::Error::from(refused(12)).raw_os_error(), Some(12), "the system's own error");
+}
+
 #[cfg(feature = "embedded-io-0_7")]
 #[test]
 fn kinds_for_embedded_io() {

@@ -51,8 +51,16 @@ macro_rules! shared_pool {
             }
         }
 
-        $crate::shared_pool!(impl $pool => $lease, for $pool);
-        $crate::shared_pool!(impl $pool => $lease, for &$pool);
+        /// The pool's own methods, as the trait.
+        impl $crate::bufcore::BufferPool for $pool {
+            $crate::bufcore::forwarded_pool!($pool => $lease);
+        }
+
+        /// The pool's own methods, as the trait. A shared pool serves through a shared reference,
+        /// as `&File` implements `std::io::Read`.
+        impl $crate::bufcore::BufferPool for &$pool {
+            $crate::bufcore::forwarded_pool!($pool => $lease);
+        }
 
         impl $crate::bufcore::SharedPool for $pool {
             type Lease = $lease;
@@ -60,34 +68,6 @@ macro_rules! shared_pool {
             #[inline]
             fn acquire_shared(&self, capacity: usize) -> Result<$crate::bufcore::Buf<$lease>, $crate::bufcore::AcquireError> {
                 self.acquire(capacity)
-            }
-        }
-    };
-    (impl $pool:ty => $lease:ty, for $holder:ty) => {
-        /// The pool's own methods, as the trait. A shared pool serves through a shared reference,
-        /// as `&File` implements `std::io::Read`.
-        impl $crate::bufcore::BufferPool for $holder {
-            type Lease = $lease;
-
-            #[inline(always)]
-            fn acquire(&mut self, capacity: usize) -> Result<$crate::bufcore::Buf<$lease>, $crate::bufcore::AcquireError> {
-                <$pool>::acquire(self, capacity)
-            }
-
-            fn acquire_zeroed(&mut self, len: usize) -> Result<$crate::bufcore::Buf<$lease>, $crate::bufcore::AcquireError> {
-                <$pool>::acquire_zeroed(self, len)
-            }
-
-            fn grow(&mut self, buf: &mut $crate::bufcore::Buf<$lease>, additional: usize) -> Result<(), $crate::bufcore::AcquireError> {
-                <$pool>::grow(self, buf, additional)
-            }
-
-            fn max_capacity(&self) -> usize {
-                <$pool>::max_capacity(self)
-            }
-
-            fn stats(&self) -> $crate::bufcore::PoolStats {
-                <$pool>::stats(self)
             }
         }
     };

@@ -4,11 +4,13 @@
 /// and the `Display` that prints what differs from the defaults
 /// ([`SettingsText`](crate::SettingsText)).
 ///
-/// A setting has a kind, as the methods of `SettingsText` are called, a name, the name of the
-/// method's argument, and a default. Those in `unset` have none: the builder keeps `None` until
-/// they are set. Each builder can be told to `wipe`, with the feature of that name. With the
-/// feature `serde` the settings can be in a configuration file. The features are those of the
-/// package that calls the macro.
+/// A setting has a kind, a name, the name of the method's argument, and a default. The kinds are
+/// `bytes`, `bound` for bytes of which no more is ever counted than `isize::MAX`, `count` and
+/// `switch`. Those in `unset` have no default: the builder keeps `None` until they are set. Those
+/// in `mmap`, a number of bytes and the options of mappings, are there with the feature of that
+/// name. Each builder can be told to `wipe`, with the feature of that name. With the feature
+/// `serde` the settings can be in a configuration file. The features are those of the package that
+/// calls the macro.
 ///
 /// ```
 /// bufkit::settings! {
@@ -47,6 +49,10 @@ macro_rules! settings {
                 $($(#[$unset_doc:meta])* $unset_kind:ident $unset:ident($unset_arg:ident);)*
             })?
             set { $($(#[$set_doc:meta])* $kind:ident $set:ident($arg:ident) = $default:expr;)* }
+            $(mmap {
+                $(#[$from_doc:meta])* bytes $from:ident(bytes);
+                $(#[$options_doc:meta])* $options:ident(options);
+            })?
             wipe { $(#[$wipe_doc:meta])* }
         }
     ) => {
@@ -59,7 +65,15 @@ macro_rules! settings {
                 #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
                 $unset: Option<$crate::setting_type!($unset_kind)>,
             )*)?
-            $($set: $crate::setting_type!($kind),)*
+            $(pub(crate) $set: $crate::setting_type!($kind),)*
+            $(
+                #[cfg(feature = "mmap")]
+                #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+                $from: Option<usize>,
+                #[cfg(feature = "mmap")]
+                #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+                $options: Option<::bufcore::MapOptions>,
+            )?
             // Not a setting without the feature: a file that asks for it is refused.
             #[cfg_attr(all(feature = "serde", not(feature = "wipe")), serde(skip))]
             #[cfg_attr(not(feature = "wipe"), allow(dead_code, reason = "what wipes reads it"))]
@@ -70,14 +84,24 @@ macro_rules! settings {
             $(#[$new_doc])*
             #[must_use]
             pub const fn new() -> Self {
-                Self { $($($unset: None,)*)? $($set: $default,)* wipe: false }
+                Self {
+                    $($($unset: None,)*)?
+                    $($set: $default,)*
+                    $(
+                        #[cfg(feature = "mmap")]
+                        $from: None,
+                        #[cfg(feature = "mmap")]
+                        $options: None,
+                    )?
+                    wipe: false,
+                }
             }
 
             $($(
                 $(#[$unset_doc])*
                 #[must_use]
                 pub const fn $unset(mut self, $unset_arg: $crate::setting_type!($unset_kind)) -> Self {
-                    self.$unset = Some($unset_arg);
+                    self.$unset = Some($crate::setting_value!($unset_kind $unset_arg));
                     self
                 }
             )*)?
@@ -90,6 +114,36 @@ macro_rules! settings {
                     self
                 }
             )*
+
+            $(
+                $(#[$from_doc])*
+                #[cfg(feature = "mmap")]
+                #[must_use]
+                pub const fn $from(mut self, bytes: usize) -> Self {
+                    self.$from = Some(bytes);
+                    self
+                }
+
+                $(#[$options_doc])*
+                #[cfg(feature = "mmap")]
+                #[must_use]
+                pub fn $options(mut self, options: ::bufcore::MapOptions) -> Self {
+                    self.$options = (options != ::bufcore::MapOptions::new()).then_some(options);
+                    self
+                }
+
+                /// Returns from how many bytes on memory has which pages of its own, if that was
+                /// set.
+                #[cfg_attr(not(feature = "mmap"), allow(clippy::unused_self, reason = "no such setting"))]
+                pub(crate) fn dedicated_pages(&self) -> Option<(usize, $crate::DedicatedPages)> {
+                    #[cfg(feature = "mmap")]
+                    if self.$from.is_some() || self.$options.is_some() {
+                        let pages = $crate::DedicatedPages::mapped(self.$options.unwrap_or_default());
+                        return Some((self.$from.unwrap_or(::bufcore::Region::LARGE_BYTES), pages));
+                    }
+                    None
+                }
+            )?
 
             $(#[$wipe_doc])*
             #[cfg(feature = "wipe")]
@@ -111,9 +165,15 @@ macro_rules! settings {
             fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                 let default = Self::new();
                 let mut text = $crate::SettingsText::new(f);
-                $($(text.$unset_kind(stringify!($unset), self.$unset, None)?;)*)?
-                $(text.$kind(stringify!($set), self.$set, default.$set)?;)*
-                text.switch("wipe", self.wipe, default.wipe)
+                $($($crate::setting_text!($unset_kind text $unset, self.$unset, None);)*)?
+                $($crate::setting_text!($kind text $set, Some(self.$set), Some(default.$set));)*
+                $(
+                    #[cfg(feature = "mmap")]
+                    text.bytes(stringify!($from), self.$from, None)?;
+                    #[cfg(feature = "mmap")]
+                    text.text(stringify!($options), self.$options, None)?;
+                )?
+                text.text("wipe", Some(self.wipe), Some(default.wipe))
             }
         }
     };
@@ -123,13 +183,38 @@ macro_rules! settings {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! setting_type {
-    (bytes) => {
-        usize
-    };
-    (count) => {
-        usize
-    };
     (switch) => {
         bool
+    };
+    ($number:ident) => {
+        usize
+    };
+}
+
+/// The value that a builder keeps of a setting of a kind. Of a bound no more is ever counted than
+/// `isize::MAX`, and formats whose integers are signed have a number for that.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! setting_value {
+    (bound $value:ident) => {
+        if $value > isize::MAX as usize { isize::MAX as usize } else { $value }
+    };
+    ($kind:ident $value:ident) => {
+        $value
+    };
+}
+
+/// Writes a setting of a kind into a `SettingsText`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! setting_text {
+    (count $($rest:tt)*) => {
+        $crate::setting_text!(switch $($rest)*)
+    };
+    (switch $text:ident $name:ident, $value:expr, $default:expr) => {
+        $text.text(stringify!($name), $value, $default)?
+    };
+    ($bytes:ident $text:ident $name:ident, $value:expr, $default:expr) => {
+        $text.bytes(stringify!($name), $value, $default)?
     };
 }

@@ -9,18 +9,20 @@ use core::fmt::{self, Write};
 /// use core::fmt;
 /// use bufkit::SettingsText;
 ///
-/// struct Builder { capacity: Option<usize>, slots: usize }
+/// struct Builder { capacity: Option<usize>, slots: usize, stagger: bool }
 ///
 /// impl fmt::Display for Builder {
 ///     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 ///         let mut text = SettingsText::new(f);
 ///         text.bytes("capacity", self.capacity, None)?;
-///         text.count("slots", self.slots, 8)
+///         text.text("slots", Some(self.slots), Some(8))?;
+///         text.text("stagger", Some(self.stagger), Some(true))
 ///     }
 /// }
 ///
-/// assert_eq!(Builder { capacity: Some(65536), slots: 3 }.to_string(), "capacity=64KiB,slots=3");
-/// assert_eq!(Builder { capacity: None, slots: 8 }.to_string(), "");
+/// let text = Builder { capacity: Some(65536), slots: 3, stagger: true }.to_string();
+/// assert_eq!(text, "capacity=64KiB,slots=3");
+/// assert_eq!(Builder { capacity: None, slots: 8, stagger: false }.to_string(), "stagger=false");
 /// ```
 #[allow(missing_debug_implementations, reason = "a formatter has none")]
 pub struct SettingsText<'a, 'f> {
@@ -50,7 +52,7 @@ impl<'a, 'f> SettingsText<'a, 'f> {
     ///
     /// impl fmt::Display for Bytes {
     ///     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    ///         SettingsText::new(f).bytes("limit", self.0, 4096)
+    ///         SettingsText::new(f).bytes("limit", self.0, Some(4096))
     ///     }
     /// }
     ///
@@ -59,73 +61,11 @@ impl<'a, 'f> SettingsText<'a, 'f> {
     /// assert_eq!(Bytes(Some(4096)).to_string(), ""); // the default
     /// assert_eq!(Bytes(None).to_string(), "");
     /// ```
-    pub fn bytes(
-        &mut self,
-        name: &str,
-        value: impl Into<Option<usize>>,
-        default: impl Into<Option<usize>>,
-    ) -> fmt::Result {
-        const UNITS: [(&str, u32); 3] = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
-        let (Some(value), default) = (value.into(), default.into()) else { return Ok(()) };
-        if Some(value) == default {
-            return Ok(());
-        }
-        let (unit, shift) =
-            UNITS.into_iter().find(|&(_, shift)| value.trailing_zeros() >= shift).unwrap_or(("", 0));
-        // All bits of zero are zero, but it has no unit.
-        let (unit, number) = if value == 0 { ("", 0) } else { (unit, value >> shift) };
-        self.setting(name, format_args!("{number}{unit}"))
+    pub fn bytes(&mut self, name: &str, value: Option<usize>, default: Option<usize>) -> fmt::Result {
+        self.text(name, value.map(Bytes), default.map(Bytes))
     }
 
-    /// Writes a number of other things than bytes.
-    ///
-    /// # Errors
-    ///
-    /// The errors are those of the formatter.
-    pub fn count(
-        &mut self,
-        name: &str,
-        value: impl Into<Option<usize>>,
-        default: impl Into<Option<usize>>,
-    ) -> fmt::Result {
-        match value.into() {
-            Some(value) if Some(value) != default.into() => self.setting(name, format_args!("{value}")),
-            _ => Ok(()),
-        }
-    }
-
-    /// Writes `true` or `false`.
-    ///
-    /// # Errors
-    ///
-    /// The errors are those of the formatter.
-    ///
-    /// ```
-    /// use std::fmt;
-    ///
-    /// use bufkit::SettingsText;
-    ///
-    /// struct Builder {
-    ///     slots: usize,
-    ///     wipe: bool,
-    /// }
-    ///
-    /// impl fmt::Display for Builder {
-    ///     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    ///         let mut text = SettingsText::new(f);
-    ///         text.count("slots", self.slots, 8)?;
-    ///         text.switch("wipe", self.wipe, false)
-    ///     }
-    /// }
-    ///
-    /// assert_eq!(Builder { slots: 3, wipe: true }.to_string(), "slots=3,wipe=true");
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    pub fn switch(&mut self, name: &str, value: bool, default: bool) -> fmt::Result {
-        if value == default { Ok(()) } else { self.setting(name, format_args!("{value}")) }
-    }
-
-    /// Writes a setting that is none of these, as it prints.
+    /// Writes a setting that is no number of bytes, as it prints.
     ///
     /// # Errors
     ///
@@ -140,22 +80,39 @@ impl<'a, 'f> SettingsText<'a, 'f> {
     ///
     /// impl fmt::Display for Mode {
     ///     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    ///         SettingsText::new(f).text("mode", self.0, 'a')
+    ///         SettingsText::new(f).text("mode", Some(self.0), Some('a'))
     ///     }
     /// }
     ///
     /// assert_eq!(Mode('b').to_string(), "mode=b");
     /// assert_eq!(Mode('a').to_string(), ""); // the default
     /// ```
-    pub fn text<T: fmt::Display + PartialEq>(&mut self, name: &str, value: T, default: T) -> fmt::Result {
-        if value == default { Ok(()) } else { self.setting(name, format_args!("{value}")) }
-    }
-
-    fn setting(&mut self, name: &str, value: fmt::Arguments<'_>) -> fmt::Result {
+    pub fn text<T>(&mut self, name: &str, value: Option<T>, default: Option<T>) -> fmt::Result
+    where
+        T: fmt::Display + PartialEq,
+    {
+        if value == default {
+            return Ok(());
+        }
+        let Some(value) = value else { return Ok(()) };
         if !self.is_empty {
             self.f.write_char(',')?;
         }
         self.is_empty = false;
         write!(self.f, "{name}={value}")
+    }
+}
+
+/// A number of bytes, which prints in the largest unit that is exact.
+#[derive(PartialEq)]
+struct Bytes(usize);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(&str, u32); 4] = [("GiB", 30), ("MiB", 20), ("KiB", 10), ("", 0)];
+        // All bits of zero are zero, but it has no unit.
+        let is_exact = |shift| shift == 0 || (self.0 > 0 && self.0.trailing_zeros() >= shift);
+        let unit = UNITS.into_iter().find(|&(_, shift)| is_exact(shift));
+        unit.map_or(Ok(()), |(unit, shift)| write!(f, "{}{unit}", self.0 >> shift))
     }
 }

@@ -39,9 +39,9 @@ pub(crate) mod pages;
 
 use core::ptr::NonNull;
 
-use bufcore::{Region, size};
+use bufcore::author::check_setting;
+use bufcore::{BuildInError, ConfigError, Region, size};
 
-use crate::MapError;
 use pages::Pages;
 
 /// The memory of one ring.
@@ -69,14 +69,9 @@ unsafe impl Sync for Mirror {}
 impl Mirror {
     /// Makes a mirror of at least `bytes`, mapped where the system can, else on the heap.
     #[cfg(feature = "alloc")]
-    pub(crate) fn new(bytes: usize, populate: bool) -> Result<Self, MapError> {
-        if bytes == 0 {
-            return Err(MapError::Empty);
-        }
-        match pages::map(bytes, populate)? {
-            Some(pages) => Ok(Self::over_pages(pages)),
-            None => Self::on_heap(bytes),
-        }
+    pub(crate) fn new(bytes: usize, populate: bool) -> Result<Self, ConfigError> {
+        span_bytes(bytes)?;
+        pages::map(bytes, populate)?.map_or_else(|| Self::on_heap(bytes), |pages| Ok(Self::over_pages(pages)))
     }
 
     /// Makes a mirror over memory that is mapped twice.
@@ -87,25 +82,21 @@ impl Mirror {
 
     /// Makes a copying mirror of `bytes`, on the heap.
     #[cfg(feature = "alloc")]
-    pub(crate) fn on_heap(bytes: usize) -> Result<Self, MapError> {
-        let span = span_bytes(bytes)?;
-        let region = Region::heap(span, size::CACHE_LINE_BYTES)
-            .map_err(|_| MapError::OutOfMemory { requested: span })?;
-        Self::over(region, Some(bytes)).map_err(|(error, _)| error)
+    pub(crate) fn on_heap(bytes: usize) -> Result<Self, ConfigError> {
+        let region = Region::heap(span_bytes(bytes)?, size::CACHE_LINE_BYTES)?;
+        Self::over(region, Some(bytes)).map_err(ConfigError::from)
     }
 
-    /// Makes a copying mirror in `region`, of `bytes`, or else of as many as fit. An error gives
-    /// the region back.
-    pub(crate) fn over(region: Region, bytes: Option<usize>) -> Result<Self, (MapError, Region)> {
-        let capacity = bytes.unwrap_or(region.len() / 2);
-        let span = match span_bytes(capacity) {
-            Ok(span) => span,
-            Err(error) => return Err((error, region)),
+    /// Makes a copying mirror in `region`, of `bytes`, or else of as many as fit.
+    pub(crate) fn over(region: Region, bytes: Option<usize>) -> Result<Self, BuildInError> {
+        let available = region.len();
+        let capacity = bytes.unwrap_or((available / 2).max(1));
+        let error = match span_bytes(capacity) {
+            Ok(required) if required > available => ConfigError::RegionTooSmall { required, available },
+            Ok(_) => return Ok(Self { base: region.as_ptr(), capacity, backing: Backing::Region(region) }),
+            Err(error) => error,
         };
-        if span > region.len() {
-            return Err((MapError::RegionTooSmall { required: span, available: region.len() }, region));
-        }
-        Ok(Self { base: region.as_ptr(), capacity, backing: Backing::Region(region) })
+        Err(BuildInError { error, region, fallback: () })
     }
 
     /// Returns the first byte; `2 * capacity` are valid from here (M1).
@@ -190,12 +181,7 @@ pub(crate) unsafe fn reflect(base: NonNull<u8>, capacity: usize, at: usize, len:
 }
 
 /// Returns twice `bytes`, which must not be zero.
-fn span_bytes(bytes: usize) -> Result<usize, MapError> {
-    if bytes == 0 {
-        return Err(MapError::Empty);
-    }
-    bytes
-        .checked_mul(2)
-        .filter(|&span| span <= size::MAX_BYTES)
-        .ok_or(MapError::TooLarge { requested: bytes })
+fn span_bytes(bytes: usize) -> Result<usize, ConfigError> {
+    check_setting("capacity", bytes, size::MAX_BYTES / 2)?;
+    Ok(2 * bytes)
 }

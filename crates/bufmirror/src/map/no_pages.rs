@@ -6,7 +6,7 @@ use core::convert::Infallible;
 use core::ptr::NonNull;
 
 #[cfg(feature = "alloc")]
-use crate::MapError;
+use bufcore::RegionError;
 
 /// Pages that are mapped twice: there are none.
 pub(crate) struct Pages(#[allow(dead_code, reason = "no value exists")] Infallible);
@@ -24,6 +24,6 @@ impl Pages {
 
 /// Maps nothing, which is no error: the caller copies then.
 #[cfg(feature = "alloc")]
-pub(super) fn map(_: usize, _: bool) -> Result<Option<Pages>, MapError> {
+pub(super) fn map(_: usize, _: bool) -> Result<Option<Pages>, RegionError> {
     Ok(None)
 }

@@ -17,10 +17,9 @@ mod tests;
 use core::ptr::NonNull;
 use std::os::windows::io::OwnedHandle;
 
-use bufcore::size;
+use bufcore::{RegionError, size};
 
 use self::calls::{Calls, Kernel};
-use crate::MapError;
 
 /// Bytes of a page, on each processor that Windows has.
 const PAGE_BYTES: usize = 4096;
@@ -39,17 +38,15 @@ pub(crate) struct Pages<C: Calls = Kernel> {
 
 /// Maps at least `bytes`, which are not 0. Never without a result here; where nothing can be mapped
 /// there is none.
-pub(super) fn map(bytes: usize, populate: bool) -> Result<Option<Pages>, MapError> {
+pub(super) fn map(bytes: usize, populate: bool) -> Result<Option<Pages>, RegionError> {
     map_by(Kernel, bytes, populate).map(Some)
 }
 
 /// Maps as [`map`] does, by other means than the system's, for tests.
-fn map_by<C: Calls>(calls: C, bytes: usize, populate: bool) -> Result<Pages<C>, MapError> {
-    let too_large = MapError::TooLarge { requested: bytes };
-    let capacity = size::align_up(bytes, calls.granularity()).ok_or(too_large)?;
-    if capacity > size::MAX_BYTES / 2 {
-        return Err(too_large);
-    }
+fn map_by<C: Calls>(calls: C, bytes: usize, populate: bool) -> Result<Pages<C>, RegionError> {
+    let capacity = size::align_up(bytes, calls.granularity());
+    let capacity = capacity.filter(|&capacity| capacity <= size::MAX_BYTES / 2);
+    let capacity = capacity.ok_or(RegionError::TooLarge { requested: bytes })?;
     let section = calls.section(capacity)?;
     let pages = Pages::over_free_addresses(calls, &section, capacity)?;
     if populate {
@@ -60,8 +57,8 @@ fn map_by<C: Calls>(calls: C, bytes: usize, populate: bool) -> Result<Pages<C>, 
 }
 
 impl<C: Calls> Pages<C> {
-    fn over_free_addresses(calls: C, section: &OwnedHandle, capacity: usize) -> Result<Self, MapError> {
-        let mut refused = MapError::OutOfMemory { requested: capacity };
+    fn over_free_addresses(calls: C, section: &OwnedHandle, capacity: usize) -> Result<Self, RegionError> {
+        let mut refused = RegionError::OutOfMemory { requested: capacity };
         for _ in 0..TRIES {
             let base = calls.reserve(2 * capacity)?;
             // SAFETY: just reserved, and not used.

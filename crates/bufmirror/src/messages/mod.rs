@@ -68,7 +68,7 @@ pub use self::sender::{Sender, Written};
 
 use self::queue::{Handle, Queue};
 use crate::map::Mirror;
-use crate::{Builder, MapError};
+use crate::{Builder, ConfigError};
 
 /// A queue of messages between threads, over memory that is mapped twice in a row. See
 /// [`messages`](self).
@@ -117,7 +117,7 @@ impl MessageQueue {
     /// assert_eq!(&*queue.receiver().recv()?, b"to myself");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn new(bytes: usize) -> Result<Self, MapError> {
+    pub fn new(bytes: usize) -> Result<Self, ConfigError> {
         Builder::new().capacity(bytes).build_messages()
     }
 
@@ -222,7 +222,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`MapError::Empty`] without a capacity or with one of 0, and as
+    /// [`ConfigError::Zero`] without a capacity or with one of 0, and as
     /// [`MirrorRing::new`](crate::MirrorRing::new).
     ///
     /// ```
@@ -234,7 +234,7 @@ impl Builder {
     /// assert_eq!(receiver.recv()?.len(), 6);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn build_messages(self) -> Result<MessageQueue, MapError> {
+    pub fn build_messages(self) -> Result<MessageQueue, ConfigError> {
         Ok(MessageQueue::over(self.mirror(frames::WORD_BYTES)?))
     }
 }

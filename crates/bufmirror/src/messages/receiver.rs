@@ -130,7 +130,7 @@ impl Receiver {
     /// let (_sender, receiver) = MessageQueue::new(4096)?.split();
     /// let silence = receiver.recv_timeout(Duration::from_millis(10)).unwrap_err();
     /// assert_eq!(silence, RecvError::TimedOut); // time to look after something else
-    /// # Ok::<(), bufmirror::MapError>(())
+    /// # Ok::<(), bufmirror::ConfigError>(())
     /// ```
     pub fn recv_timeout(&self, timeout: Duration) -> Result<Message<'_>, RecvError> {
         self.lend(Patience::of(timeout))

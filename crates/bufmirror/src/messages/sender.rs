@@ -131,7 +131,7 @@ impl Sender {
     /// while sender.try_send(&[7; 1000]).is_ok() {} // nobody receives
     /// let late = sender.send_timeout(&[7; 1000], Duration::from_millis(10));
     /// assert_eq!(late, Err(SendError::TimedOut));
-    /// # Ok::<(), bufmirror::MapError>(())
+    /// # Ok::<(), bufmirror::ConfigError>(())
     /// ```
     pub fn send_timeout(&self, message: &[u8], timeout: Duration) -> Result<u64, SendError> {
         self.copy(message, Patience::of(timeout))
@@ -353,7 +353,7 @@ impl Sender {
     /// let timeout = Duration::from_millis(10);
     /// let late = sender.send_with_timeout(1000, timeout, |room| room.fill(1));
     /// assert_eq!(late, Err(SendError::TimedOut));
-    /// # Ok::<(), bufmirror::MapError>(())
+    /// # Ok::<(), bufmirror::ConfigError>(())
     /// ```
     pub fn send_with_timeout<W: Written>(
         &self,

@@ -6,10 +6,9 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-use bufcore::size;
+use bufcore::{RegionError, size};
 
 use super::ShareError;
-use crate::MapError;
 use crate::map::pages::calls::{Calls, Kernel, done, error_of, last_error};
 
 /// Bytes in front of the ring: as many as the largest page of a Linux system has, so that both can
@@ -30,9 +29,9 @@ pub(super) struct SharedFile {
 
 impl SharedFile {
     pub(super) fn create(capacity: usize) -> Result<Self, ShareError> {
-        let too_large = MapError::TooLarge { requested: capacity };
+        let too_large = RegionError::TooLarge { requested: capacity };
         if capacity == 0 {
-            return Err(MapError::Empty.into());
+            return Err(RegionError::Empty.into());
         }
         let capacity = size::align_up(capacity, Kernel.page_bytes()?).ok_or(too_large)?;
         // Twice, as it is mapped.

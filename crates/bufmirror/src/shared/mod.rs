@@ -32,6 +32,8 @@ use core::mem::size_of;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use bufcore::{ConfigError, RegionError};
+
 use self::copy::Copying;
 use self::file::SharedFile;
 use self::processes::Processes;
@@ -42,7 +44,7 @@ use crate::channel::waking::transport::Core;
 use crate::map::Mirror;
 use crate::map::pages::Pages;
 use crate::map::pages::calls::Kernel;
-use crate::{Consumer, MapError, Producer};
+use crate::{Consumer, Producer};
 
 /// A ring that two processes can open: one writes, the other reads.
 ///
@@ -84,7 +86,7 @@ impl SharedRing {
     ///
     /// # Errors
     ///
-    /// [`ShareError::Map`] with the call that the system refused.
+    /// [`ShareError::Region`] with the call that the system refused.
     ///
     /// ```
     /// use std::os::fd::OwnedFd;
@@ -140,7 +142,7 @@ impl SharedRing {
     ///
     /// # Errors
     ///
-    /// [`ShareError::Taken`] while another process, or this one, has it; [`ShareError::Map`] with
+    /// [`ShareError::Taken`] while another process, or this one, has it; [`ShareError::Region`] with
     /// the call that the system refused.
     ///
     /// ```
@@ -312,10 +314,10 @@ impl From<SharedRing> for OwnedFd {
 /// released.
 ///
 /// ```
-/// use bufmirror::{MapError, ShareError, SharedRing};
+/// use bufmirror::{RegionError, ShareError, SharedRing};
 ///
 /// let refused = SharedRing::create(0).unwrap_err();
-/// assert_eq!(refused, ShareError::Map(MapError::Empty));
+/// assert_eq!(refused, ShareError::Region(RegionError::Empty));
 ///
 /// let ring = SharedRing::create(4096)?;
 /// let _reader = ring.consumer()?;
@@ -326,7 +328,7 @@ impl From<SharedRing> for OwnedFd {
 #[non_exhaustive]
 pub enum ShareError {
     /// The ring could not be mapped, or a system call failed.
-    Map(MapError),
+    Region(RegionError),
     /// The file is no ring of this crate's, of this version and this word size, or its size is not
     /// sealed.
     NotARing,
@@ -334,37 +336,31 @@ pub enum ShareError {
     Taken,
 }
 
-impl From<MapError> for ShareError {
-    fn from(error: MapError) -> Self {
-        Self::Map(error)
+impl From<RegionError> for ShareError {
+    fn from(error: RegionError) -> Self {
+        Self::Region(error)
     }
 }
 
 impl fmt::Display for ShareError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Map(error) => error.fmt(f),
+            Self::Region(error) => error.fmt(f),
             Self::NotARing => write!(f, "the file is not a shared ring"),
             Self::Taken => write!(f, "this end of the ring is taken"),
         }
     }
 }
 
-impl core::error::Error for ShareError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::Map(error) => core::error::Error::source(error),
-            Self::NotARing | Self::Taken => None,
-        }
-    }
-}
+// What it has inside prints as itself.
+impl core::error::Error for ShareError {}
 
 /// The system's own error where it was the system that refused; else `InvalidData` or
 /// `ResourceBusy`.
 impl From<ShareError> for io::Error {
     fn from(error: ShareError) -> Self {
         match error {
-            ShareError::Map(error) => error.into(),
+            ShareError::Region(error) => ConfigError::from(error).into(),
             ShareError::NotARing => Self::new(io::ErrorKind::InvalidData, error),
             ShareError::Taken => Self::new(io::ErrorKind::ResourceBusy, error),
         }

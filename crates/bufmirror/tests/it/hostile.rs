@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use bufmirror::messages::{Receiver, RecvError, SendError, Sender};
-use bufmirror::{Consumer, MapError, MessageQueue, MirrorRing, Producer, WaitError};
+use bufmirror::{Consumer, MessageQueue, MirrorRing, Producer, RegionError, WaitError};
 use buftest::errands::Errands;
 use buftest::process::{self, alone};
 use buftest::sandbox;
@@ -166,7 +166,7 @@ fn t25_refused_calls() {
             match MirrorRing::new(4096) {
                 Ok(mut ring) => ring.put(b"all of it").expect("room"),
                 Err(error) => {
-                    assert_eq!(error, MapError::Refused { call: name, errno: libc::EPERM });
+                    assert_eq!(error, RegionError::Refused { call: name, errno: libc::EPERM }.into());
                 }
             }
             // The standard library's, and the C library's, ends of threads need these two.
@@ -217,7 +217,7 @@ fn t25_no_address_space() {
             });
             for _ in 0..50 {
                 let error = MirrorRing::new(LARGE).expect_err("over the limit");
-                assert_eq!(error, MapError::Refused { call: "mmap", errno: libc::ENOMEM });
+                assert_eq!(error, RegionError::Refused { call: "mmap", errno: libc::ENOMEM }.into());
                 assert!(bufmirror::channel(LARGE).is_err() && MessageQueue::new(LARGE).is_err());
             }
             stream(made.0, &there);

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Instant;
 
 use bufmirror::messages::{Receiver, RecvError, SendError, Sender};
-use bufmirror::{Builder, MapError, MessageQueue};
+use bufmirror::{Builder, ConfigError, MessageQueue};
 use buftest::pattern;
 use buftest::trials::scaled;
 
@@ -134,7 +134,7 @@ fn eight_to_one() {
 
 #[test]
 fn refusals() {
-    assert_eq!(MessageQueue::new(0).err(), Some(MapError::Empty));
+    assert_eq!(MessageQueue::new(0).err(), Some(ConfigError::Zero { setting: "capacity" }));
     let built = Builder::new().capacity(100).populate(true).build_messages().expect("one page");
     let capacity = built.capacity();
     assert!(capacity >= 100 && built.max_message() == capacity - 8);

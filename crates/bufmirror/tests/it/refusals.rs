@@ -3,20 +3,26 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bufmirror::bufcore::{Region, ReserveError};
-use bufmirror::{Builder, GetError, MapError, MirrorRing};
+use bufmirror::{Builder, ConfigError, GetError, MirrorRing, RegionError};
 
 #[test]
 fn t05_absurd_sizes() {
-    assert_eq!(MirrorRing::new(0).unwrap_err(), MapError::Empty);
-    assert_eq!(Builder::new().build().unwrap_err(), MapError::Empty);
+    const NO_BYTES: ConfigError = ConfigError::Zero { setting: "capacity" };
+    assert_eq!(MirrorRing::new(0).unwrap_err(), NO_BYTES);
+    assert_eq!(Builder::new().build().unwrap_err(), NO_BYTES);
     for bytes in
         [1 << 47, 1 << 61, usize::MAX / 4, usize::MAX / 2, usize::MAX / 2 + 1, usize::MAX - 1, usize::MAX]
     {
         let refused = Builder::new().capacity(bytes).build().expect_err("no room");
         match refused {
-            MapError::TooLarge { requested } => assert_eq!(requested, bytes),
-            MapError::Refused { errno, .. } => assert!(errno != 0 && bytes < usize::MAX / 4, "{refused}"),
-            MapError::OutOfMemory { requested } => assert_eq!(requested, 2 * bytes),
+            ConfigError::TooLarge { setting: "capacity", requested, limit } => {
+                assert!(requested == bytes && bytes > limit, "{refused}");
+            }
+            ConfigError::Region(RegionError::TooLarge { requested }) => assert_eq!(requested, bytes),
+            ConfigError::Region(RegionError::Refused { errno, .. }) => {
+                assert!(errno != 0 && bytes < usize::MAX / 4, "{refused}");
+            }
+            ConfigError::Region(RegionError::OutOfMemory { requested }) => assert_eq!(requested, 2 * bytes),
             _ => panic!("{refused}"),
         }
     }
@@ -26,12 +32,17 @@ fn t05_absurd_sizes() {
 fn regions_that_do_not_do() {
     let region = || Region::heap(100, 1).unwrap();
     let refused = Builder::new().capacity(51).build_in(region()).unwrap_err();
-    assert_eq!(refused.error, MapError::RegionTooSmall { required: 102, available: 100 });
+    assert_eq!(refused.error, ConfigError::RegionTooSmall { required: 102, available: 100 });
     assert_eq!(refused.region.len(), 100, "it comes back");
     let refused = Builder::new().capacity(usize::MAX).build_in(refused.region).unwrap_err();
-    assert_eq!(refused.error, MapError::TooLarge { requested: usize::MAX });
-    assert_eq!(Builder::new().capacity(0).build_in(region()).unwrap_err().error, MapError::Empty);
-    assert_eq!(Builder::new().build_static(&mut []).unwrap_err(), MapError::Empty);
+    assert_eq!(
+        refused.error,
+        ConfigError::TooLarge { setting: "capacity", requested: usize::MAX, limit: usize::MAX / 4 }
+    );
+    let refused = Builder::new().capacity(0).build_in(region()).unwrap_err();
+    assert_eq!(refused.error, ConfigError::Zero { setting: "capacity" });
+    let refused = Builder::new().build_static(&mut []).unwrap_err();
+    assert_eq!(refused, ConfigError::RegionTooSmall { required: 2, available: 0 });
     assert_eq!(Builder::new().capacity(50).build_in(region()).unwrap().capacity(), 50);
     assert_eq!(Builder::new().capacity(7).build_in(region()).unwrap().capacity(), 7);
 }
@@ -60,18 +71,6 @@ fn t03_more_than_there_is() {
         assert_eq!(error.to_string(), "cannot get 6 bytes: 5 bytes available");
         assert_eq!(ring.peek(), b"hello");
     }
-}
-
-#[test]
-fn errors_say_what_they_know() {
-    let refused = MapError::Refused { call: "mmap", errno: 12 };
-    assert_eq!(refused.to_string(), "mmap failed with os error 12");
-    assert_eq!(std::io::Error::from(refused).raw_os_error(), Some(12));
-    let error = std::io::Error::from(MapError::Empty);
-    assert_eq!(
-        (error.kind(), error.to_string()),
-        (std::io::ErrorKind::InvalidInput, MapError::Empty.to_string())
-    );
 }
 
 /// Room that was never written shows zeros, or what was written by somebody earlier: initialised

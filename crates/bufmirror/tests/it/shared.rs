@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, process, thread};
 
-use bufmirror::{GetError, MapError, ShareError, SharedRing, WaitError};
+use bufmirror::{GetError, RegionError, ShareError, SharedRing, WaitError};
 use buftest::process::{self as system, alone};
 use buftest::trials::scaled;
 
@@ -257,9 +257,9 @@ fn nonsense_ends_reads_and_writes() {
 
 #[test]
 fn what_is_no_ring() {
-    assert_eq!(SharedRing::create(0).unwrap_err(), ShareError::Map(MapError::Empty));
+    assert_eq!(SharedRing::create(0).unwrap_err(), ShareError::Region(RegionError::Empty));
     for bytes in [usize::MAX / 2, usize::MAX] {
-        let too_large = ShareError::Map(MapError::TooLarge { requested: bytes });
+        let too_large = ShareError::Region(RegionError::TooLarge { requested: bytes });
         assert_eq!(SharedRing::create(bytes).unwrap_err(), too_large);
     }
     let open = |file: OwnedFd| SharedRing::open(file).unwrap_err();
@@ -326,7 +326,7 @@ fn t18_what_the_system_refuses() {
         const MIB: usize = 1 << 20;
         let held = || [system::open_files(), system::mappings(), system::address_space_bytes()];
         let refused = |error: ShareError, call: &str| match error {
-            ShareError::Map(MapError::Refused { call: failed, errno }) => {
+            ShareError::Region(RegionError::Refused { call: failed, errno }) => {
                 assert!(failed == call && errno != 0, "{error}")
             }
             _ => panic!("{error}"),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 use std::{fs, thread};
 
-use bufmirror::{Builder, MapError, MirrorRing, WaitError};
+use bufmirror::{Builder, ConfigError, MirrorRing, RegionError, WaitError};
 use buftest::process::{self, alone};
 use buftest::sandbox::refuse;
 
@@ -48,7 +48,7 @@ fn t18_what_a_ring_holds() {
 /// Has the set-up fail in `call` a thousand times; nothing is left behind.
 fn failing(bytes: usize, call: &str) {
     let fail = || match MirrorRing::new(bytes).expect_err("over the limit") {
-        MapError::Refused { call: failed, errno } => {
+        ConfigError::Region(RegionError::Refused { call: failed, errno }) => {
             assert!(failed == call && errno != 0, "{failed} {errno}")
         }
         error => panic!("{error}"),
@@ -100,7 +100,7 @@ fn t18_no_more_mappings() {
             let full = held();
             for _ in 0..100 {
                 let error = MirrorRing::new(1).expect_err("no mapping is left");
-                assert_eq!(error, MapError::Refused { call: "mmap", errno: libc::ENOMEM });
+                assert_eq!(error, RegionError::Refused { call: "mmap", errno: libc::ENOMEM }.into());
             }
             assert_eq!(held(), full, "descriptors, mappings, address space");
         };
@@ -134,7 +134,7 @@ fn t18_no_descriptors() {
         }
         for _ in 0..1000 {
             let error = MirrorRing::new(1).expect_err("no descriptor is left");
-            assert_eq!(error, MapError::Refused { call: "memfd_create", errno: libc::EMFILE });
+            assert_eq!(error, RegionError::Refused { call: "memfd_create", errno: libc::EMFILE }.into());
         }
         drop(taken);
         assert_eq!(held(), before, "descriptors, mappings, address space");

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 
 use bufmirror::bufcore::Region;
 use bufmirror::messages::{RecvError, SendError};
-use bufmirror::{Builder, MapError, MessageQueue, WaitError, channel};
+use bufmirror::{Builder, ConfigError, MessageQueue, RegionError, WaitError, channel};
 use buftest::words::says;
 
 const WAITS: [(WaitError, ErrorKind, &[&str]); 5] = [
@@ -48,29 +48,14 @@ fn errors_of_messages() {
 
 #[test]
 fn errors_of_rings() {
-    let errors: [(MapError, ErrorKind, &[&str]); 5] = [
-        (MapError::Empty, ErrorKind::InvalidInput, &["one byte"]),
-        (MapError::TooLarge { requested: 77 }, ErrorKind::InvalidInput, &["77 bytes"]),
-        (MapError::OutOfMemory { requested: 77 }, ErrorKind::OutOfMemory, &["77 bytes", "refused"]),
-        (
-            MapError::RegionTooSmall { required: 77, available: 55 },
-            ErrorKind::InvalidInput,
-            &["77 bytes", "55 bytes"],
-        ),
-        (MapError::Refused { call: "mmap", errno: 0 }, ErrorKind::Unsupported, &["mmap"]),
-    ];
-    for (error, kind, parts) in errors {
-        says(&error, parts);
-        assert_eq!(io::Error::from(error).kind(), kind, "{error}");
-    }
     let region = Region::heap(100, 1).expect("the heap has room");
     let refused = Builder::new().capacity(51).build_in(region).expect_err("too small");
     let text = "BuildInError { error: RegionTooSmall { required: 102, available: 100 }, \
-                region: Region { len: 100, backing: \"heap\", .. } }";
+                region: Region { len: 100, backing: \"heap\", .. }, .. }";
     assert_eq!(format!("{refused:?}"), text);
     says(&refused, &["102 bytes", "100 bytes"]);
     assert!(refused.source().is_none(), "it prints as the error that it has");
-    assert_eq!(MapError::from(refused), MapError::RegionTooSmall { required: 102, available: 100 });
+    assert_eq!(ConfigError::from(refused), ConfigError::RegionTooSmall { required: 102, available: 100 });
 }
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
@@ -78,7 +63,7 @@ fn errors_of_rings() {
 fn errors_of_shared_rings() {
     use bufmirror::ShareError;
     let errors: [(ShareError, ErrorKind, &[&str]); 3] = [
-        (ShareError::from(MapError::TooLarge { requested: 77 }), ErrorKind::InvalidInput, &["77 bytes"]),
+        (ShareError::from(RegionError::TooLarge { requested: 77 }), ErrorKind::InvalidInput, &["77 bytes"]),
         (ShareError::NotARing, ErrorKind::InvalidData, &["not a shared ring"]),
         (ShareError::Taken, ErrorKind::ResourceBusy, &["taken"]),
     ];
@@ -87,7 +72,7 @@ fn errors_of_shared_rings() {
         assert!(error.source().is_none(), "{error}");
         assert_eq!(io::Error::from(error).kind(), kind, "{error}");
     }
-    let refused = ShareError::Map(MapError::Refused { call: "open", errno: libc::EMFILE });
+    let refused = ShareError::Region(RegionError::Refused { call: "open", errno: libc::EMFILE });
     assert_eq!(io::Error::from(refused).raw_os_error(), Some(libc::EMFILE), "the system's own error");
 }
 

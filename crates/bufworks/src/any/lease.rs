@@ -112,7 +112,7 @@ unsafe impl Lease for AnyLease {
 unsafe impl SplitLease for AnyLease {
     #[inline]
     fn into_shared(self) -> Self {
-        let of = each!(self.of, Of(lease) => Of(lease.into_shared()));
+        let of = each!(self.of, Of(lease), Of(wrap) => wrap(lease.into_shared()));
         Self { of }
     }
 }

@@ -11,13 +11,9 @@ use super::setting::{Setting, SettingError};
 /// A `match` with an arm for each row of the table, all of which do the same. The forms are:
 ///
 /// - `each!(value, Enum(bound) => body)`: the value of `body`.
-/// - `each!(value, Enum(bound) => Other(body))`: the variant of `Other` of the same row, of `body`.
-/// - `each!(value, Enum(bound), Other(wrap) => body)`: the value of `body`, in which `wrap` is that
-///   variant of `Other`, as a function.
+/// - `each!(value, Enum(bound), Other(wrap) => body)`: the value of `body`, in which `wrap` is the
+///   variant of `Other` of the same row, as a function.
 macro_rules! each {
-    ($value:expr, $enum:ident($bound:ident) => $other:ident($body:expr)) => {
-        strategies!(arms! { $value, $enum, $bound, into $other, $body })
-    };
     ($value:expr, $enum:ident($bound:ident) => $body:expr) => {
         strategies!(arms! { $value, $enum, $bound, $body })
     };
@@ -28,14 +24,6 @@ macro_rules! each {
 
 /// What `each` expands to, with the rows of the table.
 macro_rules! arms {
-    (
-        { $value:expr, $enum:ident, $bound:ident, into $other:ident, $body:expr }
-        $($(#[$doc:meta])* [$module:ident $variant:ident $name:literal if $feature:literal] $columns:tt)*
-    ) => {
-        match $value {
-            $(#[cfg(feature = $feature)] $enum::$variant($bound) => $other::$variant($body),)*
-        }
-    };
     (
         { $value:expr, $enum:ident, $bound:ident, $body:expr }
         $($(#[$doc:meta])* [$module:ident $variant:ident $name:literal if $feature:literal] $columns:tt)*

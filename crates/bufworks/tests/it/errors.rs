@@ -71,15 +71,13 @@ fn of_the_ring() {
 #[cfg(feature = "mirror")]
 #[test]
 fn of_the_mirrored_ring() {
-    use bufworks::mirror::{MapError, MirrorRing};
+    use bufworks::mirror::MirrorRing;
     let region = bufworks::Region::heap(8, 8).expect("the heap has room");
     let error = MirrorRing::builder().capacity(4096).build_in(region).expect_err("too small");
     said_once(&error, "required");
-    let map = MapError::OutOfMemory { requested: 777 };
-    said_once(&map, "777");
-    said_once(&io::Error::from(map), "777");
+    said_once(&io::Error::from(ConfigError::Region(REGION)), "4321");
     #[cfg(target_os = "linux")]
-    said_once(&bufworks::mirror::ShareError::Map(map), "777");
+    said_once(&bufworks::mirror::ShareError::Region(REGION), "4321");
 }
 
 #[cfg(feature = "tokio")]

@@ -5,7 +5,7 @@ use super::threads::Threads;
 use super::transport::Core;
 use crate::channel::end::{End, Lending};
 use crate::map::Mirror;
-use crate::{Builder, MapError};
+use crate::{Builder, ConfigError};
 
 /// The end of a [`channel`](crate::channel()) that writes. Dropping it closes the channel: the
 /// consumer reads what is left.
@@ -79,7 +79,7 @@ pub type Consumer = End<false, Waking<Lending>>;
 /// A queue without locks for one producer and one consumer is Lamport's (1983). The idea that each
 /// end remembers how far the other was is from FastForward and MCRingBuffer (Lee, Bu and
 /// Chandranmenon 2010).
-pub fn channel(capacity: usize) -> Result<(Producer, Consumer), MapError> {
+pub fn channel(capacity: usize) -> Result<(Producer, Consumer), ConfigError> {
     Builder::new().capacity(capacity).channel()
 }
 
@@ -103,7 +103,7 @@ impl Builder {
     /// assert_eq!(reader.join().unwrap()?, b"ping");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn channel(self) -> Result<(Producer, Consumer), MapError> {
+    pub fn channel(self) -> Result<(Producer, Consumer), ConfigError> {
         self.mirror(1).map(over)
     }
 }

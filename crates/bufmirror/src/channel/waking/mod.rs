@@ -159,7 +159,7 @@ impl<const PRODUCER: bool, A: Access> End<PRODUCER, Waking<A>> {
     /// if !producer.is_mapped() {
     ///     eprintln!("this system does not map memory twice: the channel copies more");
     /// }
-    /// # Ok::<(), bufmirror::MapError>(())
+    /// # Ok::<(), bufmirror::ConfigError>(())
     /// ```
     #[must_use]
     pub fn is_mapped(&self) -> bool {

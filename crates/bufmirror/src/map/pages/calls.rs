@@ -4,23 +4,24 @@ use core::ptr::{self, NonNull};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use bufcore::RegionError;
+
 use super::system;
-use crate::MapError;
 
 /// What [`map_by`](super::map_by) asks of the system.
 pub(crate) trait Calls: Copy {
     /// Returns the bytes of an ordinary page: a power of two.
-    fn page_bytes(&self) -> Result<usize, MapError>;
+    fn page_bytes(&self) -> Result<usize, RegionError>;
 
     /// Makes a file of no bytes, without a name, in memory. Programs that this one starts do not
     /// inherit it.
-    fn memory_file(&self) -> Result<OwnedFd, MapError>;
+    fn memory_file(&self) -> Result<OwnedFd, RegionError>;
 
     /// Gives a new file its size; its bytes are zero.
-    fn set_len(&self, file: &OwnedFd, bytes: usize) -> Result<(), MapError>;
+    fn set_len(&self, file: &OwnedFd, bytes: usize) -> Result<(), RegionError>;
 
     /// Reserves addresses for the caller alone, through which nothing can be read or written.
-    fn reserve(&self, bytes: usize) -> Result<NonNull<u8>, MapError>;
+    fn reserve(&self, bytes: usize) -> Result<NonNull<u8>, RegionError>;
 
     /// Maps the file, from `offset` on, at `at`, for reading and writing, instead of what is there.
     ///
@@ -33,14 +34,14 @@ pub(crate) trait Calls: Copy {
         bytes: usize,
         file: &OwnedFd,
         offset: usize,
-    ) -> Result<(), MapError>;
+    ) -> Result<(), RegionError>;
 
     /// Gives addresses back, with what is mapped there.
     ///
     /// # Safety
     ///
     /// As for [`map_shared`](Self::map_shared); none of them is used again.
-    unsafe fn unmap(&self, at: NonNull<u8>, bytes: usize) -> Result<(), MapError>;
+    unsafe fn unmap(&self, at: NonNull<u8>, bytes: usize) -> Result<(), RegionError>;
 }
 
 /// The real ones.
@@ -48,7 +49,7 @@ pub(crate) trait Calls: Copy {
 pub(crate) struct Kernel;
 
 impl Calls for Kernel {
-    fn page_bytes(&self) -> Result<usize, MapError> {
+    fn page_bytes(&self) -> Result<usize, RegionError> {
         // SAFETY: no preconditions.
         let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         usize::try_from(bytes)
@@ -57,17 +58,17 @@ impl Calls for Kernel {
             .ok_or_else(|| last_error("sysconf"))
     }
 
-    fn memory_file(&self) -> Result<OwnedFd, MapError> {
+    fn memory_file(&self) -> Result<OwnedFd, RegionError> {
         system::memory_file()
     }
 
-    fn set_len(&self, file: &OwnedFd, bytes: usize) -> Result<(), MapError> {
-        let length = libc::off_t::try_from(bytes).map_err(|_| MapError::TooLarge { requested: bytes })?;
+    fn set_len(&self, file: &OwnedFd, bytes: usize) -> Result<(), RegionError> {
+        let length = libc::off_t::try_from(bytes).map_err(|_| RegionError::TooLarge { requested: bytes })?;
         // SAFETY: no memory is passed.
         done("ftruncate", unsafe { libc::ftruncate(file.as_raw_fd(), length) })
     }
 
-    fn reserve(&self, bytes: usize) -> Result<NonNull<u8>, MapError> {
+    fn reserve(&self, bytes: usize) -> Result<NonNull<u8>, RegionError> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANON | system::MAP_NORESERVE;
         // SAFETY: at an address of the system's choice, so that nothing is replaced.
         let at = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
@@ -80,8 +81,9 @@ impl Calls for Kernel {
         bytes: usize,
         file: &OwnedFd,
         offset: usize,
-    ) -> Result<(), MapError> {
-        let offset = libc::off_t::try_from(offset).map_err(|_| MapError::TooLarge { requested: offset })?;
+    ) -> Result<(), RegionError> {
+        let offset =
+            libc::off_t::try_from(offset).map_err(|_| RegionError::TooLarge { requested: offset })?;
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_FIXED;
         // SAFETY: what is replaced is the caller's, and not lent, as promised.
@@ -89,27 +91,27 @@ impl Calls for Kernel {
         mapped(found).map(|found| debug_assert_eq!(found, at))
     }
 
-    unsafe fn unmap(&self, at: NonNull<u8>, bytes: usize) -> Result<(), MapError> {
+    unsafe fn unmap(&self, at: NonNull<u8>, bytes: usize) -> Result<(), RegionError> {
         // SAFETY: the caller's, and not used again, as promised.
         done("munmap", unsafe { libc::munmap(at.as_ptr().cast(), bytes) })
     }
 }
 
 /// Returns the address that `mmap` returned, or its error.
-fn mapped(at: *mut libc::c_void) -> Result<NonNull<u8>, MapError> {
+fn mapped(at: *mut libc::c_void) -> Result<NonNull<u8>, RegionError> {
     NonNull::new(at.cast()).filter(|_| at != libc::MAP_FAILED).ok_or_else(|| last_error("mmap"))
 }
 
 /// Returns the error of a call that returns 0 or fails, if it failed.
-pub(crate) fn done(call: &'static str, returned: libc::c_int) -> Result<(), MapError> {
+pub(crate) fn done(call: &'static str, returned: libc::c_int) -> Result<(), RegionError> {
     if returned == 0 { Ok(()) } else { Err(last_error(call)) }
 }
 
 /// Returns the error of `call`, which has just failed.
-pub(crate) fn last_error(call: &'static str) -> MapError {
+pub(crate) fn last_error(call: &'static str) -> RegionError {
     error_of(call, &io::Error::last_os_error())
 }
 
-pub(crate) fn error_of(call: &'static str, error: &io::Error) -> MapError {
-    MapError::Refused { call, errno: error.raw_os_error().unwrap_or(0) }
+pub(crate) fn error_of(call: &'static str, error: &io::Error) -> RegionError {
+    RegionError::Refused { call, errno: error.raw_os_error().unwrap_or(0) }
 }

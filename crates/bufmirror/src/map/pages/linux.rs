@@ -2,14 +2,15 @@
 
 use std::os::fd::{FromRawFd, OwnedFd};
 
+use bufcore::RegionError;
+
 use super::calls::last_error;
-use crate::MapError;
 
 /// A reservation needs no memory, and is not to count as if it did.
 pub(super) const MAP_NORESERVE: libc::c_int = libc::MAP_NORESERVE;
 
 /// Makes a file in memory by `memfd_create`.
-pub(super) fn memory_file() -> Result<OwnedFd, MapError> {
+pub(super) fn memory_file() -> Result<OwnedFd, RegionError> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: the name ends with a zero byte and is static.
     let file = unsafe { libc::memfd_create(c"bufmirror".as_ptr(), flags) };

@@ -26,10 +26,9 @@ mod tests;
 use core::ptr::NonNull;
 use std::os::fd::OwnedFd;
 
-use bufcore::size;
+use bufcore::{RegionError, size};
 
 use self::calls::{Calls, Kernel};
-use crate::MapError;
 
 /// A file's pages, mapped once or twice in a row.
 pub(crate) struct Pages<C: Calls = Kernel> {
@@ -41,18 +40,15 @@ pub(crate) struct Pages<C: Calls = Kernel> {
 
 /// Maps at least `bytes`, which are not 0, twice. Never without a result here; where nothing can be
 /// mapped there is none.
-pub(super) fn map(bytes: usize, populate: bool) -> Result<Option<Pages>, MapError> {
+pub(super) fn map(bytes: usize, populate: bool) -> Result<Option<Pages>, RegionError> {
     map_by(Kernel, bytes, populate).map(Some)
 }
 
 /// Maps as [`map`] does, by other means than the kernel's, for tests.
-fn map_by<C: Calls>(calls: C, bytes: usize, populate: bool) -> Result<Pages<C>, MapError> {
+fn map_by<C: Calls>(calls: C, bytes: usize, populate: bool) -> Result<Pages<C>, RegionError> {
     let page = calls.page_bytes()?;
-    let too_large = MapError::TooLarge { requested: bytes };
-    let capacity = size::align_up(bytes, page).ok_or(too_large)?;
-    if capacity > size::MAX_BYTES / 2 {
-        return Err(too_large);
-    }
+    let capacity = size::align_up(bytes, page).filter(|&capacity| capacity <= size::MAX_BYTES / 2);
+    let capacity = capacity.ok_or(RegionError::TooLarge { requested: bytes })?;
     let file = calls.memory_file()?;
     calls.set_len(&file, capacity)?;
     let pages = Pages::of_file(calls, &file, 0, capacity, 2)?;
@@ -71,7 +67,7 @@ impl<C: Calls> Pages<C> {
         offset: usize,
         bytes: usize,
         times: usize,
-    ) -> Result<Self, MapError> {
+    ) -> Result<Self, RegionError> {
         let base = calls.reserve(times * bytes)?;
         let pages = Self { calls, base, bytes: times * bytes };
         for start in (0..pages.bytes).step_by(bytes) {

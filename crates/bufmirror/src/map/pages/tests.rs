@@ -22,29 +22,33 @@ struct Failing<'a> {
 }
 
 impl Failing<'_> {
-    fn make<T>(&self, call: &'static str, make: impl FnOnce() -> Result<T, MapError>) -> Result<T, MapError> {
+    fn make<T>(
+        &self,
+        call: &'static str,
+        make: impl FnOnce() -> Result<T, RegionError>,
+    ) -> Result<T, RegionError> {
         self.made.borrow_mut().push(call);
         if self.made.borrow().len() == self.at + 1 {
-            return Err(MapError::Refused { call, errno: INJECTED });
+            return Err(RegionError::Refused { call, errno: INJECTED });
         }
         make()
     }
 }
 
 impl Calls for Failing<'_> {
-    fn page_bytes(&self) -> Result<usize, MapError> {
+    fn page_bytes(&self) -> Result<usize, RegionError> {
         self.make("sysconf", || Kernel.page_bytes())
     }
 
-    fn memory_file(&self) -> Result<OwnedFd, MapError> {
+    fn memory_file(&self) -> Result<OwnedFd, RegionError> {
         self.make("memfd_create", || Kernel.memory_file())
     }
 
-    fn set_len(&self, file: &OwnedFd, bytes: usize) -> Result<(), MapError> {
+    fn set_len(&self, file: &OwnedFd, bytes: usize) -> Result<(), RegionError> {
         self.make("ftruncate", || Kernel.set_len(file, bytes))
     }
 
-    fn reserve(&self, bytes: usize) -> Result<NonNull<u8>, MapError> {
+    fn reserve(&self, bytes: usize) -> Result<NonNull<u8>, RegionError> {
         self.make("mmap, reserving", || Kernel.reserve(bytes))
     }
 
@@ -54,12 +58,12 @@ impl Calls for Failing<'_> {
         bytes: usize,
         file: &OwnedFd,
         offset: usize,
-    ) -> Result<(), MapError> {
+    ) -> Result<(), RegionError> {
         // SAFETY: as the caller promises.
         self.make("mmap", || unsafe { Kernel.map_shared(at, bytes, file, offset) })
     }
 
-    unsafe fn unmap(&self, at: NonNull<u8>, bytes: usize) -> Result<(), MapError> {
+    unsafe fn unmap(&self, at: NonNull<u8>, bytes: usize) -> Result<(), RegionError> {
         // SAFETY: as the caller promises.
         unsafe { Kernel.unmap(at, bytes) }
     }
@@ -81,7 +85,7 @@ fn fail_each(bytes: usize, populate: bool) -> Vec<&'static str> {
         match (&pages, struck) {
             (Ok(_), None) => {}
             (Ok(_), Some(call)) => panic!("{call} failed, and nobody heard of it"),
-            (Err(error), Some(call)) => assert_eq!(*error, MapError::Refused { call, errno: INJECTED }),
+            (Err(error), Some(call)) => assert_eq!(*error, RegionError::Refused { call, errno: INJECTED }),
             (Err(error), None) => panic!("nothing was made to fail, but {error}"),
         }
         if let Ok(pages) = &pages {

@@ -7,8 +7,9 @@ use alloc::format;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::process;
 
+use bufcore::RegionError;
+
 use super::calls::{done, last_error};
-use crate::MapError;
 
 /// Not needed: what cannot be written is not counted.
 pub(super) const MAP_NORESERVE: libc::c_int = 0;
@@ -19,8 +20,8 @@ const NAMES: u32 = 1000;
 
 /// Makes a shared memory object, without its name from the start. The system closes it when another
 /// program is started.
-pub(super) fn memory_file() -> Result<OwnedFd, MapError> {
-    let mut failed = MapError::Refused { call: "shm_open", errno: libc::EEXIST };
+pub(super) fn memory_file() -> Result<OwnedFd, RegionError> {
+    let mut failed = RegionError::Refused { call: "shm_open", errno: libc::EEXIST };
     for attempt in 0..NAMES {
         // At most 27 characters: macOS has room for 31.
         let Ok(name) = CString::new(format!("/bufmirror-{}-{attempt}", process::id())) else { continue };
@@ -29,7 +30,7 @@ pub(super) fn memory_file() -> Result<OwnedFd, MapError> {
         let file = unsafe { libc::shm_open(name.as_ptr(), flags, 0o600) };
         if file < 0 {
             failed = last_error("shm_open");
-            if matches!(failed, MapError::Refused { errno: libc::EEXIST, .. }) {
+            if matches!(failed, RegionError::Refused { errno: libc::EEXIST, .. }) {
                 continue;
             }
             break;

@@ -5,14 +5,13 @@ use core::ptr::{self, NonNull};
 use std::io;
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 
+use bufcore::RegionError;
 use windows_sys::Win32::Foundation::INVALID_HANDLE_VALUE;
 use windows_sys::Win32::System::Memory::{
     CreateFileMappingW, FILE_MAP_READ, FILE_MAP_WRITE, MEM_RELEASE, MEM_RESERVE, MEMORY_MAPPED_VIEW_ADDRESS,
     MapViewOfFileEx, PAGE_NOACCESS, PAGE_READWRITE, UnmapViewOfFile, VirtualAlloc, VirtualFree,
 };
 use windows_sys::Win32::System::SystemInformation::GetSystemInfo;
-
-use crate::MapError;
 
 /// What [`map_by`](super::map_by) asks of the system.
 pub(crate) trait Calls: Copy {
@@ -21,10 +20,10 @@ pub(crate) trait Calls: Copy {
 
     /// Makes a section of `bytes` zeros, which no file is behind. Programs that this one starts do
     /// not inherit it.
-    fn section(&self, bytes: usize) -> Result<OwnedHandle, MapError>;
+    fn section(&self, bytes: usize) -> Result<OwnedHandle, RegionError>;
 
     /// Reserves addresses for the caller alone, through which nothing can be read or written.
-    fn reserve(&self, bytes: usize) -> Result<NonNull<u8>, MapError>;
+    fn reserve(&self, bytes: usize) -> Result<NonNull<u8>, RegionError>;
 
     /// Gives back a reservation.
     ///
@@ -35,7 +34,7 @@ pub(crate) trait Calls: Copy {
 
     /// Maps the section for reading and writing at `at`, where nothing is. It fails where something
     /// is.
-    fn map_at(&self, at: NonNull<u8>, section: &OwnedHandle, bytes: usize) -> Result<(), MapError>;
+    fn map_at(&self, at: NonNull<u8>, section: &OwnedHandle, bytes: usize) -> Result<(), RegionError>;
 
     /// Gives back a view.
     ///
@@ -58,7 +57,7 @@ impl Calls for Kernel {
         info.dwAllocationGranularity as usize
     }
 
-    fn section(&self, bytes: usize) -> Result<OwnedHandle, MapError> {
+    fn section(&self, bytes: usize) -> Result<OwnedHandle, RegionError> {
         let (high, low) = ((bytes as u64 >> 32) as u32, bytes as u32);
         // SAFETY: no attributes and no name are passed, and this stands for the paging file.
         let section = unsafe {
@@ -71,7 +70,7 @@ impl Calls for Kernel {
         Ok(unsafe { OwnedHandle::from_raw_handle(section) })
     }
 
-    fn reserve(&self, bytes: usize) -> Result<NonNull<u8>, MapError> {
+    fn reserve(&self, bytes: usize) -> Result<NonNull<u8>, RegionError> {
         // SAFETY: at an address of the system's choice, so that nothing is replaced.
         let base = unsafe { VirtualAlloc(ptr::null(), bytes, MEM_RESERVE, PAGE_NOACCESS) };
         NonNull::new(base.cast()).ok_or_else(|| last_error("VirtualAlloc"))
@@ -83,7 +82,7 @@ impl Calls for Kernel {
         debug_assert_ne!(released, 0, "VirtualFree: {}", io::Error::last_os_error());
     }
 
-    fn map_at(&self, at: NonNull<u8>, section: &OwnedHandle, bytes: usize) -> Result<(), MapError> {
+    fn map_at(&self, at: NonNull<u8>, section: &OwnedHandle, bytes: usize) -> Result<(), RegionError> {
         let access = FILE_MAP_READ | FILE_MAP_WRITE;
         // SAFETY: where something is, it fails: nothing is replaced.
         let view = unsafe {
@@ -100,6 +99,6 @@ impl Calls for Kernel {
 }
 
 /// Returns the error of `call`, which has just failed.
-fn last_error(call: &'static str) -> MapError {
-    MapError::Refused { call, errno: io::Error::last_os_error().raw_os_error().unwrap_or(0) }
+fn last_error(call: &'static str) -> RegionError {
+    RegionError::Refused { call, errno: io::Error::last_os_error().raw_os_error().unwrap_or(0) }
 }

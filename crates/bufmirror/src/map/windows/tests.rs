@@ -42,10 +42,14 @@ struct Changed<'a> {
 }
 
 impl Changed<'_> {
-    fn make<T>(&self, call: &'static str, make: impl FnOnce() -> Result<T, MapError>) -> Result<T, MapError> {
+    fn make<T>(
+        &self,
+        call: &'static str,
+        make: impl FnOnce() -> Result<T, RegionError>,
+    ) -> Result<T, RegionError> {
         self.record.borrow_mut().calls.push(call);
         if self.record.borrow().calls.len() - 1 == self.fails {
-            return Err(MapError::Refused { call, errno: INJECTED });
+            return Err(RegionError::Refused { call, errno: INJECTED });
         }
         make()
     }
@@ -72,11 +76,11 @@ impl Calls for Changed<'_> {
         Kernel.granularity()
     }
 
-    fn section(&self, bytes: usize) -> Result<OwnedHandle, MapError> {
+    fn section(&self, bytes: usize) -> Result<OwnedHandle, RegionError> {
         self.make("section", || Kernel.section(bytes))
     }
 
-    fn reserve(&self, bytes: usize) -> Result<NonNull<u8>, MapError> {
+    fn reserve(&self, bytes: usize) -> Result<NonNull<u8>, RegionError> {
         self.make("reserve", || {
             let base = Kernel.reserve(bytes)?;
             self.note(|record| record.reservations.push(base.addr().get()));
@@ -97,7 +101,7 @@ impl Calls for Changed<'_> {
         }
     }
 
-    fn map_at(&self, at: NonNull<u8>, section: &OwnedHandle, bytes: usize) -> Result<(), MapError> {
+    fn map_at(&self, at: NonNull<u8>, section: &OwnedHandle, bytes: usize) -> Result<(), RegionError> {
         self.make("map_at", || {
             Kernel.map_at(at, section, bytes)?;
             self.note(|record| record.views.push(at.addr().get()));
@@ -113,7 +117,7 @@ impl Calls for Changed<'_> {
 }
 
 /// Maps, looks at the two views, and ends them.
-fn round(changed: Changed<'_>) -> Result<(), MapError> {
+fn round(changed: Changed<'_>) -> Result<(), RegionError> {
     let made = map_by(changed, BYTES, true);
     let made = made.map(|pages| {
         let (base, capacity) = (pages.base(), pages.capacity());
@@ -155,7 +159,7 @@ fn each_call_fails() {
         let record = record.take();
         match calls[fails] {
             call @ ("section" | "reserve") => {
-                assert_eq!(made, Err(MapError::Refused { call, errno: INJECTED }));
+                assert_eq!(made, Err(RegionError::Refused { call, errno: INJECTED }));
             }
             // Another try.
             _ => assert_eq!(made, Ok(()), "{record:?}"),
@@ -178,7 +182,7 @@ fn addresses_are_taken() {
         assert_eq!(reserved, takes + 1);
     }
     // All the time: an error of the system's, after a bounded number of tries.
-    assert!(matches!(round(changed(usize::MAX)), Err(MapError::Refused { call: "MapViewOfFileEx", .. })));
+    assert!(matches!(round(changed(usize::MAX)), Err(RegionError::Refused { call: "MapViewOfFileEx", .. })));
 }
 
 #[test]
@@ -188,7 +192,9 @@ fn as_the_system_is() {
         assert_eq!(pages.capacity(), bytes.next_multiple_of(1 << 16));
     }
     let too_large = size::MAX_BYTES;
-    assert!(matches!(map(too_large, false), Err(MapError::TooLarge { requested }) if requested == too_large));
+    assert!(
+        matches!(map(too_large, false), Err(RegionError::TooLarge { requested }) if requested == too_large)
+    );
 }
 
 /// Nothing is left of thousands of rings: neither handles nor addresses.

@@ -399,8 +399,8 @@ impl ThreadCache {
         debug_assert!(self.intent.load(Ordering::Relaxed) != BUSY, "the cache is entered");
     }
 
-    /// Ends what `enter` began. Returns whether the pool is gone: then `drain_closed` is to be called
-    /// when nothing else is to be done with the cache.
+    /// Ends what `enter` began. Returns whether the pool is gone: then `drain_closed` is to be
+    /// called when nothing else is to be done with the cache.
     #[must_use]
     pub(crate) fn leave(&self) -> bool {
         self.settle();

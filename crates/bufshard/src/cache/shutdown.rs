@@ -121,8 +121,8 @@ impl ThreadCache {
         unsafe { Shared::free_chain(shared, all, Why::Uncounted) };
     }
 
-    /// Lets go of the cache of a pool that is gone, for the thread that meets it. The thread empties
-    /// the cache, if that was not done, and gives back its reference.
+    /// Lets go of the cache of a pool that is gone, for the thread that meets it. The thread
+    /// empties the cache, if that was not done, and gives back its reference.
     ///
     /// # Safety
     ///
@@ -142,7 +142,7 @@ impl ThreadCache {
     pub(crate) fn list(&self) {
         // SAFETY: on no list, since it was free; valid by the thread's reference, which is given
         // back in `end_of_thread` or `on_pool_closed`.
-        unsafe { thread_cache::add(NonNull::from(&self.head)) };
+        unsafe { thread_cache::add(NonNull::from(self).cast()) };
     }
 }
 

@@ -11,7 +11,6 @@ use loom::thread;
 use super::loom::{Buffer, beside, briefly, freed, read_elsewhere, scribble, use_up};
 use crate::BumpPool;
 use crate::cache::local;
-use crate::counters::Piece;
 use crate::shard::Chain;
 use crate::shared::Shared;
 

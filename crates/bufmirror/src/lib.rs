@@ -139,13 +139,16 @@ mod lock;
 mod map;
 #[cfg(feature = "std")]
 pub mod messages;
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(all(test, any(loom, shuttle)))))]
 mod parking;
 #[cfg(all(feature = "std", target_os = "linux", target_pointer_width = "64", not(any(miri, loom, shuttle))))]
 mod shared;
 mod sync;
 #[cfg(all(test, any(loom, shuttle)))]
 mod tests;
+
+#[cfg(all(test, any(loom, shuttle)))]
+use tests::parking;
 
 pub use bufcore;
 #[doc(no_inline)]

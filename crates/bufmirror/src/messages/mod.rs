@@ -20,8 +20,8 @@
 //! - A task that was woken and is not polled keeps no thread asleep, and no task for which there is
 //!   another message.
 //! - A sender that waits for much room is not overtaken for long by those that need less: after 50
-//!   ms others go behind it. For a task that is not polled for so long after it was woken, they do
-//!   no more.
+//!   ms, when it is the first, others go behind it. If it does not look for so long after it was
+//!   woken, they do no more.
 //! - A task whose peer is always quick enough lets other tasks of its thread run. After 128
 //!   completed operations of tasks on a thread, the next poll returns `Pending` and wakes its task.
 //! - Closing wakes all threads and tasks that wait. Messages that were sent before are received.

@@ -161,7 +161,7 @@ impl Receiver {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn recv_async(&self) -> Result<Message<'_>, RecvError> {
-        let taken = self.queue.receive_async(|| self.queue.take()).await?;
+        let taken = self.queue.wait_async(1, |_| self.queue.take()).await?;
         Ok(Message { taken })
     }
 

@@ -487,6 +487,7 @@ fn t22_what_was_abandoned_wakes_one_that_panics() {
             }
         };
         assert!(panicked(receives), "copies {copies}: there was room for the task");
+        assert_eq!(receiver.try_recv().map(|found| found.len()), Ok(all / 4), "it is not lost");
         drop(task);
         all_is_free(&sender, &receiver);
     }

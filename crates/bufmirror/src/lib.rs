@@ -20,7 +20,7 @@
 //! A [`MirrorRing`] is one thread's at a time. The ends of a [`StaticChannel`] are in two places,
 //! such as an interrupt handler and the main program; it needs neither an operating system nor an
 //! allocator. `channel` gives two ends of one, for two threads, and `SharedRing` for two processes
-//! (with `std`; processes on Linux only). `MessageQueue` carries framed messages between any number
+//! (with `std`; processes on Linux only). `messages` carries framed messages between any number
 //! of threads, each in one piece (with `std`).
 //!
 //! # The memory
@@ -165,8 +165,6 @@ pub use channel::{Consumer, Producer, WaitError, channel};
 pub use channel::{End, StaticChannel, StaticConsumer, StaticProducer};
 pub use config::{BuildInError, Builder};
 pub use error::{GetError, MapError};
-#[cfg(feature = "std")]
-pub use messages::MessageQueue;
 pub use ring::MirrorRing;
 #[cfg(all(
     feature = "std",

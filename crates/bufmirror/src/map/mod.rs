@@ -44,6 +44,10 @@ use bufcore::{Region, size};
 use crate::MapError;
 use pages::Pages;
 
+/// Bytes of the smallest page that a system has.
+#[cfg(feature = "alloc")]
+const LEAST_PAGE_BYTES: usize = 4096;
+
 /// The memory of one ring.
 pub(crate) struct Mirror {
     base: NonNull<u8>,
@@ -73,10 +77,16 @@ impl Mirror {
         if bytes == 0 {
             return Err(MapError::Empty);
         }
-        match pages::map(bytes, populate)? {
-            Some(pages) => Ok(Self::over_pages(pages)),
-            None => Self::on_heap(bytes),
+        let Some(pages) = pages::map(bytes)? else { return Self::on_heap(bytes) };
+        let mirror = Self::over_pages(pages);
+        for at in (0..2 * mirror.capacity).step_by(LEAST_PAGE_BYTES).filter(|_| populate) {
+            // SAFETY: within the memory (M1).
+            let byte = unsafe { mirror.base.add(at) };
+            // SAFETY: this mirror's alone (M1), and not lent yet; volatile so that the store of
+            // zero over zero stays.
+            unsafe { byte.write_volatile(0) }
         }
+        Ok(mirror)
     }
 
     /// Makes a mirror over memory that is mapped twice.
@@ -190,6 +200,13 @@ pub(crate) unsafe fn reflect(base: NonNull<u8>, capacity: usize, at: usize, len:
 }
 
 /// Returns twice `bytes`, which must not be zero.
+/// Rounds up to whole pages of `page` bytes, of which there can be twice as many.
+#[allow(dead_code, reason = "not everywhere are there pages")]
+pub(crate) fn whole_pages(bytes: usize, page: usize) -> Result<usize, MapError> {
+    let whole = size::align_up(bytes, page).filter(|&whole| whole <= size::MAX_BYTES / 2);
+    whole.ok_or(MapError::TooLarge { requested: bytes })
+}
+
 fn span_bytes(bytes: usize) -> Result<usize, MapError> {
     if bytes == 0 {
         return Err(MapError::Empty);

@@ -52,11 +52,8 @@ impl<F> fmt::Display for BuildInError<F> {
     }
 }
 
-impl<F> core::error::Error for BuildInError<F> {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        self.error.source()
-    }
-}
+// What it has inside prints as itself.
+impl<F> core::error::Error for BuildInError<F> {}
 
 impl<F> From<BuildInError<F>> for ConfigError {
     fn from(refused: BuildInError<F>) -> Self {

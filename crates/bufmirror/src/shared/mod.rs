@@ -351,14 +351,8 @@ impl fmt::Display for ShareError {
     }
 }
 
-impl core::error::Error for ShareError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::Region(error) => core::error::Error::source(error),
-            Self::NotARing | Self::Taken => None,
-        }
-    }
-}
+// What it has inside prints as itself.
+impl core::error::Error for ShareError {}
 
 /// The system's own error where it was the system that refused; else `InvalidData` or
 /// `ResourceBusy`.

@@ -89,5 +89,5 @@ mod setting;
 pub use heap::HeapBuilder;
 pub use lease::{AnyBuf, AnyLease, AnyView};
 pub use pool::AnyPool;
-pub use setting::{Expected, SettingError};
+pub use setting::SettingError;
 pub use variants::AnyBuilder;

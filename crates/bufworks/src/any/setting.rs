@@ -42,8 +42,8 @@ pub enum SettingError {
         setting: String,
         /// What was asked for; empty when there was none.
         value: String,
-        /// What would be right.
-        expected: Expected,
+        /// What would be right, in words.
+        expected: &'static str,
     },
     /// A text gives the setting more than once.
     Repeated {
@@ -52,47 +52,13 @@ pub enum SettingError {
     },
 }
 
-/// The form that the value of a setting must have.
-///
-/// ```
-/// use bufworks::any::{AnyBuilder, Expected, SettingError};
-///
-/// let error = AnyBuilder::named("heap")?.set("alignment", "a page").unwrap_err();
-/// let SettingError::BadValue { expected, .. } = &error else { panic!("{error}") };
-/// assert_eq!(*expected, Expected::Bytes);
-/// assert!(expected.to_string().starts_with("a number of bytes, such as"));
-/// # Ok::<(), SettingError>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Expected {
-    /// A number of bytes, in bytes or in a unit.
-    Bytes,
-    /// A number of other things.
-    Count,
-    /// A number, in any form, that is small enough for the machine.
-    Smaller,
-    /// `true` or `false`.
-    Switch,
-    /// What mappings are like: words with `+` between, or `plain`.
-    Pages,
-}
-
-impl fmt::Display for Expected {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Bytes => {
-                f.write_str("a number of bytes, such as 65536, 64K or 64KiB (K, M and G are powers of 1024)")
-            }
-            Self::Count => f.write_str("a whole number, such as 64"),
-            Self::Smaller => write!(f, "at most {}", usize::MAX),
-            Self::Switch => f.write_str("`true` or `false`"),
-            Self::Pages => f.write_str(
-                "`plain`, or words with `+` between: `advise` or `require` for huge pages, `populate`, `lock`",
-            ),
-        }
-    }
-}
+const BYTES: &str = "a number of bytes, such as 65536, 64K or 64KiB (K, M and G are powers of 1024)";
+const COUNT: &str = "a whole number, such as 64";
+const SMALLER: &str = if usize::BITS < 64 { "at most 4294967295" } else { "at most 18446744073709551615" };
+const SWITCH: &str = "`true` or `false`";
+#[cfg(feature = "mmap")]
+const PAGES: &str =
+    "`plain`, or words with `+` between: `advise` or `require` for huge pages, `populate`, `lock`";
 
 impl fmt::Display for SettingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -152,21 +118,21 @@ impl Setting<'_> {
         let lower = self.value.to_ascii_lowercase();
         let unit = UNITS.iter().find_map(|&(unit, shift)| Some((lower.strip_suffix(unit)?, shift)));
         let (digits, shift) = unit.unwrap_or((&lower, 0));
-        let number = self.number(digits.trim_end(), Expected::Bytes)?;
+        let number = self.number(digits.trim_end(), BYTES)?;
         let bytes = 1_usize.checked_shl(shift).and_then(|unit| number.checked_mul(unit));
-        bytes.ok_or_else(|| self.bad_value(Expected::Smaller))
+        bytes.ok_or_else(|| self.bad_value(SMALLER))
     }
 
     /// Parses a number of other things, which has no unit.
     #[allow(dead_code, reason = "there may be no strategy that has such a setting")]
     pub(super) fn count(&self) -> Result<usize, SettingError> {
-        self.number(self.value, Expected::Count)
+        self.number(self.value, COUNT)
     }
 
     /// Parses `true` or `false`.
     #[allow(dead_code, reason = "there may be no strategy that has such a setting")]
     pub(super) fn switch(&self) -> Result<bool, SettingError> {
-        self.value.parse().map_err(|_| self.bad_value(Expected::Switch))
+        self.value.parse().map_err(|_| self.bad_value(SWITCH))
     }
 
     /// Parses the options of mappings.
@@ -184,25 +150,25 @@ impl Setting<'_> {
                 "require" if huge_pages.is_none() => huge_pages = Some(HugePages::Require),
                 "populate" => options = options.populate(true),
                 "lock" => options = options.lock(true),
-                _ => return Err(self.bad_value(Expected::Pages)),
+                _ => return Err(self.bad_value(PAGES)),
             }
         }
         Ok(options.huge_pages(huge_pages.unwrap_or_default()))
     }
 
-    fn number(&self, digits: &str, expected: Expected) -> Result<usize, SettingError> {
+    fn number(&self, digits: &str, expected: &'static str) -> Result<usize, SettingError> {
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(self.bad_value(expected));
         }
         // Of digits, only too many are no number.
-        digits.parse().map_err(|_| self.bad_value(Expected::Smaller))
+        digits.parse().map_err(|_| self.bad_value(SMALLER))
     }
 
     pub(super) fn unknown(&self, known: &'static [&'static str]) -> SettingError {
         SettingError::UnknownSetting { strategy: self.strategy, setting: self.name.to_owned(), known }
     }
 
-    fn bad_value(&self, expected: Expected) -> SettingError {
+    fn bad_value(&self, expected: &'static str) -> SettingError {
         SettingError::BadValue { setting: self.name.to_owned(), value: self.value.to_owned(), expected }
     }
 }

@@ -142,7 +142,7 @@ impl Side {
         self.published.store(positions.completed, RELEASE);
     }
 
-    /// Completes a claim: `header` says how, or else it is done. `true` when something was
+    /// Completes a claim: `header` says how, and has the frame's length. `true` when something was
     /// published.
     ///
     /// # Safety
@@ -154,14 +154,10 @@ impl Side {
         frames: &Frames,
         positions: &mut Positions,
         claim: &Claim,
-        header: Option<Header>,
+        header: Header,
     ) -> bool {
-        match header {
-            // SAFETY: claimed, so this side's, and the lock is held (N1).
-            Some(header) => unsafe { frames.set_header(claim.position, header) },
-            // SAFETY: as above.
-            None => unsafe { frames.set_done(claim.position) },
-        }
+        // SAFETY: claimed, so this side's, and the lock is held (N1).
+        unsafe { frames.set_header(claim.position, header) };
         if positions.completed != claim.position {
             return false;
         }

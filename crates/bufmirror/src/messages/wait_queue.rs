@@ -216,8 +216,8 @@ impl WaitQueue {
     /// long, others go behind it. Who needs the least that there can be is overtaken by nobody.
     fn too_little(&self) {
         // ORDER: Relaxed: a count.
-        if !self.unmet.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOKS_AT_CLOCK)
-            || cfg!(any(loom, shuttle))
+        if cfg!(any(loom, shuttle))
+            || !self.unmet.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOKS_AT_CLOCK)
         {
             return;
         }

@@ -40,11 +40,17 @@ impl Queue {
         loop {
             let mut positions = self.consumers.lock();
             if positions.claimed == positions.limit {
-                // ORDER: Acquire pairs with the Release in `settle`: all that was published is seen.
-                let is_over = self.over.load(Ordering::Acquire);
                 positions.limit = self.producers.published();
                 if positions.claimed == positions.limit {
-                    return Err(if is_over { RecvError::Closed } else { RecvError::Empty });
+                    // ORDER: Acquire pairs with the Release in `settle`: all that was published is
+                    // seen.
+                    if !self.over.load(Ordering::Acquire) {
+                        return Err(RecvError::Empty);
+                    }
+                    positions.limit = self.producers.published();
+                    if positions.claimed == positions.limit {
+                        return Err(RecvError::Closed);
+                    }
                 }
             }
             // SAFETY: published by the producers, and the lock is held (N1, N2).
@@ -88,7 +94,7 @@ impl Queue {
         let mut claim = unsafe { self.consumers.claim(&self.frames, &mut positions, open) };
         // SAFETY: the caller's promise, and the frame is claimed.
         claim.len = unsafe { self.frames.len_of(claim.position, header) };
-        Taken { queue: self, claim }
+        Taken { queue: self, claim, header: Header::done(header.len()) }
     }
 
     /// Returns the bytes of a claim.
@@ -133,6 +139,8 @@ pub(crate) struct Taken<'a> {
     queue: &'a Queue,
     /// Of the consumers' side, and not complete.
     claim: Claim,
+    /// What becomes of it.
+    header: Header,
 }
 
 impl Taken<'_> {
@@ -149,11 +157,11 @@ impl Taken<'_> {
 impl Drop for Taken<'_> {
     #[inline]
     fn drop(&mut self) {
-        let Self { queue, claim } = self;
+        let Self { queue, claim, header } = self;
         let mut positions = queue.consumers.lock();
         // SAFETY: claimed in `take_next`, and completed here only; what was lent of it borrowed
         // this.
-        let published = unsafe { queue.consumers.complete(&queue.frames, &mut positions, claim, None) };
+        let published = unsafe { queue.consumers.complete(&queue.frames, &mut positions, claim, *header) };
         drop(positions);
         if published {
             queue.call_senders();

@@ -234,6 +234,22 @@ impl Frames {
         Header::shortened(len)
     }
 
+    /// Makes the frame at `position`, which is being read, one that is done.
+    ///
+    /// # Safety
+    ///
+    /// The frame at `position` has a header, which nobody else accesses meanwhile.
+    #[inline]
+    pub(crate) unsafe fn set_done(&self, position: usize) {
+        self.touch(position, WORD_BYTES, true);
+        let header = self.at(position).cast::<u64>();
+        // SAFETY: within the memory and aligned, since a header does not lie across the border
+        // (F1); the rest is the caller's promise.
+        let open = unsafe { header.read() };
+        // SAFETY: as above.
+        unsafe { header.write(open | Header::DONE) }
+    }
+
     /// Returns where the message of the frame at `position` is: valid and initialised for as many
     /// bytes as the frame has behind its header. Only those who have claimed the frame write to
     /// them, or read them.

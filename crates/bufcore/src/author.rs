@@ -10,7 +10,7 @@
 //!   aliasing, a search, a wipe, allocations that can fail, panics that end here.
 
 #[cfg(feature = "std")]
-pub use crate::interop::count_filled;
+pub use crate::interop::{count_filled, count_read, count_written};
 pub use crate::lease::ref_count::RefCount;
 pub use crate::lease::tagged_ptr::TaggedPtr;
 pub use crate::lease::track::Tracker;

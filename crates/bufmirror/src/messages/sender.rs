@@ -8,7 +8,8 @@ use super::error::SendError;
 use super::queue::{Handle, Patience};
 use crate::copy::copy;
 
-/// The end of a [`channel`](super::channel()) that sends. It is cloned for each producer, or shared.
+/// The end of a [`channel`](super::channel()) that sends. It is cloned for each producer, or
+/// shared.
 ///
 /// All its methods return the message's sequence number: frames are numbered from 0 on, in the
 /// order in which receivers get them.

@@ -20,9 +20,10 @@
 //!   wakes looks in turn when it ends spinning.
 //! - L3: wakers, which are users' code, are cloned, called and dropped with no lock held, and after
 //!   all that belongs to the change was changed. So is the allocator called.
-//! - L4: at most one waiter for room has a reservation: the first, for which others go behind
-//!   it when it has waited for `PATIENCE`, which `impatient` tells them. Whoever finds too little for the first gives it one.
-//!   It ends with the wait, or when the waiter does not look for `PATIENCE` after it was woken.
+//! - L4: at most one waiter for room has a reservation: the first, when it has waited for
+//!   `PATIENCE`. Others go behind it, which `impatient` tells them. Whoever finds too little for
+//!   the first gives it one. It ends with the wait, or when the waiter does not look for `PATIENCE`
+//!   after it was woken.
 //!
 //! # Why nobody is forgotten
 //!
@@ -216,8 +217,8 @@ impl WaitQueue {
     /// long, others go behind it. Who needs the least that there can be is overtaken by nobody.
     fn too_little(&self) {
         // ORDER: Relaxed: a count.
-        if !self.unmet.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOKS_AT_CLOCK)
-            || cfg!(any(loom, shuttle))
+        if cfg!(any(loom, shuttle))
+            || !self.unmet.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOKS_AT_CLOCK)
         {
             return;
         }

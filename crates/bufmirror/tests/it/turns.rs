@@ -32,7 +32,8 @@ fn t38_reads_and_writes_of_tokio_let_others_run() {
     });
     lets_others_run(async || {
         assert!(producer.read_from_async(&mut &[3; 100][..]).await.unwrap() > 0);
-        assert!(consumer.write_to_async(&mut tokio::io::sink()).await.unwrap() > 0);
+        let n = consumer.fill_buf().await.unwrap().len();
+        AsyncBufRead::consume(Pin::new(&mut consumer), n);
     });
     producer.put(b"a line").unwrap();
     lets_others_run(async || {

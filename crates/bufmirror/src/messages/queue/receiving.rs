@@ -40,11 +40,17 @@ impl Queue {
         loop {
             let mut positions = self.consumers.lock();
             if positions.claimed == positions.limit {
-                // ORDER: Acquire pairs with the Release in `settle`: all that was published is seen.
-                let is_over = self.over.load(Ordering::Acquire);
                 positions.limit = self.producers.published();
                 if positions.claimed == positions.limit {
-                    return Err(if is_over { RecvError::Closed } else { RecvError::Empty });
+                    // ORDER: Acquire pairs with the Release in `settle`: all that was published is
+                    // seen.
+                    if !self.over.load(Ordering::Acquire) {
+                        return Err(RecvError::Empty);
+                    }
+                    positions.limit = self.producers.published();
+                    if positions.claimed == positions.limit {
+                        return Err(RecvError::Closed);
+                    }
                 }
             }
             // SAFETY: published by the producers, and the lock is held (N1, N2).

@@ -95,14 +95,15 @@ impl Queue {
                 parking::park(left.into_iter().chain(nap).min());
                 continue;
             }
-            let spins = if waiter.begin_spinning() { self.spins } else { 0 };
-            for _ in 0..=spins {
-                if waiter.sees()
-                    && let Some(answer) = attempt(waiter.has_turn)
-                {
-                    break 'waiting answer;
+            if waiter.begin_spinning() {
+                for _ in 0..=self.spins {
+                    if waiter.sees()
+                        && let Some(answer) = attempt(waiter.has_turn)
+                    {
+                        break 'waiting answer;
+                    }
+                    core::hint::spin_loop();
                 }
-                core::hint::spin_loop();
             }
             if !waiter.sleep(parking::sleeper()) {
                 std::thread::sleep(PAUSE);

@@ -1,23 +1,10 @@
-//! Counts buffers and pieces of memory, for all threads of a pool. Without the `stats` feature this
+//! Counts buffers, for all threads of a pool. Without the `stats` feature this
 //! is a type of no size whose methods do nothing.
 
 use bufcore::PoolStats;
 use bufcore::author::Served;
 #[cfg(feature = "stats")]
 use bufkit::sync::{AtomicUsize, Ordering};
-
-/// What became of a piece of memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Piece {
-    /// Allocated for a request.
-    Allocated,
-    /// Allocated ahead.
-    Preallocated,
-    /// Freed when it was back, since it was not to be kept.
-    Discarded,
-    /// Freed by a trim.
-    Trimmed,
-}
 
 /// Counts what threads do at the same time, by locked instructions.
 #[derive(Debug, Default)]
@@ -37,7 +24,6 @@ struct Counts {
     in_use_bytes: AtomicUsize,
     high_water: AtomicUsize,
     high_water_bytes: AtomicUsize,
-    pieces: [AtomicUsize; 4],
 }
 
 #[cfg(feature = "stats")]
@@ -127,19 +113,5 @@ impl Counters {
             stats.high_water_bytes = load(&counts.high_water_bytes).max(stats.in_use_bytes);
         }
         stats
-    }
-
-    /// Counts a piece.
-    pub(crate) fn count(&self, piece: Piece) {
-        #[cfg(feature = "stats")]
-        add(&self.counts.pieces[piece as usize], 1);
-    }
-
-    /// Returns how many pieces were counted.
-    pub(crate) fn pieces(&self, piece: Piece) -> u64 {
-        #[cfg(feature = "stats")]
-        return load(&self.counts.pieces[piece as usize]) as u64;
-        #[cfg(not(feature = "stats"))]
-        0
     }
 }

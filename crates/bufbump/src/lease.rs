@@ -78,13 +78,6 @@ pub struct BumpLease {
 bufcore::tagged_lease!(unsafe impl BumpLease => Block);
 
 impl BumpLease {
-    /// Returns whether the bytes are zero because nobody had them before. The lease is that of a
-    /// buffer that the calling thread has just acquired.
-    pub(crate) fn is_untouched(&self) -> bool {
-        // SAFETY: the buffer is out while its lease is borrowed.
-        self.block().is_some_and(|block| unsafe { Block::is_untouched(block) })
-    }
-
     /// Returns whether the memory was allocated for this buffer alone.
     ///
     /// That is so for a request larger than a shard that no kept piece served, and for a request of

@@ -120,7 +120,6 @@ mod shard;
 mod shared;
 mod stack;
 mod state;
-mod stats;
 #[cfg(test)]
 mod tests;
 mod trim;
@@ -147,7 +146,6 @@ pub use bufkeeper::{
 pub use build::Builder;
 pub use lease::{BumpBuf, BumpLease, BumpView};
 pub use pool::BumpPool;
-pub use stats::PieceStats;
 
 #[cfg(doc)]
 #[doc = include_str!("../docs/guide.md")]

@@ -10,7 +10,6 @@ use bufcore::{AcquireError, Buf, ConfigError};
 use bufkit::{Handle, PoolProvider};
 
 use crate::cache::local;
-use crate::counters::Piece;
 use crate::lease::BumpLease;
 use crate::request::Obtained;
 use crate::settings::Settings;
@@ -75,7 +74,7 @@ impl BumpPool {
     /// Adds idle shards.
     fn preallocate(&self, shards: usize) -> Result<(), ConfigError> {
         for _ in 0..shards {
-            let shard = self.shared().fresh(self.shard_size(), Piece::Preallocated)?;
+            let shard = self.shared().fresh(self.shard_size())?;
             // SAFETY: nothing of it is out, and it is ours alone.
             unsafe { Shared::recycle(NonNull::from(shard)) };
         }
@@ -136,8 +135,8 @@ impl BumpPool {
     /// [`BufferPool::acquire_zeroed`](bufcore::BufferPool::acquire_zeroed) does, through a shared
     /// reference.
     ///
-    /// Cost: zeroing on top of [`acquire`](Self::acquire), except for some KiB and more of memory
-    /// that nobody had before: it comes zeroed.
+    /// Cost: zeroing on top of [`acquire`](Self::acquire), except for a request larger than a shard
+    /// for which memory is allocated: it comes zeroed.
     ///
     /// # Errors
     ///
@@ -155,7 +154,7 @@ impl BumpPool {
     #[cfg_attr(feature = "track", track_caller)]
     pub fn acquire_zeroed(&self, len: usize) -> Result<Buf<BumpLease>, AcquireError> {
         let mut buf = self.acquire(len)?;
-        if len < LOOKED_AT_FROM_BYTES || !buf.lease().is_untouched() {
+        if len < LOOKED_AT_FROM_BYTES || !buf.lease().is_fallback() {
             buf.spare_mut()[..len].fill(0);
         }
         buf.commit(len);

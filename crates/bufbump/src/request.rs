@@ -6,7 +6,6 @@ use bufcore::AcquireError;
 use bufcore::author::Served;
 
 use crate::cache::{ThreadCache, local};
-use crate::counters::Piece;
 use crate::shard::{Block, Chain};
 use crate::shared::Shared;
 
@@ -30,7 +29,7 @@ impl Shared {
             return Ok(found);
         }
         let refused = |_refused| AcquireError::OutOfMemory { requested: bytes };
-        let block = self.fresh(bytes, Piece::Allocated).map_err(refused)?.dedicate(bytes, false);
+        let block = self.fresh(bytes).map_err(refused)?.dedicate(bytes, false);
         Ok(Obtained { block, served: Served::Fallback })
     }
 
@@ -85,7 +84,7 @@ impl Shared {
             return Some(Obtained { block: piece.dedicate(bytes, true), served: Served::Reused });
         }
         self.make_room(self.settings.idle_bytes(size).unwrap_or(size));
-        let piece = self.fresh(size, Piece::Allocated).ok()?;
+        let piece = self.fresh(size).ok()?;
         Some(Obtained { block: piece.dedicate(bytes, false), served: Served::Fallback })
     }
 
@@ -104,6 +103,6 @@ impl Shared {
             unsafe { chain.push(shard) };
         }
         // SAFETY: nothing is out of them, and they are ours.
-        unsafe { Self::free_all(chain, Piece::Discarded) };
+        unsafe { Self::free_all(chain, false) };
     }
 }

@@ -23,7 +23,7 @@ use bufkit::{GrowthSignal, Handle, PoolCore, PoolProvider, RefCounts, Registry, 
 
 use crate::budget::Budget;
 use crate::cache::{ThreadCache, local};
-use crate::counters::{Counters, Piece};
+use crate::counters::Counters;
 use crate::depot::Depot;
 use crate::settings::Settings;
 use crate::shard::{Chain, Shard};
@@ -90,18 +90,12 @@ impl Shared {
         shard.pool().cast()
     }
 
-    /// Counts the pieces that the pool keeps for any thread, or is about to keep.
-    pub(crate) fn kept(&self) -> usize {
-        self.budget.shards() + self.depot.large.count()
-    }
-
-    /// Makes a free shard with memory for `bytes` bytes, which is the caller's alone. It is counted
-    /// as `piece`.
+    /// Makes a free shard with memory for `bytes` bytes, which is the caller's alone.
     ///
     /// # Errors
     ///
     /// When there is no memory.
-    pub(crate) fn fresh(&self, bytes: usize, piece: Piece) -> Result<&Shard, RegionError> {
+    pub(crate) fn fresh(&self, bytes: usize) -> Result<&Shard, RegionError> {
         let layout = self.settings.layout(bytes)?;
         let shard = self
             .depot
@@ -113,7 +107,6 @@ impl Shared {
             return Err(refused);
         }
         self.ref_counts.add_ref();
-        self.counters.count(piece);
         Ok(shard)
     }
 
@@ -142,7 +135,7 @@ impl Shared {
         // SAFETY: the caller's, who gives it up.
         unsafe { chain.push(shard) };
         // SAFETY: the caller's promise.
-        unsafe { Self::free_all(chain, Piece::Discarded) };
+        unsafe { Self::free_all(chain, false) };
     }
 
     /// Keeps a free shard for any thread, within the budget; `false` when it is still the caller's.
@@ -219,30 +212,27 @@ impl Shared {
     ///
     /// Trimmed memory always is. What else is freed may be needed again at once, so the allocator
     /// gets it, as long as nobody looks after the memory.
-    fn least_returned(&self, why: Piece) -> usize {
-        match why {
-            Piece::Trimmed => 0,
-            // ORDER: Relaxed: a hint.
-            _ if self.is_watched.load(Ordering::Relaxed) => Region::LARGE_BYTES,
-            _ => usize::MAX,
+    fn least_returned(&self, is_trimmed: bool) -> usize {
+        if is_trimmed {
+            return 0;
         }
+        // ORDER: Relaxed: a hint.
+        if self.is_watched.load(Ordering::Relaxed) { Region::LARGE_BYTES } else { usize::MAX }
     }
 
-    /// Frees the memory of free shards, counted as `why`. Memory that was trimmed reaches the
-    /// system; see `least_returned` for other memory.
+    /// Frees the memory of free shards. Memory that was trimmed reaches the system; see
+    /// `least_returned` for other memory.
     ///
     /// # Safety
     ///
     /// As for [`recycle`](Self::recycle), for each.
-    pub(crate) unsafe fn free_all(mut chain: Chain, why: Piece) {
+    pub(crate) unsafe fn free_all(mut chain: Chain, is_trimmed: bool) {
         // SAFETY: the caller's shards.
         while let Some(shard) = unsafe { chain.pop() } {
             // SAFETY: the shard's memory keeps its header.
             let this = Self::of(unsafe { shard.as_ref() });
             // SAFETY: and the pool's bookkeeping (P1).
-            let shared = unsafe { this.as_ref() };
-            shared.counters.count(why);
-            let least = shared.least_returned(why);
+            let least = unsafe { this.as_ref() }.least_returned(is_trimmed);
             // SAFETY: as above; the memory is the caller's alone.
             unsafe { shard.as_ref() }.free_to_system(least);
             // SAFETY: the caller's promise.
@@ -293,7 +283,7 @@ unsafe impl PoolCore for Shared {
             drop(unsafe { CoreRef::new(this, 1) });
         }
         // SAFETY: nothing is out of these, and they are ours alone.
-        unsafe { Self::free_all(free, Piece::Trimmed) };
+        unsafe { Self::free_all(free, true) };
         // SAFETY: valid, until they are adopted.
         while let Some(shard) = unsafe { orphans.pop() } {
             // SAFETY: orphaned by `ThreadCache::close`, and not used again.

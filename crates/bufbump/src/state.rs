@@ -3,7 +3,6 @@
 use bufcore::PoolStats;
 
 use crate::pool::BumpPool;
-use crate::stats::PieceStats;
 
 impl BumpPool {
     /// Returns a snapshot of what the pool has done and holds, as
@@ -11,6 +10,11 @@ impl BumpPool {
     ///
     /// `in_use`, `reserved_bytes`, `pinned_bytes` and `idle_bytes` are known without the `stats`
     /// feature, except for buffers of no bytes. `reserved_bytes` is the sum of the other two.
+    ///
+    /// - When `fresh` rises all the time, [`max_idle_bytes`](crate::Builder::max_idle_bytes) is too
+    ///   small for the traffic.
+    /// - When `pinned_bytes` is much more than `in_use_bytes`, small survivors hold large shards.
+    ///   [`evacuate`](Self::evacuate) copies them out.
     ///
     /// Cost: a look at every shard. No thread is stopped for it.
     ///
@@ -69,26 +73,6 @@ impl BumpPool {
     /// ```
     pub fn reset_high_water(&self) {
         self.shared().counters.reset_high_water();
-    }
-
-    /// Returns a snapshot of the pool's pieces of memory: what they are doing, and what became of
-    /// them.
-    ///
-    /// Cost: a look at every shard. No thread is stopped for it.
-    ///
-    /// ```
-    /// use bufbump::BumpPool;
-    ///
-    /// let pool = BumpPool::builder().preallocate(3).build()?;
-    /// let held = pool.acquire(100)?;
-    /// let stats = pool.piece_stats();
-    /// assert_eq!((stats.pinned, stats.idle, stats.kept), (1, 2, 2));
-    /// # drop(held);
-    /// # Ok::<(), bufbump::bufcore::Error>(())
-    /// ```
-    #[must_use]
-    pub fn piece_stats(&self) -> PieceStats {
-        PieceStats::of(self.shared())
     }
 
     /// Returns the largest request that does not need a piece of memory of its own, in bytes.

@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use bufkit::sync::{Ordering, lock, try_lock};
 
-use crate::counters::Piece;
 use crate::shard::{Chain, Shard};
 use crate::shared::Shared;
 
@@ -25,7 +24,7 @@ impl Shared {
         self.take_from_threads(false, &mut chain);
         drop(right);
         // SAFETY: nothing is out of what was taken, and it is ours.
-        unsafe { Self::free_all(chain, Piece::Trimmed) };
+        unsafe { Self::free_all(chain, true) };
     }
 
     /// Frees what nobody needed since the last look, if that was `age` ago or more, and looks. The
@@ -51,7 +50,7 @@ impl Shared {
         self.take_from_threads(true, &mut chain);
         drop(since);
         // SAFETY: nothing is out of what was taken, and it is ours.
-        unsafe { Self::free_all(chain, Piece::Trimmed) };
+        unsafe { Self::free_all(chain, true) };
     }
 
     /// Counts a piece that was kept as taken, and adds it to a chain.

@@ -7,7 +7,6 @@ use crate::cache::{Arrays, ThreadCache};
 use crate::chain::Chain;
 use crate::counts::Why;
 use crate::shared::{CoreRef, Shared};
-use crate::wait_queue::Event;
 
 /// Releases a block that a thread's cache did not take at once. Where that cache was found, the
 /// release is counted already.
@@ -45,24 +44,23 @@ unsafe fn release_cached(cache: &ThreadCache, block: NonNull<Block>) {
     if !cache.enter() {
         if cache.is_gone() {
             cache.drain_closed();
+        } else {
+            // SAFETY: the block keeps the pool's bookkeeping (`block`, K3).
+            unsafe { Shared::empty_disabled(shared, cache) };
         }
         // SAFETY: the caller's promise.
         return unsafe { put(shared, home, class, block) };
     }
     // SAFETY: the block keeps the pool's bookkeeping (`block`, K3).
     if cache.is_waited() && unsafe { shared.as_ref() }.is_waited_for() {
-        if let Some(gone) = cache.leave() {
-            gone.drain();
-        }
-        if cache.take_notice() {
-            // SAFETY: as above.
-            unsafe { Shared::notify(shared, Event::Put) };
+        if cache.leave() {
+            cache.drain_closed();
         }
         // SAFETY: the caller's promise.
         return unsafe { free(shared, block) };
     }
     // SAFETY: the block keeps the pool's bookkeeping, and from when it is in the cache the thread's
-    // reference, until `leave` (`cache`, N6).
+    // reference (`cache`, N6).
     let pool = unsafe { shared.as_ref() };
     let mut over = (Chain::new(), None);
     // SAFETY: the caller's promise; of this pool.
@@ -78,10 +76,10 @@ unsafe fn release_cached(cache: &ThreadCache, block: NonNull<Block>) {
         // SAFETY: as above: it was not taken.
         over = unsafe { overflow(cache, pool, block) };
     }
-    // From here on only what is left of the blocks, and what was kept for that, keeps the pool's
-    // bookkeeping.
-    if let Some(gone) = cache.leave() {
-        gone.drain();
+    // User code runs from here on, in which the thread may give its reference back. Then only what
+    // is left of the blocks, and what was kept for that, keeps the pool's bookkeeping.
+    if cache.leave() {
+        cache.drain_closed();
     }
     // Of no pool: nothing has to keep it.
     drop(arrays);

@@ -62,12 +62,10 @@ impl Shared {
                     unsafe { Self::free_chain(this, chain, why) };
                 }
                 Err(ClaimError::Busy) => saw_all = false,
-                // It stays with its thread, until that has seen this, which then tells those who
-                // wait.
-                Err(ClaimError::NoFence) => self.go_plain(),
+                // It stays with its thread, until that has seen this and frees it.
+                Err(ClaimError::NoFence) => self.disable_caches(),
             }
         }
-        self.tell(own);
         saw_all
     }
 
@@ -95,7 +93,7 @@ impl Shared {
                         arrays.append(taken.arrays);
                     }
                     Err(ClaimError::Busy) => {}
-                    Err(ClaimError::NoFence) => self.go_plain(),
+                    Err(ClaimError::NoFence) => self.disable_caches(),
                 }
             }
         }
@@ -114,7 +112,6 @@ impl Shared {
             // SAFETY: the handle keeps the pool; the rest is ours, of this pool.
             unsafe { Self::after_put(NonNull::from(self), rest, self.keep_for_waiters()) };
         }
-        self.tell(own);
     }
 
     /// Puts blocks of any class into the shards, which know at the next look whether they were
@@ -141,12 +138,34 @@ impl Shared {
         if !own.is_some_and(|own| ptr::eq(own, cache)) {
             return cache.claimed(f);
         }
-        if !cache.enter() {
+        if !cache.enter_to_take() {
             return Err(ClaimError::Busy);
         }
         let result = f(cache);
         cache.leave_open();
         Ok(result)
+    }
+
+    /// Frees what is in the calling thread's cache, once, if the thread is to keep nothing.
+    ///
+    /// # Safety
+    ///
+    /// A handle or a block keeps the bookkeeping. User code runs in this, in which the cache may go
+    /// unless a handle keeps the pool.
+    #[cold]
+    pub(crate) unsafe fn empty_disabled(this: NonNull<Self>, cache: &ThreadCache) {
+        if !cache.is_to_be_emptied() || !cache.enter_to_take() {
+            return;
+        }
+        // SAFETY: the caller's promise.
+        let (chain, arrays) = unsafe { this.as_ref() }.take_excess(cache, 0, Slots::Go);
+        cache.set_emptied();
+        if cache.leave() {
+            cache.drain_closed();
+        }
+        drop(arrays);
+        // SAFETY: the chain is ours, of this pool.
+        unsafe { Self::free_chain(this, chain, Why::Trim) };
     }
 
     /// Takes blocks out of a cache, the largest first, as many as are over the target; and slots.

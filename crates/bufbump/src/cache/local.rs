@@ -11,47 +11,13 @@
 
 use core::ptr::NonNull;
 
+use bufkit::thread_cache;
 #[cfg(all(test, loom))]
 pub(crate) use bufkit::thread_cache::end_of_thread;
-use bufkit::thread_cache::{self, Cache, Methods};
 pub(crate) use bufkit::thread_cache::{register, token};
 
 use super::ThreadCache;
 use crate::shard::Shard;
-
-/// What the lists do with a cache.
-pub(crate) static METHODS: Methods = Methods { is_closed, end_of_thread: end_of_thread_of, on_pool_closed };
-
-/// Returns whether the pool of a cache is gone.
-///
-/// # Safety
-///
-/// The cache is one of this crate's, and valid.
-unsafe fn is_closed(head: NonNull<Cache>) -> bool {
-    // SAFETY: the caller's promise; a head is the first field of its cache, from whose address it
-    // came.
-    unsafe { head.cast::<ThreadCache>().as_ref() }.is_closed()
-}
-
-/// Ends the use of the cache by its thread, which ends.
-///
-/// # Safety
-///
-/// The cache is one of this crate's, valid, off the thread's list, and not used by it again.
-unsafe fn end_of_thread_of(head: NonNull<Cache>) {
-    // SAFETY: the caller's promise.
-    unsafe { ThreadCache::end_of_thread(head.cast()) };
-}
-
-/// Lets go of the cache for its thread, which sees the end of the pool.
-///
-/// # Safety
-///
-/// As for [`end_of_thread_of`].
-unsafe fn on_pool_closed(head: NonNull<Cache>) {
-    // SAFETY: the caller's promise.
-    unsafe { ThreadCache::on_pool_closed(head.cast()) };
-}
 
 /// Returns the shard that the calling thread carves for the pool `id`, if it is found at once.
 #[inline(always)]

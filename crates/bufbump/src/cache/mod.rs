@@ -35,7 +35,7 @@ use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
 use bufkit::sync::{AtomicU32, Ordering};
-use bufkit::thread_cache::Cache;
+use bufkit::thread_cache::{Cache, Methods};
 use bufkit::{Link, RegistryEntry};
 
 use crate::atomic_slots::AtomicSlots;
@@ -78,6 +78,13 @@ pub(crate) struct ThreadCache {
     life: buftest::models::Shadow,
 }
 
+/// What the lists of a thread do with a cache.
+static METHODS: Methods = Methods {
+    is_closed: ThreadCache::is_closed,
+    end_of_thread: ThreadCache::end_of_thread,
+    on_pool_closed: ThreadCache::on_pool_closed,
+};
+
 // SAFETY: one field.
 unsafe impl RegistryEntry for ThreadCache {
     fn link(&self) -> &Link<Self> {
@@ -89,7 +96,7 @@ impl ThreadCache {
     /// Makes a cache that no thread has.
     pub(crate) fn new(shared: NonNull<Shared>, id: usize) -> Self {
         Self {
-            _head: Cache::new(id, &local::METHODS),
+            _head: Cache::new(id, &METHODS),
             state: AtomicU32::new(FREE),
             shared,
             all_next: Link::default(),
@@ -127,9 +134,15 @@ impl ThreadCache {
     }
 
     /// Returns whether the pool is gone.
-    pub(crate) fn is_closed(&self) -> bool {
+    ///
+    /// # Safety
+    ///
+    /// `head` is that of a cache on the calling thread's list.
+    unsafe fn is_closed(head: NonNull<Cache>) -> bool {
+        // SAFETY: the thread's reference keeps the cache; the head is its first field.
+        let cache = unsafe { head.cast::<Self>().as_ref() };
         // ORDER: Relaxed: nothing of the cache is used then.
-        self.state.load(Ordering::Relaxed) == CLOSED
+        cache.state.load(Ordering::Relaxed) == CLOSED
     }
 
     /// Begins work on the cache, by its thread, without a handle of the pool. Returns `false` when
@@ -253,10 +266,10 @@ impl ThreadCache {
     ///
     /// # Safety
     ///
-    /// The cache is off the thread's list, and is not used by it again.
-    pub(crate) unsafe fn end_of_thread(this: NonNull<ThreadCache>) {
-        // SAFETY: the thread's reference keeps the pool's bookkeeping.
-        let cache = unsafe { this.as_ref() };
+    /// `head` is that of a cache, off the thread's list, and is not used by it again.
+    unsafe fn end_of_thread(head: NonNull<Cache>) {
+        // SAFETY: the thread's reference keeps the cache; the head is its first field.
+        let cache = unsafe { head.cast::<Self>().as_ref() };
         let mut free = Chain::new();
         if cache.enter() {
             free = cache.give_up();
@@ -265,7 +278,7 @@ impl ThreadCache {
             let _ = cache.state.compare_exchange(BUSY, FREE, Ordering::Release, Ordering::Relaxed);
         }
         // SAFETY: the caller's promise.
-        unsafe { Self::on_pool_closed(this) };
+        unsafe { Self::on_pool_closed(head) };
         // SAFETY: ours alone; each keeps the pool's bookkeeping.
         unsafe { Shared::recycle_all(free) };
     }
@@ -274,10 +287,10 @@ impl ThreadCache {
     ///
     /// # Safety
     ///
-    /// The cache is off the thread's list, and is not used by it again.
-    pub(crate) unsafe fn on_pool_closed(this: NonNull<ThreadCache>) {
-        // SAFETY: valid by the reference that is given back.
-        let shared = unsafe { this.as_ref() }.shared;
+    /// `head` is that of a cache, off the thread's list, and is not used by it again.
+    unsafe fn on_pool_closed(head: NonNull<Cache>) {
+        // SAFETY: valid by the reference that is given back; the head is its first field.
+        let shared = unsafe { head.cast::<Self>().as_ref() }.shared;
         // SAFETY: the thread's reference, once.
         drop(unsafe { CoreRef::new(shared, 1) });
     }

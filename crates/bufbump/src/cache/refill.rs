@@ -5,7 +5,6 @@ use core::ptr::{self, NonNull};
 use bufcore::AcquireError;
 
 use super::{ThreadCache, local};
-use crate::counters::Piece;
 use crate::shard::{Chain, Shard};
 
 /// Shards of the list that each search looks at, at least, so that what others gave back is
@@ -52,7 +51,7 @@ impl ThreadCache {
         let is_fresh = found.is_null();
         if is_fresh {
             let fresh = shared
-                .fresh(shared.settings.shard_bytes, Piece::Allocated)
+                .fresh(shared.settings.shard_bytes)
                 .map_err(|_refused| AcquireError::OutOfMemory { requested: bytes })?;
             fresh.set_owner(local::token(), NonNull::from(self).cast());
             found = fresh;

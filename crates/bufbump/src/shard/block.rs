@@ -71,22 +71,6 @@ impl Block {
         }
     }
 
-    /// Returns whether the bytes of a buffer that the calling thread has just acquired are zero
-    /// because nobody had them before.
-    ///
-    /// # Safety
-    ///
-    /// As for [`views`](Self::views).
-    pub(crate) unsafe fn is_untouched(block: NonNull<Block>) -> bool {
-        // SAFETY: the caller's promise.
-        let shard = unsafe { Self::shard(block) };
-        // SAFETY: written when the block was made, and not after.
-        match unsafe { (*block.as_ptr()).step } {
-            0 => shard.is_fallback(),
-            _ => shard.is_untouched(),
-        }
-    }
-
     /// Writes the header in front of a buffer.
     ///
     /// # Safety

@@ -15,8 +15,6 @@ impl Shard {
         own.limit.set(layout.limit(&region));
         self.region.set(Some(region));
         cold.is_dedicated.set(false);
-        // Regions are zeroed, wherever they come from.
-        cold.is_new.set(true);
         // ORDER: Relaxed, for all: others read them for `stats` only.
         own.allocated.store(0, Ordering::Relaxed);
         self.bytes.store(layout.room(), Ordering::Relaxed);

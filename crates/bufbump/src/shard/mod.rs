@@ -36,8 +36,6 @@
 //!   memory alone.
 //! - B6: `base` and `limit` are written while nothing is out, by whoever has the shard alone. So
 //!   whoever has a buffer of the shard may read them.
-//! - B7: while `is_new` is set and `local_frees` is 0, `bump` never went back. So the bytes from
-//!   there on are zero, and those of the newest block until somebody writes to them.
 
 mod block;
 mod chain;
@@ -125,8 +123,6 @@ pub(crate) struct Cold {
     /// alone.
     is_dedicated: Cell<bool>,
     is_reused: Cell<bool>,
-    /// Whether the memory came zeroed, and nothing of it was used before its owner last began.
-    is_new: Cell<bool>,
     /// Bytes that the memory counts as (`Layout::held`); zero without memory.
     held: AtomicUsize,
     /// Whether `trim_idle` saw it where it is kept, with nothing out.
@@ -210,7 +206,6 @@ impl Shard {
                     older: Link::default(),
                     is_dedicated: Cell::new(false),
                     is_reused: Cell::new(false),
-                    is_new: Cell::new(false),
                     held: AtomicUsize::new(0),
                     is_seen: AtomicBool::new(false),
                     asked: Cell::new(0),
@@ -245,10 +240,6 @@ impl Shard {
         let own = &self.own;
         own.bump.set(own.base.get());
         own.cache.set(cache.as_ptr());
-        // ORDER: Relaxed: the shard is free, and whoever handed it over has published the count.
-        if own.allocated.load(Ordering::Relaxed) != 0 {
-            own.cold.is_new.set(false);
-        }
         // ORDER: Relaxed, for all: the shard is free, so nobody else reads them except `stats`,
         // and to see that it is on no list; what hands over a buffer publishes them.
         own.listing.store(listed::CARVED, Ordering::Relaxed);
@@ -365,17 +356,6 @@ impl Shard {
         // releases. Acquire pairs with the Release of others' releases, for the case that all were
         // before. `remote_frees` becomes `ABANDONED` less what is still out.
         header.remote_frees.fetch_add(ABANDONED.wrapping_sub(out), JOINED) == out
-    }
-
-    /// Returns whether the bytes from `bump` on, and those of the newest block, are zero. They
-    /// are in new memory of which no buffer came back, since `bump` never went back. The caller
-    /// owns the shard.
-    ///
-    /// In 32 bits the count of those that came back may be 0 again, so nothing is known there.
-    pub(super) fn is_untouched(&self) -> bool {
-        // ORDER: Relaxed: this thread wrote it.
-        let local_frees = self.own.local_frees.load(Ordering::Relaxed);
-        cfg!(target_pointer_width = "64") && self.own.cold.is_new.get() && local_frees == 0
     }
 
     /// Returns how many buffers are out, and the bytes of the memory, as far as can be seen at this

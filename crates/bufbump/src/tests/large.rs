@@ -11,7 +11,6 @@ use loom::thread;
 use super::loom::{Buffer, beside, briefly, freed, read_elsewhere, scribble, use_up};
 use crate::BumpPool;
 use crate::cache::local;
-use crate::counters::Piece;
 use crate::shard::Chain;
 use crate::shared::Shared;
 
@@ -195,7 +194,7 @@ fn loom_look_at_a_spare_that_is_listed() {
             shared.take_from_threads(false, &mut chain);
             drop(right);
             // SAFETY: nothing is out of what was taken, and it is ours.
-            unsafe { Shared::free_all(chain, Piece::Trimmed) };
+            unsafe { Shared::free_all(chain, true) };
         });
         let (again, behind) = (take(), take());
         scribble(&again);
@@ -218,7 +217,7 @@ fn loom_places_that_are_made() {
             local::end_of_thread();
         });
         pool.trim_idle(Duration::ZERO);
-        assert!(pool.piece_stats().kept <= 1);
+        assert!(pool.shared().depot.large.count() <= 1);
         other.join().unwrap();
         pool.trim_idle(Duration::ZERO);
         pool.trim_idle(Duration::ZERO);

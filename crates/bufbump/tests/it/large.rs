@@ -155,7 +155,6 @@ fn the_budget_is_kept() {
     let some = with_idle(3 * MIB);
     drop((0..10).map(|_| take(&some, MIB)).collect::<Vec<_>>());
     assert_eq!(some.stats().reserved_bytes, 3 * MIB);
-    assert_eq!(some.piece_stats().kept, 3);
     // Shards and pieces together, on many threads.
     let threads: Vec<_> = (0..16)
         .map(|index| {

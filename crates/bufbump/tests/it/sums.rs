@@ -2,26 +2,17 @@
 
 use std::thread;
 
-use bufbump::{BumpPool, PieceStats};
+use bufbump::{BumpPool, PoolStats};
 use buftest::lockstep::Lockstep;
 use buftest::ops::Op;
 
-/// Asserts what `PieceStats` promises of a pool that no other thread uses.
+/// Asserts what holds in the statistics of a pool that no other thread uses.
 #[track_caller]
-fn add_up(pool: &BumpPool) -> PieceStats {
-    let (stats, totals) = (pool.piece_stats(), pool.stats());
-    assert_eq!(totals.reserved_bytes, totals.pinned_bytes + totals.idle_bytes, "{totals:?}");
-    assert!(stats.kept <= stats.idle, "{stats:?}");
+fn add_up(pool: &BumpPool) -> PoolStats {
+    let stats = pool.stats();
+    assert_eq!(stats.reserved_bytes, stats.pinned_bytes + stats.idle_bytes, "{stats:?}");
     if cfg!(feature = "stats") {
-        let pieces = (stats.pinned + stats.idle) as u64;
-        assert_eq!(
-            stats.allocations + stats.preallocations,
-            pieces + stats.discards + stats.trims,
-            "{stats:?}"
-        );
-        assert!(totals.in_use_bytes <= totals.pinned_bytes, "{totals:?}");
-    } else {
-        assert_eq!(stats.allocations + stats.preallocations + stats.discards + stats.trims, 0);
+        assert!(stats.in_use_bytes <= stats.pinned_bytes, "{stats:?}");
     }
     stats
 }
@@ -56,18 +47,11 @@ fn after_every_step() {
             add_up(&pool);
         }
         lockstep.drop_all();
-        let before = add_up(&pool);
-        assert_eq!((before.pinned, pool.stats().pinned_bytes), (0, 0));
+        assert_eq!(add_up(&pool).pinned_bytes, 0);
         pool.trim();
-        let after = add_up(&pool);
         // The shard that the thread carves stays.
-        assert!(after.idle <= 1, "{after:?}");
-        if cfg!(feature = "stats") {
-            let idle = (before.idle - after.idle) as u64;
-            let mut trimmed = before;
-            (trimmed.trims, trimmed.idle, trimmed.kept) = (before.trims + idle, after.idle, 0);
-            assert_eq!(after, trimmed);
-        }
+        let after = add_up(&pool);
+        assert!(after.reserved_bytes <= 4096, "{after:?}");
     }
 }
 

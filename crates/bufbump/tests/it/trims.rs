@@ -56,20 +56,18 @@ fn ages_of_shards() {
         thread::spawn(move || burst(&pool, count, SHARD)).join().expect("the thread ends well");
     };
     elsewhere(9);
-    assert_eq!(pool.piece_stats().kept, 9);
+    assert_eq!(pool.stats().reserved_bytes, 9 * SHARD);
     pool.trim_idle(NONE);
-    assert_eq!(pool.piece_stats().kept, 9, "noted");
+    assert_eq!(pool.stats().reserved_bytes, 9 * SHARD, "noted");
     elsewhere(4);
     pool.trim_idle(NONE);
-    assert_eq!(pool.piece_stats().kept, 4, "what was needed");
+    assert_eq!(pool.stats().reserved_bytes, 4 * SHARD, "what was needed");
     elsewhere(2);
     elsewhere(3);
     pool.trim_idle(NONE);
-    assert_eq!(pool.piece_stats().kept, 3, "the most at once");
+    assert_eq!(pool.stats().reserved_bytes, 3 * SHARD, "the most at once");
     pool.trim_idle(NONE);
     assert_eq!(pool.stats().reserved_bytes, 0);
-    #[cfg(feature = "stats")]
-    assert_eq!((pool.piece_stats().trims, pool.piece_stats().discards), (9, 0));
 }
 
 /// A thread that does nothing any more is not stopped: its spares go, and what it
@@ -100,7 +98,7 @@ fn threads_that_do_nothing() {
         from_there.recv().expect("the other side sends");
     }
     #[cfg(feature = "stats")]
-    assert_eq!(pool.piece_stats().allocations, 5, "nothing went that was used");
+    assert_eq!(pool.stats().fresh, 5, "nothing went that was used");
     assert_eq!(pool.stats().reserved_bytes, all);
     pool.trim_idle(NONE);
     pool.trim_idle(NONE);

@@ -64,17 +64,14 @@ pub struct Cache {
     id: usize,
     /// The caches behind this one in its tree (C1), the thread's own.
     ways: [Cell<*const Cache>; WAYS],
-    /// See `set_value`.
-    value: Cell<NonNull<()>>,
     methods: &'static Methods,
-    /// The neighbours in the ring, the thread's own. A search needs no `previous`: what is before
-    /// it fits into a cache line.
+    /// The neighbours in the ring, the thread's own.
     next: Cell<*const Cache>,
     previous: Cell<*const Cache>,
 }
 
-#[cfg(target_pointer_width = "64")]
-const _: () = assert!(core::mem::offset_of!(Cache, previous) == bufcore::size::CACHE_LINE_BYTES);
+// A search reads one cache line of each cache.
+const _: () = assert!(size_of::<Cache>() <= bufcore::size::CACHE_LINE_BYTES);
 
 impl Cache {
     /// Makes a head for a cache of the pool `id`, which is on no list.
@@ -83,7 +80,6 @@ impl Cache {
         Self {
             id,
             ways: [const { Cell::new(ptr::null()) }; WAYS],
-            value: Cell::new(NonNull::dangling()),
             methods,
             next: Cell::new(ptr::null()),
             previous: Cell::new(ptr::null()),
@@ -95,20 +91,6 @@ impl Cache {
     #[must_use]
     pub fn id(&self) -> usize {
         self.id
-    }
-
-    /// Returns what [`set_value`](Self::set_value) was given, or an address that is none.
-    #[inline]
-    #[must_use]
-    pub fn value(&self) -> NonNull<()> {
-        self.value.get()
-    }
-
-    /// Keeps an address of the strategy's, such as that of memory which may go before the cache
-    /// does. It lies where a search has read already.
-    #[inline]
-    pub fn set_value(&self, value: NonNull<()>) {
-        self.value.set(value);
     }
 
     pub(super) fn methods(&self) -> &'static Methods {

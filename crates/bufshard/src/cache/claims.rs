@@ -17,13 +17,12 @@
 //! - `intent` is reset by an exchange for what was seen, never by a store: the thread may have
 //!   announced anew.
 //!
-//! Where the system refuses the heavy fence, nothing is concluded, the claim is given up, and the
-//! cache gets `PLAIN` for good. From then on the thread's slow paths execute full fences and say
-//! so in `fenced`, behind the first one, by a Release store. A claimer that has seen that by
-//! Acquire has seen all earlier announcements, and later ones have a full fence behind them.
+//! Where the system refuses the heavy fence, nothing is concluded, and the claim is given up. All
+//! caches of the pool get `DISABLED` for good. A thread that finds it frees what is in its cache,
+//! and keeps nothing from then on. So there is nothing for others to take.
 
 use super::{
-    BUSY, CLAIMED, CLOSED, EPOCH, FLAGS, FREE, IDLE, LAST_CLASS, LAST_IN, LAST_OUT, NO_LAST, PLAIN,
+    BUSY, CLAIMED, CLOSED, DISABLED, EPOCH, FLAGS, FREE, IDLE, LAST_CLASS, LAST_IN, LAST_OUT, NEVER, NO_LAST,
     ThreadCache, WAITED, record,
 };
 use crate::sync::{self, Ordering, RELEASE};
@@ -38,7 +37,7 @@ pub(crate) enum ClaimError {
     /// Somebody else claims it, its thread is in the midst of something, or the pool is gone: to
     /// look again soon may help.
     Busy,
-    /// The system refuses the fence, and the thread does not know of that yet.
+    /// The system refuses the fence: what is in the cache stays there until its thread frees it.
     NoFence,
 }
 
@@ -91,6 +90,9 @@ impl ThreadCache {
             if word & (CLAIMED | CLOSED) != 0 {
                 return Err(ClaimError::Busy);
             }
+            if word & (DISABLED | FREE) == DISABLED {
+                return Err(ClaimError::NoFence);
+            }
             // ORDER: Acquire pairs with the Release of the last one who had it; Release keeps
             // `unclaim`'s for those behind. What the fence orders is said there.
             let claimed =
@@ -101,7 +103,7 @@ impl ThreadCache {
             }
         }
         // A cache that no thread has gets none while it is claimed.
-        if !sync::heavy_fence(word & FREE != 0 || self.is_fenced()) {
+        if !sync::heavy_fence(word & FREE != 0) {
             self.unclaim(false);
             return Err(ClaimError::NoFence);
         }
@@ -172,12 +174,23 @@ impl ThreadCache {
         }
     }
 
-    /// Makes all requests of the thread go the slow path, for good: the system gives no fence for
-    /// the fast ones.
-    pub(crate) fn set_plain(&self) {
-        self.tls_entry().set_plain();
-        // ORDER: Release pairs with the Acquire in `enter`: who has seen it here sees it in the
-        // entry. Whether the thread has seen it is said by `fenced`.
-        self.word.fetch_or(PLAIN, Ordering::Release);
+    /// Makes the thread keep nothing from when it next finds the flag.
+    pub(crate) fn disable(&self) {
+        // ORDER: Relaxed: a thread that reads it late keeps its blocks that much longer.
+        self.word.fetch_or(DISABLED, Ordering::Relaxed);
+    }
+
+    /// Returns whether the thread is to keep nothing, and has not freed yet what it kept. Only the
+    /// cache's thread calls it.
+    pub(crate) fn is_to_be_emptied(&self) -> bool {
+        // ORDER: Relaxed: the thread looks again with each slow path.
+        self.word.load(Ordering::Relaxed) & DISABLED != 0 && self.last_freed_class() != NEVER as usize
+    }
+
+    /// Notes that the thread has freed what it kept, and keeps nothing. The caller is between
+    /// `enter_to_take` and `leave`.
+    pub(crate) fn set_emptied(&self) {
+        // ORDER: Relaxed: the caller has the cache; `leave` publishes it.
+        self.last_freed.store(NEVER, Ordering::Relaxed);
     }
 }

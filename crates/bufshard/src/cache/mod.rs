@@ -20,19 +20,14 @@
 //! it, for that one request. A claim that finds the thread at work is given up.
 //!
 //! ```text
-//!  word     ....epoch....|PLAIN|WAITED|FREE|CLOSED|CLAIMED|     epoch + 1 at the end of each claim
-//!  seen     the word as the thread last saw it, without flags: the fast paths continue where it
-//!           still is that
-//!  begun    what the counter becomes | which counter
-//!           or HOT_OUT, HOT_IN, or IDLE, or BUSY for the slow paths
-//!  hot      uses | class of the block that is apart      or NO_HOT, or NEVER
+//!  word        ....epoch....|DRAINED|DISABLED|WAITED|FREE|CLOSED|CLAIMED|
+//!              epoch + 1 at the end of each claim
+//!  seen        the word as the thread last saw it, without flags: the fast paths continue where it
+//!              still is that
+//!  intent      what the counter becomes | which counter
+//!              or LAST_OUT, LAST_IN, or IDLE, or BUSY for the slow paths
+//!  last_freed  uses | class of the block that is apart      or NO_LAST, or NEVER
 //! ```
-//!
-//! # The entry
-//!
-//! A cache is freed with its pool's bookkeeping, also while the thread that used it sleeps, with
-//! the cache on its list. So the list does not have the cache itself but its [`TlsEntry`], two
-//! cache lines, which stay until the thread has let go of them too.
 //!
 //! # Invariants
 //!
@@ -43,24 +38,22 @@
 //! - N3: while the last bits of `last_freed` are a class, `last_freed_block` is a block of that
 //!   class, and the cache's.
 //! - N4: `seen` and the fields marked so are the thread's own.
-//! - N5: when a pool is gone, the thread that sets `DRAINED` in the entry empties the cache. It
-//!   gives back the reference to the bookkeeping that the cache's own thread had. Nothing is put
-//!   into the cache any more.
+//! - N5: when a pool is gone, the thread that sets `DRAINED` empties the cache. Nothing is put into
+//!   the cache any more.
 //! - N6: a cache exists while the bookkeeping does. A user of the cache keeps the bookkeeping: by a
-//!   handle, a block, or the thread's reference. The thread has this reference until `DRAINED` is
-//!   set, and while `intent` is `BUSY` only the thread itself sets that.
+//!   handle, a block, or the reference of the thread that has the cache. The thread gives this
+//!   reference back when the cache is off its list.
 
 mod arrays;
 mod claims;
 mod growth;
 mod magazines;
 mod shutdown;
-mod tls_entry;
 
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
-use bufkit::thread_cache;
+use bufkit::thread_cache::{self, Cache};
 use bufkit::{Link, RegistryEntry};
 
 pub(crate) use self::arrays::Arrays;
@@ -69,8 +62,6 @@ pub(crate) use self::claims::ClaimError;
 pub(crate) use self::growth::batch;
 use self::growth::{ALL_RANGES, STORE_SLOTS};
 use self::magazines::Magazine;
-use self::shutdown::Closed;
-use self::tls_entry::TlsEntry;
 use crate::block::Block;
 use crate::class::{MAX_CLASSES, class_of};
 use crate::counts::Counts;
@@ -86,10 +77,12 @@ const CLOSED: usize = 2;
 const FREE: usize = 4;
 /// Releases are to go the slow path: somebody waits for memory.
 const WAITED: usize = 8;
-/// All requests go the slow path: the system has no fence for the fast ones.
-const PLAIN: usize = 16;
+/// The thread is to keep nothing: the system refuses the fence with which others would take it.
+const DISABLED: usize = 16;
+/// The pool is gone, and a thread empties the cache, or has emptied it (N5).
+const DRAINED: usize = 32;
 /// What `word` is raised by at the end of a claim.
-const EPOCH: usize = 32;
+const EPOCH: usize = 64;
 const FLAGS: usize = EPOCH - 1;
 
 /// `intent` while nothing is.
@@ -119,23 +112,18 @@ const RECALLS: u32 = 16;
 /// A cache. What the fast paths touch of it, other than magazines, is in one line.
 #[repr(C, align(64))]
 pub(crate) struct ThreadCache {
+    /// What the thread's list knows of it. First, so that its address is the cache's.
+    head: Cache,
     word: AtomicUsize,
     seen: Cell<usize>,
     intent: AtomicU32,
     /// N3.
     last_freed: AtomicU32,
     last_freed_block: Cell<*const Block>,
-    /// Not 0 once the thread has found `PLAIN`: from then on its fast paths do nothing, and its
-    /// slow ones execute full fences.
-    fenced: AtomicU32,
-    /// Whether that was since `take_notice`; the thread's own.
-    has_notice: Cell<bool>,
     /// Slow paths that found the cache without the thread's list; the thread's own.
     recalls: Cell<u32>,
     /// The shard that the thread starts its searches at.
     home: usize,
-    /// What is on the thread's list; valid as long as the cache is (`tls_entry`, B1).
-    tls_entry: NonNull<TlsEntry>,
     /// Valid as long as the cache is (`shared`, P1).
     shared: NonNull<Shared>,
     /// The next of all caches of the pool.
@@ -158,7 +146,7 @@ pub(crate) struct ThreadCache {
 #[cfg(not(any(loom, shuttle)))]
 const _: () = {
     let most = if cfg!(feature = "stats") { 10 << 10 } else { 4 << 10 };
-    assert!(size_of::<ThreadCache>() + size_of::<TlsEntry>() < most);
+    assert!(size_of::<ThreadCache>() < most);
 };
 
 // SAFETY: one field.
@@ -176,20 +164,17 @@ const fn record(which: usize, value: u32) -> u32 {
 }
 
 impl ThreadCache {
-    /// Makes a cache that no thread has; returns `None` when there is no memory.
-    pub(crate) fn new(shared: &Shared, home: usize) -> Option<Self> {
-        let plain = shared.is_plain();
-        Some(Self {
-            word: AtomicUsize::new(FREE | if plain { PLAIN } else { 0 }),
+    /// Makes a cache that no thread has.
+    pub(crate) fn new(shared: &Shared, home: usize) -> Self {
+        Self {
+            head: Cache::new(shared.id, &shutdown::METHODS),
+            word: AtomicUsize::new(FREE),
             seen: Cell::new(0),
             intent: AtomicU32::new(IDLE),
             last_freed: AtomicU32::new(if shared.settings.thread_cache == 0 { NEVER } else { NO_LAST }),
             last_freed_block: Cell::new(ptr::null()),
-            fenced: AtomicU32::new(u32::from(plain)),
-            has_notice: Cell::new(false),
             recalls: Cell::new(0),
             home,
-            tls_entry: TlsEntry::new(shared.id, plain)?,
             shared: NonNull::from(shared),
             all_next: Link::default(),
             counts: Counts::default(),
@@ -200,13 +185,7 @@ impl ThreadCache {
             free_ranges: Cell::new(ALL_RANGES),
             #[cfg(all(test, any(loom, shuttle)))]
             shadow: buftest::models::Shadow::default(),
-        })
-    }
-
-    /// Returns the entry, which is on the thread's list for the cache.
-    fn tls_entry(&self) -> &TlsEntry {
-        // SAFETY: valid as long as the cache is (`tls_entry`, B1).
-        unsafe { self.tls_entry.as_ref() }
+        }
     }
 
     pub(crate) fn home(&self) -> usize {
@@ -247,17 +226,15 @@ impl ThreadCache {
     /// pool's bookkeeping (N6).
     pub(crate) fn find<'a>(id: usize) -> Option<&'a Self> {
         // SAFETY: a head on the thread's list is valid (`threads`, L2), and the first field of a
-        // entry of this pool's, from whose address it came.
-        let tls_entry = unsafe { thread_cache::find(id).cast::<TlsEntry>().as_ref() }?;
-        // SAFETY: the bookkeeping is there, and the cache with it.
-        Some(unsafe { tls_entry.cache().as_ref() })
+        // cache of this pool's, from whose address it came.
+        unsafe { thread_cache::find(id).cast::<Self>().as_ref() }
     }
 
     /// Lets the fast paths find the cache. The caller is its thread.
     pub(crate) fn remember(&self) {
         // SAFETY: a cache that the thread found or added is on its list, for this pool; `recall`
         // takes the value for a cache.
-        unsafe { thread_cache::set_fast(self.tls_entry().id(), NonNull::from(self).cast()) };
+        unsafe { thread_cache::set_fast(self.head.id(), NonNull::from(self).cast()) };
     }
 
     /// Returns whether it is time for a slow path to search the thread's list. That search lets go
@@ -387,19 +364,26 @@ impl ThreadCache {
     }
 
     /// Begins a slow path of the thread, after which the magazines are its own until `leave`.
-    /// Returns `false` when they are not to be had. In between, nothing is allocated, freed, or
-    /// waited for.
+    /// Returns `false` when they are not to be had, or the thread is to keep nothing. In between,
+    /// nothing is allocated, freed, or waited for.
     pub(crate) fn enter(&self) -> bool {
+        self.enter_unless(CLAIMED | CLOSED | DISABLED)
+    }
+
+    /// Enters the cache as `enter` does, also where the thread is to keep nothing: to take blocks
+    /// out.
+    pub(crate) fn enter_to_take(&self) -> bool {
+        self.enter_unless(CLAIMED | CLOSED)
+    }
+
+    fn enter_unless(&self, flags: usize) -> bool {
         self.is_left();
         // ORDER: Release, as in `begin`.
         self.intent.store(BUSY, RELEASE);
         sync::light_fence();
         // ORDER: Acquire, as in `begin`.
-        let mut word = self.word.load(Ordering::Acquire);
-        if word & PLAIN != 0 {
-            word = self.fence();
-        }
-        if word & (CLAIMED | CLOSED) != 0 {
+        let word = self.word.load(Ordering::Acquire);
+        if word & flags != 0 {
             self.settle();
             return false;
         }
@@ -415,54 +399,19 @@ impl ThreadCache {
         debug_assert!(self.intent.load(Ordering::Relaxed) != BUSY, "the cache is entered");
     }
 
-    /// Executes the fence between the two steps of a slow path where the system gives none that
-    /// costs this side nothing. Then does the second step: it returns the word.
-    #[cold]
-    fn fence(&self) -> usize {
-        sync::full_fence();
-        // ORDER: Relaxed: only this thread writes it.
-        if self.fenced.load(Ordering::Relaxed) == 0 {
-            // ORDER: Release pairs with the Acquire in `is_fenced`: all that the thread announced
-            // without such a fence is seen.
-            self.fenced.store(1, RELEASE);
-            self.has_notice.set(true);
-        }
-        // ORDER: Acquire, as in `begin`.
-        self.word.load(Ordering::Acquire)
-    }
-
-    /// Returns whether it is known that the thread executes full fences, so that a claim needs no
-    /// other.
-    fn is_fenced(&self) -> bool {
-        // ORDER: Acquire pairs with the Release in `fence`.
-        self.fenced.load(Ordering::Acquire) != 0
-    }
-
-    /// Returns whether the cache's blocks were out of the reach of others until a moment ago, and
-    /// clears that mark. The caller then tells those who wait. Only the cache's thread calls it.
-    pub(crate) fn take_notice(&self) -> bool {
-        self.has_notice.take()
-    }
-
-    /// Ends what `enter` began. When the pool is gone: what drains the cache, which is to be done
-    /// when nothing else is.
-    ///
-    /// From then on the end of the pool may free the cache, if nothing but the thread's reference
-    /// keeps it (N6).
+    /// Ends what `enter` began. Returns whether the pool is gone: then `drain_closed` is to be
+    /// called when nothing else is to be done with the cache.
     #[must_use]
-    pub(crate) fn leave(&self) -> Option<Closed> {
-        let tls_entry = self.tls_entry;
+    pub(crate) fn leave(&self) -> bool {
         self.settle();
         sync::light_fence();
-        // SAFETY: the entry is valid until the thread lets go of it (`tls_entry`, B1), which it
-        // does not in this function.
-        unsafe { Closed::look(tls_entry) }
+        self.is_gone()
     }
 
     /// Leaves the cache as `leave` does, where a handle keeps the pool from being gone.
     pub(crate) fn leave_open(&self) {
-        let gone = self.leave();
-        debug_assert!(gone.is_none(), "the pool has a handle");
+        let is_gone = self.leave();
+        debug_assert!(!is_gone, "the pool has a handle");
     }
 
     /// Takes back what a fast path announced and did not do, before a slow path.

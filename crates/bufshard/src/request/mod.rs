@@ -153,9 +153,11 @@ impl Shared {
         }
         if let Some(cache) = entered {
             cache.leave_open();
+        } else if let Some(cache) = cache {
+            // SAFETY: the handle keeps the pool.
+            unsafe { Self::empty_disabled(NonNull::from(self), cache) };
         }
         drop((array, left));
-        self.tell(cache);
         self.prepare_cache();
         if lacks_bins {
             self.depot.prepare(&self.settings, class);

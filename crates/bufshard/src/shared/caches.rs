@@ -16,33 +16,29 @@ impl Shared {
     fn enlist(&self) -> Option<()> {
         // ORDER: Relaxed: any order of numbers will do.
         let home = self.homes.fetch_add(1, Ordering::Relaxed);
-        let cache = self.caches.add(ThreadCache::new(self, home)?)?;
+        let cache = self.caches.add(ThreadCache::new(self, home))?;
         if self.has_budget() {
             self.flag_new(cache);
         }
-        // A thread that found out meanwhile may not have met this one.
+        // A thread that disables the caches at this moment may not have met this one.
         sync::full_fence();
-        if self.is_plain() {
-            cache.set_plain();
+        // ORDER: Relaxed: the fence orders it.
+        if self.is_disabled.load(Ordering::Relaxed) != 0 {
+            cache.disable();
         }
         Some(())
     }
 
-    /// Returns whether all requests take the slow path.
-    pub(crate) fn is_plain(&self) -> bool {
-        // ORDER: Relaxed: whether a cache's thread knows is said by the cache.
-        self.is_plain.load(Ordering::Relaxed) != 0
-    }
-
-    /// Sends all requests on the slow path from here on, because the system refuses the fence for
-    /// the fast paths that it gave before.
+    /// Makes all threads keep nothing from here on, because the system refuses the fence with which
+    /// others take what they keep.
     #[cold]
-    pub(crate) fn go_plain(&self) {
+    pub(crate) fn disable_caches(&self) {
         // ORDER: Relaxed: the fence orders it before the look at the caches, as that in `enlist`
         // does the other way round.
-        self.is_plain.store(1, Ordering::Relaxed);
-        sync::full_fence();
-        self.caches().for_each(ThreadCache::set_plain);
+        if self.is_disabled.swap(1, Ordering::Relaxed) == 0 {
+            sync::full_fence();
+            self.caches().for_each(ThreadCache::disable);
+        }
     }
 
     /// Returns a cache for the calling thread: its own, or one that no thread has. Returns `None`
@@ -60,13 +56,10 @@ impl Shared {
         if let Some(cache) = ThreadCache::find(self.id) {
             return Some(cache);
         }
-        // The thread's reference, from before the pool's end could take it over.
+        let cache = self.caches().find(|cache| cache.adopt())?;
+        // The thread's reference (`cache`, N6).
         self.ref_counts.add_ref();
-        let Some(cache) = self.caches().find(|cache| cache.adopt()).filter(|cache| cache.list()) else {
-            let was_last = self.ref_counts.drop_refs(1);
-            debug_assert!(!was_last, "the caller has a handle or a block");
-            return None;
-        };
+        cache.list();
         Some(cache)
     }
 

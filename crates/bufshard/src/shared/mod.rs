@@ -3,9 +3,8 @@
 //! # Invariants
 //!
 //! - P1: `ref_counts` has one reference for all handles together, one for each weak handle, and one
-//!   for each block. It has one for each cache that a thread has, until the pool's end takes it
-//!   over (`cache`, N5). With the last of them all of this is freed, with all caches, except for
-//!   the entries that are on the lists of threads.
+//!   for each block, and one for each cache that a thread has. With the last of them all of this is
+//!   freed, with all caches.
 //! - P2: caches are added to their list, and never taken off.
 //! - P3: `reserved` is at least the bytes of all blocks, and at most the budget.
 //! - P4: nothing is acquired from a pool without handles, so nothing is taken out of its caches and
@@ -52,9 +51,9 @@ pub(crate) struct Shared {
     pub(crate) source: PoolProvider,
     /// P1.
     pub(crate) ref_counts: RefCounts,
-    /// Not 0 when the system gives no fence for the fast paths, or not any more, so that all
-    /// requests go the slow one.
-    is_plain: AtomicU32,
+    /// Not 0 when the system gives no fence for claims of caches, or not any more, so that threads
+    /// keep nothing.
+    is_disabled: AtomicU32,
     pub(crate) depot: Depot,
     /// All caches (P2).
     caches: Registry<ThreadCache>,
@@ -91,7 +90,7 @@ impl Shared {
             _rest: NewLines,
             source,
             ref_counts: RefCounts::one_handle(),
-            is_plain: AtomicU32::new(u32::from(!sync::has_heavy_fence())),
+            is_disabled: AtomicU32::new(u32::from(!sync::has_heavy_fence())),
             depot: Depot::new(),
             caches: Registry::default(),
             homes: AtomicUsize::new(0),

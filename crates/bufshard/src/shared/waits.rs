@@ -133,13 +133,4 @@ impl Shared {
         }
         drop(queue);
     }
-
-    /// Tells those who wait when what is in the calling thread's cache was out of their reach until
-    /// a moment ago. The caller holds a handle.
-    pub(crate) fn tell(&self, own: Option<&ThreadCache>) {
-        if own.is_some_and(ThreadCache::take_notice) {
-            // SAFETY: the handle keeps the pool.
-            unsafe { Self::notify(NonNull::from(self), Event::Put) };
-        }
-    }
 }

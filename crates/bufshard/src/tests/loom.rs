@@ -303,7 +303,7 @@ fn loom_end_of_a_pool_against_a_release_elsewhere() {
 }
 
 /// The pool ends elsewhere while the thread that used it does nothing, and then meets what it has
-/// of it, or ends: the cache and the stub are freed, once. loom sees what is leaked.
+/// of it, or ends: the cache is freed, once. loom sees what is leaked.
 #[test]
 fn loom_end_of_a_pool_against_an_idle_thread() {
     loom::model(|| {

@@ -9,8 +9,10 @@
 //! - The functions are those of which there is to be one in a program: copies that avoid 4K
 //!   aliasing, a search, a wipe, allocations that can fail, panics that end here.
 
+pub use crate::buf::split::empty_buf;
 #[cfg(feature = "std")]
 pub use crate::interop::{count_filled, count_read, count_written};
+pub use crate::lease::guard::is_alone;
 pub use crate::lease::ref_count::RefCount;
 pub use crate::lease::tagged_ptr::TaggedPtr;
 pub use crate::lease::track::Tracker;
@@ -25,3 +27,9 @@ pub use crate::pool::stats::{Counters, Released, Served};
 pub use crate::stream::pieces::find_byte;
 #[cfg(feature = "alloc")]
 pub use crate::unwind::catch_user_panic;
+
+/// Atomics and locks: `core`'s and `std`'s, `portable-atomic`'s with the feature of that name, or
+/// those of a model checker under `--cfg loom` or `--cfg shuttle`.
+pub mod sync {
+    pub use crate::sync::*;
+}

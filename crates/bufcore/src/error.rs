@@ -214,14 +214,8 @@ impl fmt::Display for ConfigError {
     }
 }
 
-impl core::error::Error for ConfigError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::Region(error) => error.source(),
-            _ => None,
-        }
-    }
-}
+// What it has inside prints as itself.
+impl core::error::Error for ConfigError {}
 
 impl From<RegionError> for ConfigError {
     fn from(error: RegionError) -> Self {
@@ -265,15 +259,8 @@ impl fmt::Display for Error {
     }
 }
 
-impl core::error::Error for Error {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::Config(error) => error.source(),
-            Self::Acquire(error) => error.source(),
-            Self::Reserve(error) => error.source(),
-        }
-    }
-}
+// What it has inside prints as itself.
+impl core::error::Error for Error {}
 
 impl From<ConfigError> for Error {
     fn from(error: ConfigError) -> Self {

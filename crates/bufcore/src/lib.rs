@@ -132,8 +132,6 @@ pub use pool::stats::PoolStats;
 pub use pool::writer::Writer;
 pub use pool::{BufferPool, NoFallback};
 pub use stream::pieces::{Pieces, PiecesIter};
-#[cfg(feature = "alloc")]
-pub use stream::sinks::VecSink;
 pub use stream::{ByteSink, ByteSource, copy, copy_up_to};
 pub use view::frozen::Frozen;
 pub use view::shared::SharedBytes;

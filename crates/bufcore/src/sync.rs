@@ -1,37 +1,41 @@
-//! The atomics and locks of this crate: `core`'s and `std`'s, `portable-atomic`'s for processors
+//! The atomics and locks of the libraries: `core`'s and `std`'s, `portable-atomic`'s for processors
 //! that `core` has none for, or those of a model checker under `--cfg loom` or `--cfg shuttle`.
 
-#[cfg(all(feature = "stats", any(loom, shuttle)))]
-pub(crate) use checker::sync::atomic::AtomicUsize;
 #[cfg(any(loom, shuttle))]
-pub(crate) use checker::sync::atomic::{AtomicU32, Ordering};
+pub use checker::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 #[cfg(all(not(feature = "portable-atomic"), not(any(loom, shuttle))))]
-pub(crate) use core::sync::atomic::AtomicU32;
-#[cfg(all(feature = "stats", all(not(feature = "portable-atomic"), not(any(loom, shuttle)))))]
-pub(crate) use core::sync::atomic::AtomicUsize;
+pub use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
 #[cfg(not(any(loom, shuttle)))]
-pub(crate) use core::sync::atomic::Ordering;
+pub use core::sync::atomic::{Ordering, fence};
 #[cfg(loom)]
-pub(crate) use loom as checker;
+pub use loom as checker;
 #[cfg(shuttle)]
-pub(crate) use shuttle as checker;
+pub use shuttle as checker;
 
 #[cfg(all(feature = "portable-atomic", not(any(loom, shuttle))))]
-pub(crate) use portable_atomic::AtomicU32;
-#[cfg(all(feature = "stats", all(feature = "portable-atomic", not(any(loom, shuttle)))))]
-pub(crate) use portable_atomic::AtomicUsize;
+pub use portable_atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
 
 #[cfg(any(loom, shuttle))]
-pub(crate) use checker::sync::{Mutex, MutexGuard};
+pub use checker::sync::{Mutex, MutexGuard};
 #[cfg(all(feature = "std", not(any(loom, shuttle))))]
-pub(crate) use std::sync::{Mutex, MutexGuard};
+pub use std::sync::{Mutex, MutexGuard};
 
 /// The ordering of every store that gives memory back.
-pub(crate) const RELEASE: Ordering = Ordering::Release;
+pub const RELEASE: Ordering = Ordering::Release;
 
 /// Locks `mutex`, ignoring poisoning.
+///
+/// ```
+/// use std::sync::Mutex;
+///
+/// use bufcore::author::sync::lock;
+///
+/// let bins = Mutex::new(vec![1]);
+/// lock(&bins).push(2);
+/// assert_eq!(*lock(&bins), [1, 2]);
+/// ```
 #[cfg(any(feature = "std", loom, shuttle))]
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     match mutex.lock() {
         Ok(guard) => guard,
         Err(poisoned) => poisoned.into_inner(),

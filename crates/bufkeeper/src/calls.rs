@@ -107,9 +107,6 @@ impl Calls {
     /// Moves the pools that came since the last time to `watched`. The caller is the keeper. They
     /// stay where they are while there is no memory for the list.
     pub(super) fn take_new(&self, watched: &mut Vec<Watched>) {
-        if lock(&self.new).pools.len() > watched.capacity() - watched.len() {
-            Watched::forget_ended(watched);
-        }
         let pools = {
             let mut new = lock(&self.new);
             if watched.try_reserve(new.pools.len()).is_err() {
@@ -127,45 +124,29 @@ impl Calls {
         }
     }
 
-    /// Gives the keeper another pool. Pools that have ended leave the list when it is full, so that
-    /// it has at most twice as many as live.
+    /// Gives the keeper another pool.
     fn watch<P: Watch + ?Sized>(&self, pool: &P) {
-        // Users' code: dropped behind the lock.
-        let mut pool = Some(Watched::new(pool.downgrade()));
-        let mut taken = Vec::new();
+        // Users' code, whose drop comes after that of the guard.
+        let pool = Watched::new(pool.downgrade());
         let mut new = lock(&self.new);
-        if new.pools.len() == new.pools.capacity() {
-            mem::swap(&mut new.pools, &mut taken);
-            drop(new);
-            Watched::forget_ended(&mut taken);
-            taken.shrink_to(2 * taken.len());
-            new = lock(&self.new);
+        if new.has_ended || pool.is_among(&new.pools) {
+            return;
         }
-        if new.has_ended {
-            drop(new);
-            return Watched::forget_unless(&mut taken, |_| false);
-        }
-        taken.append(&mut new.pools);
-        mem::swap(&mut new.pools, &mut taken);
-        if pool.as_ref().is_some_and(|pool| !pool.is_among(&new.pools)) {
-            new.pools.extend(pool.take());
-        }
+        new.pools.push(pool);
         drop(new);
         self.call();
     }
 
     pub(super) fn end(&self) {
         let task = lock(&self.task).take();
-        let pools = {
+        let mut pools = {
             let mut new = lock(&self.new);
             new.has_ended = true;
             mem::take(&mut new.pools)
         };
         // Users' code, with nothing locked.
         let _dropped = catch_user_panic(|| drop(task));
-        for pool in pools {
-            let _dropped = catch_user_panic(|| drop(pool));
-        }
+        Watched::forget_unless(&mut pools, |_| false);
     }
 }
 

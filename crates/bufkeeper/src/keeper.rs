@@ -3,7 +3,6 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use core::mem;
 use core::task::Waker;
 use core::time::Duration;
 use std::time::Instant;
@@ -12,7 +11,6 @@ use super::calls::{Calls, KeeperHandle};
 use super::trim::Watch;
 use super::watched::{PAUSES, Pass, Watched};
 use crate::PressureSource;
-use bufcore::author::catch_user_panic;
 
 /// The age of idle memory at which it goes, unless set. It goes after one to two of them, and so
 /// within mimalloc 3's `purge_delay`, a second.
@@ -160,15 +158,11 @@ impl Keeper {
     /// Adds a pool, which it watches and does not keep from its end. A pool that it watches already
     /// is not added again, nor is a clone of such a pool.
     ///
-    /// Cost: a comparison with each pool that it watches. Where its list is full, it also looks
-    /// which pools have ended.
+    /// Cost: a comparison with each pool that it watches.
     #[must_use]
     pub fn watch<P: Watch + ?Sized>(mut self, pool: &P) -> Self {
         let pool = Watched::new(pool.downgrade());
         if !pool.is_among(&self.watched) {
-            if self.watched.len() == self.watched.capacity() {
-                Watched::forget_ended(&mut self.watched);
-            }
             self.watched.push(pool);
         }
         self
@@ -248,10 +242,8 @@ impl Keeper {
 impl Drop for Keeper {
     fn drop(&mut self) {
         self.calls.end();
-        for watched in mem::take(&mut self.watched) {
-            // Users' code, which may panic, perhaps while this thread unwinds.
-            let _dropped = catch_user_panic(|| drop(watched));
-        }
+        // Users' code, which may panic, perhaps while this thread unwinds.
+        Watched::forget_unless(&mut self.watched, |_| false);
     }
 }
 

@@ -58,13 +58,6 @@ impl Watched {
         self.id.is_some() && others.iter().any(|other| other.id == self.id)
     }
 
-    /// Takes the pools that have ended, or whose own code panicked, off a list.
-    pub(super) fn forget_ended(list: &mut Vec<Self>) {
-        Self::forget_unless(list, |watched| {
-            catch_user_panic(|| watched.pool.with(&mut |_| ())) == Some(true)
-        });
-    }
-
     /// Takes off a list what is not to stay.
     pub(super) fn forget_unless(list: &mut Vec<Self>, mut stays: impl FnMut(&mut Self) -> bool) {
         let mut index = 0;

@@ -7,7 +7,7 @@
 //!
 //! - [`orphan`]: memory that outlived its pool, and is freed with its last buffer.
 //! - [`SlotState`]: the state of a slot that is released by a plain store; for pools over one
-//!   region that serve one thread.
+//!   region that serve one thread. A [`ControlBlock`] heads their bookkeeping.
 //! - [`Handle`] and [`WeakHandle`]: handles of a pool that threads share. A [`Registry`] is a list
 //!   that only grows, and [`DedicatedPages`] are pages that a block has to itself.
 //! - [`Trim`]: a pool with idle memory, as a keeper (`bufkeeper`) and a monitor see it.
@@ -33,6 +33,7 @@
 //! | `alloc` | orphans, handles, lists |
 //! | `fences` | [`sync::fences`] |
 //! | `mmap` | mapped pages |
+//! | `wipe` | pools that zero bytes on release |
 //! | `portable-atomic` | atomics for processors without compare-and-swap |
 //!
 //! # Example
@@ -89,6 +90,8 @@ mod trim;
 
 pub use author::settings_text::SettingsText;
 pub use bufcore;
+pub use bufcore::author::{empty_buf, is_alone};
+pub use region_pool::control_block::{ControlBlock, CountMissed};
 pub use region_pool::slot_state::SlotState;
 pub use region_pool::stagger::{STAGGER_FROM_BYTES, staggered};
 #[cfg(feature = "std")]
@@ -98,7 +101,6 @@ pub use shared_pool::handle::{CoreRef, Handle, PoolCore, WeakHandle};
 pub use shared_pool::ref_counts::RefCounts;
 #[cfg(feature = "alloc")]
 pub use shared_pool::registry::{Link, Registry, RegistryEntry};
-pub use shared_pool::{empty_buf, is_alone};
 #[cfg(feature = "std")]
 pub use sync::coop::Coop;
 #[cfg(feature = "std")]

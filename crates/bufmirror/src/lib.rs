@@ -159,7 +159,7 @@ pub use bufcore::{
 };
 #[cfg(feature = "alloc")]
 #[doc(no_inline)]
-pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
+pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView};
 #[cfg(feature = "std")]
 pub use channel::{Consumer, Producer, WaitError, channel};
 pub use channel::{End, StaticChannel, StaticConsumer, StaticProducer};

@@ -44,7 +44,7 @@ impl RingPool {
     #[inline]
     fn block_alone(&self, buf: &Buf<RingLease>) -> Option<GuardPtr> {
         // No live block of another ring is in this one's region.
-        buf.lease().handle.alone().filter(|&at| self.ring.front() < at && at < self.ring.end())
+        buf.lease().alone().filter(|&at| self.ring.front() < at && at < self.ring.end())
     }
 
     /// Returns the guard behind the block and the free ones behind that.

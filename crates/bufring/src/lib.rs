@@ -109,7 +109,6 @@ mod pool;
 
 mod config;
 mod grow;
-mod lease;
 #[cfg(feature = "std")]
 mod local;
 mod ring;
@@ -132,15 +131,15 @@ pub use bufcore::{
 };
 #[cfg(feature = "alloc")]
 #[doc(no_inline)]
-pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
+pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView};
 #[cfg(feature = "mmap")]
 #[doc(no_inline)]
 pub use bufcore::{HugePages, MapOptions};
 pub use config::Builder;
-pub use lease::{RingBuf, RingLease, RingView};
 #[cfg(feature = "std")]
 pub use local::{LocalAcquire, LocalError, LocalRing};
 pub use pool::RingPool;
+pub use ring::{RingBuf, RingLease, RingView};
 pub use vec::{IntoIter, PushError, RingVec};
 
 #[cfg(all(doc, feature = "std"))]

@@ -147,16 +147,8 @@ impl fmt::Display for LocalError {
     }
 }
 
-impl core::error::Error for LocalError {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            // They print as themselves.
-            Self::Config(error) => error.source(),
-            Self::Acquire(error) => error.source(),
-            _ => None,
-        }
-    }
-}
+// What it has inside prints as itself.
+impl core::error::Error for LocalError {}
 
 mod sealed {
     pub trait Sealed {}

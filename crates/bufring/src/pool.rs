@@ -17,7 +17,7 @@ use bufcore::{AcquireError, Buf, BufferPool, PoolStats};
 #[cfg(feature = "alloc")]
 use crate::Builder;
 use crate::RingLease;
-use crate::ring::{Grid, GuardHandle, GuardPtr, Ring, UNIT};
+use crate::ring::{Grid, GuardPtr, Ring, UNIT};
 
 /// A ring allocator: buffers carved from one region in turn. See the [crate documentation](crate).
 ///
@@ -278,7 +278,7 @@ impl RingPool {
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn hand_out(&mut self, at: GuardPtr, start: NonNull<u8>, bytes: usize) -> Buf<RingLease> {
-        let lease = RingLease { handle: self.ring.handle(at) };
+        let lease = self.ring.lease(at);
         // SAFETY: the bytes lie in the block, which is initialised (R1); the block is live until
         // the lease is dropped, and a live block is neither handed out nor merged, so nobody else
         // gets them.
@@ -290,22 +290,13 @@ impl RingPool {
         self.tracker.attach(buf)
     }
 
-    /// Makes a buffer of no bytes, which holds nothing.
-    #[cfg_attr(feature = "track", track_caller)]
-    pub(crate) fn hand_out_empty(&mut self) -> Buf<RingLease> {
-        let lease = RingLease { handle: GuardHandle::empty() };
-        // SAFETY: no bytes are claimed.
-        let buf = unsafe { Buf::from_raw_parts(NonNull::dangling(), 0, lease) };
-        self.tracker.attach(buf)
-    }
-
     /// Serves a request of no bytes, and refuses others.
     #[cold]
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
     fn acquire_slow(&mut self, bytes: usize) -> Result<Buf<RingLease>, AcquireError> {
         if bytes == 0 {
-            return Ok(self.hand_out_empty());
+            return Ok(self.tracker.attach(bufkit::empty_buf(self.grid.alignment())));
         }
         Err(self.refuse(bytes, 0, 0))
     }

@@ -12,11 +12,9 @@
 //! guard's links are the allocator's alone; its state and its count of views are shared with the
 //! lease.
 
-mod control;
 mod guard;
-mod handle;
 mod layout;
-#[cfg(feature = "alloc")]
+mod lease;
 mod orphaned;
 
 use core::ops::Range;
@@ -24,18 +22,15 @@ use core::ptr::NonNull;
 
 use bufcore::author::Released;
 use bufcore::{BuildInError, ConfigError, Region};
-use bufkit::SlotState;
-#[cfg(feature = "alloc")]
-use bufkit::orphan;
+use bufkit::{ControlBlock, SlotState};
 
-use self::control::{Control, take_region};
 use self::guard::Guard;
 pub(crate) use self::guard::{GUARD, GuardPtr, UNIT};
-pub(crate) use self::handle::GuardHandle;
 use self::layout::Layout;
 pub(crate) use self::layout::{
     FIRST_BYTES, Grid, MAX_BYTES, blocks_bytes, most_buffers, most_capacity, overhead_bytes, room,
 };
+pub use self::lease::{RingBuf, RingLease, RingView};
 
 /// Units of the smallest block: a guard without a byte behind it. Whatever a cut leaves is a block
 /// of its own, which later requests merge with its neighbours. So a buffer keeps no unit that it
@@ -51,8 +46,8 @@ fn least_left(units: usize, left: usize) -> usize {
 ///
 /// # Invariants
 ///
-/// - R1: `control` points to an initialised `Control`, `front` to an initialised `Guard` behind it,
-///   from which `size` leads from guard to guard to `end`, all initialised, all in
+/// - R1: `control` points to an initialised [`ControlBlock`], `front` to an initialised `Guard`
+///   behind it, from which `size` leads from guard to guard to `end`, all initialised, all in
 ///   `control.region`, until [`Ring::leave`]; `before` leads back the same way. The bytes of all
 ///   blocks, and those behind `end`, are initialised.
 /// - R2: every `GuardPtr` that a method takes is such a guard; they come out of the ring only. A
@@ -66,7 +61,7 @@ fn least_left(units: usize, left: usize) -> usize {
 ///   there, in the region. What is behind `end` and its guard is nobody's.
 #[derive(Debug)]
 pub(crate) struct Ring {
-    control: NonNull<Control>,
+    control: NonNull<ControlBlock>,
     front: GuardPtr,
     end: GuardPtr,
     /// Where the end can be at most (R5).
@@ -102,7 +97,7 @@ impl Ring {
         let base = region.as_ptr();
         // SAFETY: `layout.control` is less than `layout.memory + bytes`, which is at most the
         // region's length.
-        let control = unsafe { base.add(layout.control) }.cast::<Control>();
+        let control = unsafe { base.add(layout.control) }.cast::<ControlBlock>();
         // SAFETY: likewise.
         let front = unsafe { base.add(layout.front) }.cast::<Guard>();
         // SAFETY: likewise: there is room for two guards from `front` on.
@@ -112,9 +107,8 @@ impl Ring {
         let last = unsafe { first.byte_add(bytes) };
         // SAFETY: likewise; `units` are at most those of all blocks.
         let end = unsafe { first.byte_add(units * UNIT) };
-        let contents = Control::new(region, wipe);
         // SAFETY: `Layout` aligned it and left room for it within the region, which is ours.
-        unsafe { control.write(contents) };
+        unsafe { control.write(ControlBlock::new::<Self>(region, wipe)) };
         let (guard, units) = ((GUARD / UNIT) as u32, units as u32);
         let guards = [
             (front, Guard::new(SlotState::held(), guard, 0)),
@@ -134,7 +128,7 @@ impl Ring {
         unsafe { at.as_ref() }
     }
 
-    fn control(&self) -> &Control {
+    fn control(&self) -> &ControlBlock {
         // SAFETY: initialised (R1), and never written while the ring exists but through its
         // atomics.
         unsafe { self.control.as_ref() }
@@ -344,14 +338,10 @@ impl Ring {
         let _ = (from, to);
     }
 
-    /// Makes the lease's part of a block that was just occupied.
+    /// Makes the lease of a block that was just occupied.
     #[inline(always)]
-    pub(crate) fn handle(&self, at: GuardPtr) -> GuardHandle {
-        GuardHandle::new(
-            at,
-            #[cfg(any(feature = "wipe", feature = "stats"))]
-            self.control,
-        )
+    pub(crate) fn lease(&self, at: GuardPtr) -> RingLease {
+        RingLease::new(at, self.control)
     }
 
     /// Returns the units from the guard at the front to one that has a block. They are fewer than
@@ -380,7 +370,7 @@ impl Ring {
             at = next;
         }
         // SAFETY: likewise for the control block.
-        unsafe { self.control.cast::<u8>().write_bytes(0, size_of::<Control>()) };
+        unsafe { self.control.cast::<u8>().write_bytes(0, size_of::<ControlBlock>()) };
         Some(region)
     }
 
@@ -396,27 +386,14 @@ impl Ring {
         for at in self.all() {
             let guard = self.guard(at);
             places += 1;
-            // For `GuardHandle::late`, to which the mark publishes it.
+            // For `RingLease::late`, to which the mark publishes it.
             guard.before.set(self.distance(at));
             out += usize::from(guard.state.orphan());
         }
-        if out == 0 {
-            #[cfg(all(test, loom))]
-            crate::tests::memory_goes();
-            // SAFETY: all blocks are free, and the caller does not use the ring again.
-            return Some(unsafe { take_region(self.control) });
-        }
-        let _ = places;
-        #[cfg(feature = "alloc")]
-        if !self.control().region.is_static() {
-            // SAFETY:
-            // - the head: `orphan` is the first field of the control block (`repr(C)`), and
-            //   `METHODS` are for such blocks.
-            // - counted once: of the marked blocks' leases each saw its mark, and then counts
-            //   itself, or stores `FREE` over it, which one `count_missed` finds.
-            // - nobody else: the caller does not use the ring again.
-            unsafe { orphan::defer_free(self.control.cast(), out, places) };
-        }
-        None
+        // SAFETY:
+        // - left once: by the flag above; the caller does not use the ring again.
+        // - counted once: of the marked blocks' leases each saw its mark, and then counts itself,
+        //   or stores `FREE` over it, which one `count_missed` finds.
+        unsafe { ControlBlock::leave(self.control, out, places) }
     }
 }

@@ -129,7 +129,7 @@ pub use bufcore::{
     copy_up_to,
 };
 #[doc(no_inline)]
-pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
+pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView};
 #[cfg(feature = "mmap")]
 #[doc(no_inline)]
 pub use bufcore::{HugePages, MapOptions};

@@ -31,7 +31,9 @@ impl<F: BufferPool> SlotPool<F> {
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn acquire_slow(&mut self, bytes: usize) -> Result<Buf<SlotLease<F::Lease>>, AcquireError> {
         if bytes == 0 {
-            return Ok(self.hand_out_empty());
+            // SAFETY: no bytes are claimed.
+            let buf = unsafe { Buf::from_raw_parts(self.table.memory(), 0, SlotLease::nowhere()) };
+            return Ok(self.tracker.attach(buf));
         }
         let error = match self.ask_fallback(bytes) {
             Ok(mut buf) => {
@@ -46,14 +48,6 @@ impl<F: BufferPool> SlotPool<F> {
             Ok(carved) => Ok(self.hand_out(carved, bytes, bytes, fallback_stats)),
             Err(largest) => Err(self.refusal(error, bytes, 0, largest)),
         }
-    }
-
-    /// Makes a buffer of no bytes, which holds nothing.
-    #[cfg_attr(feature = "track", track_caller)]
-    pub(crate) fn hand_out_empty(&mut self) -> Buf<SlotLease<F::Lease>> {
-        // SAFETY: no bytes are claimed.
-        let buf = unsafe { Buf::from_raw_parts(self.table.memory(), 0, SlotLease::nowhere()) };
-        self.tracker.attach(buf)
     }
 
     /// Hands out a buffer of the fallback's. `fallback_stats` is what is out of the fallback, with

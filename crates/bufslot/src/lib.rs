@@ -127,7 +127,7 @@ pub use bufcore::{
 };
 #[cfg(feature = "alloc")]
 #[doc(no_inline)]
-pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
+pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView};
 #[cfg(feature = "mmap")]
 #[doc(no_inline)]
 pub use bufcore::{HugePages, MapOptions};

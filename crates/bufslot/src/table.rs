@@ -10,28 +10,21 @@
 //! addresses, closed by the sentinel; the others form a stack. A slot's links and bounds are the
 //! pool's alone; its state and its count of views are shared with the lease.
 
-mod control;
 mod handle;
 mod layout;
-#[cfg(feature = "alloc")]
 mod orphaned;
 mod slot;
 mod slots;
 
-use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 
 use bufcore::author::Released;
 use bufcore::{ConfigError, Region, size};
-#[cfg(feature = "alloc")]
-use bufkit::orphan::{self, Orphan};
+use bufkit::ControlBlock;
 
-use self::control::{Control, take_region};
 pub(crate) use self::handle::SlotHandle;
 use self::handle::in_memory;
 pub(crate) use self::layout::{Layout, overhead_bytes};
-#[cfg(feature = "alloc")]
-use self::orphaned::METHODS;
 use self::slot::Slot;
 pub(crate) use self::slot::{MAX_SLOTS, NONE, STEP};
 pub(crate) use self::slots::Slots;
@@ -40,8 +33,8 @@ pub(crate) use self::slots::Slots;
 ///
 /// # Invariants
 ///
-/// - T1: `control` points to an initialised `Control`, `slots` to `control.slots + 1` initialised
-///   slots behind it, and `memory` to `capacity` initialised bytes behind those, all in
+/// - T1: `control` points to an initialised [`ControlBlock`], `slots` to initialised slots behind
+///   it, up to the sentinel, and `memory` to `capacity` initialised bytes behind those, all in
 ///   `control.region`, until [`Table::leave`].
 /// - T2: every `at` that a method takes is a multiple of `STEP`, at most `sentinel`; they come out
 ///   of the table only.
@@ -50,7 +43,7 @@ pub(crate) use self::slots::Slots;
 ///   writes `end`, for a buffer that it has alone.
 #[derive(Debug)]
 pub(crate) struct Table {
-    control: NonNull<Control>,
+    control: NonNull<ControlBlock>,
     slots: Slots,
     memory: NonNull<u8>,
     /// Where the last slot stands, which holds no buffer but closes the list. Never free.
@@ -81,7 +74,7 @@ impl Table {
         assert!((1..=MAX_SLOTS).contains(&slots), "{slots} slots");
         let base = region.as_ptr();
         // SAFETY: `layout.control <= layout.memory < region.len()`.
-        let control = unsafe { base.add(layout.control) }.cast::<Control>();
+        let control = unsafe { base.add(layout.control) }.cast::<ControlBlock>();
         // SAFETY: likewise.
         let table = unsafe { base.add(layout.slots) }.cast::<Slot>();
         // SAFETY: likewise.
@@ -94,29 +87,12 @@ impl Table {
             let available = region.len();
             return Err((ConfigError::RegionTooSmall { required: usize::MAX, available }, region));
         }
-        let contents = Control {
-            #[cfg(feature = "alloc")]
-            orphan: Orphan::counted(&METHODS),
-            region: ManuallyDrop::new(region),
-            released: Released::default(),
-            slots: slots as u32,
-            #[cfg(feature = "wipe")]
-            wipe,
-        };
-        #[cfg(not(feature = "wipe"))]
-        let _ = wipe;
         // SAFETY: `Layout` aligned the control block and left room for it within the region, which
         // is ours.
-        unsafe { control.write(contents) };
+        unsafe { control.write(ControlBlock::new::<Self>(region, wipe)) };
         let sentinel = slots as u32 * STEP;
         for at in (0..=sentinel).step_by(STEP as usize) {
-            let slot = Slot::new(
-                at,
-                sentinel,
-                start..start + capacity,
-                #[cfg(any(feature = "wipe", feature = "stats"))]
-                control.as_ptr(),
-            );
+            let slot = Slot::new(at, sentinel, start..start + capacity, control.as_ptr());
             // SAFETY: `Layout` left room for `slots + 1` slots.
             let place = unsafe { table.byte_add(at as usize) };
             // SAFETY: aligned, within the region, ours.
@@ -131,7 +107,7 @@ impl Table {
         self.slots
     }
 
-    fn control(&self) -> &Control {
+    fn control(&self) -> &ControlBlock {
         // SAFETY: initialised (T1), and never written while the table exists but through its
         // atomics.
         unsafe { self.control.as_ref() }
@@ -231,22 +207,10 @@ impl Table {
             slot.prev.set(at);
             out += usize::from(slot.state.orphan());
         }
-        if out == 0 {
-            #[cfg(all(test, loom))]
-            crate::tests::memory_goes();
-            // SAFETY: all slots are free, and the caller does not use the table again.
-            return Some(unsafe { take_region(self.control) });
-        }
-        #[cfg(feature = "alloc")]
-        if !self.control().region.is_static() {
-            // SAFETY:
-            // - the head: `orphan` is the first field of the control block (`repr(C)`), and
-            //   `METHODS` are for such blocks.
-            // - counted once: of the marked slots' leases each saw its mark, and then counts
-            //   itself, or stores `FREE` over it, which one `count_missed` finds.
-            // - nobody else: the caller does not use the table again.
-            unsafe { orphan::defer_free(self.control.cast(), out, self.control().slots as usize) };
-        }
-        None
+        // SAFETY:
+        // - left once: by the flag above; the caller does not use the table again.
+        // - counted once: of the marked slots' leases each saw its mark, and then counts itself, or
+        //   stores `FREE` over it, which one `count_missed` finds.
+        unsafe { ControlBlock::leave(self.control, out, (self.sentinel / STEP) as usize) }
     }
 }

@@ -14,6 +14,7 @@ use bufcore::{Buf, Lease};
 use io_uring::{opcode, squeue, types};
 
 use crate::driver_id::DriverId;
+use crate::in_flight::Pending;
 use crate::operation::{Kind, OperationCell};
 use crate::ring::Ring;
 use crate::sleeper::Sleeper;
@@ -65,20 +66,17 @@ pub(crate) const MOST_BYTES: usize = 0x7fff_f000;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Driver {
-    engine: RefCell<Engine>,
+    /// `None` where each operation is a blocking call. It is borrowed for no longer than one step,
+    /// and never while users' code runs.
+    ring: RefCell<Option<Box<Ring>>>,
+    driver_id: DriverId,
     mode: Mode,
 }
 
-/// What performs operations. It is borrowed for no longer than one step, and never while users'
-/// code runs.
-pub(crate) enum Engine {
-    Ring(Box<Ring>),
-    Calls(DriverId),
-}
-
 impl Driver {
-    pub(crate) fn over(engine: Engine, mode: Mode) -> Self {
-        Self { engine: RefCell::new(engine), mode }
+    pub(crate) fn over(ring: Option<Box<Ring>>, mode: Mode) -> Self {
+        let driver_id = ring.as_ref().map_or_else(DriverId::new, |ring| ring.driver_id().clone());
+        Self { ring: RefCell::new(ring), driver_id, mode }
     }
 
     /// Returns how the driver reaches the kernel, and what the system refused.
@@ -173,7 +171,7 @@ impl Driver {
             if let Some(done) = operation.take() {
                 return Ok(done);
             }
-            assert!(operation.is_of(&self.driver_id()), "the operation is another driver's");
+            assert!(operation.is_of(&self.driver_id), "the operation is another driver's");
             assert!(self.has(operation.key()), "the result was taken already");
             self.wait_any()?;
         }
@@ -290,18 +288,11 @@ impl Driver {
 
     /// Returns the ring, if there is one.
     pub(crate) fn ring(&self) -> Option<RefMut<'_, Ring>> {
-        RefMut::filter_map(self.engine.borrow_mut(), |engine| match engine {
-            Engine::Ring(ring) => Some(&mut **ring),
-            Engine::Calls(_) => None,
-        })
-        .ok()
+        RefMut::filter_map(self.ring.borrow_mut(), Option::as_deref_mut).ok()
     }
 
-    pub(crate) fn driver_id(&self) -> DriverId {
-        match &*self.engine.borrow() {
-            Engine::Ring(ring) => ring.driver_id().clone(),
-            Engine::Calls(driver_id) => driver_id.clone(),
-        }
+    pub(crate) fn driver_id(&self) -> &DriverId {
+        &self.driver_id
     }
 
     /// Whether `key` is the number of an operation in flight.
@@ -336,7 +327,7 @@ impl Driver {
         len: usize,
         offset: u64,
     ) -> Operation<L> {
-        let driver_id = self.driver_id();
+        let driver_id = self.driver_id.clone();
         if self.ring().is_none() {
             return Operation::completed(file.clone(), call(kind, file, buf, len, offset), driver_id);
         }
@@ -347,32 +338,22 @@ impl Driver {
             }
             Kind::Write => (buf.as_slice().as_ptr().cast_mut(), len.min(buf.len()).min(MOST_BYTES)),
         };
-        let mut ring = match self.ring_with_room() {
-            Ok(ring) => ring,
-            Err(error) => {
-                return Operation::completed(
-                    file.clone(),
-                    Completion { result: Err(error), buf, kind },
-                    driver_id,
-                );
-            }
-        };
-        let entry = entry(kind, file, range, offset, ring.registered(range.0, range.1));
         let cell = Arc::new(OperationCell::new(kind, range.1, file.clone(), buf));
-        // SAFETY:
-        // - memory: the range is a part of `buf`'s memory, which is valid until the lease is
-        //   dropped, and exclusive (`Lease`, rule 1). The cell has the buffer, and gives it to
-        //   nobody before its completion (U1). To read its filled part, the kernel needs no more.
-        // - file: the cell has a share of it.
-        let pushed = unsafe { ring.push(entry, Arc::<OperationCell<L>>::clone(&cell)) };
-        drop(ring);
-        match pushed {
-            Ok(key) => Operation::new(cell, key, driver_id),
-            Err(error) => {
-                crate::in_flight::Pending::complete(&*cell, -error.raw_os_error().unwrap_or(libc::EIO), 0);
-                Operation::new(cell, u64::MAX, driver_id)
-            }
-        }
+        let pushed = self.ring_with_room().and_then(|mut ring| {
+            let entry = entry(kind, file, range, offset, ring.registered(range.0, range.1));
+            // SAFETY:
+            // - memory: the range is a part of `buf`'s memory, which is valid until the lease is
+            //   dropped, and exclusive (`Lease`, rule 1). The cell has the buffer, and gives it to
+            //   nobody before its completion (U1). To read its filled part, the kernel needs no
+            //   more.
+            // - file: the cell has a share of it.
+            unsafe { ring.push(entry, Arc::<OperationCell<L>>::clone(&cell)) }
+        });
+        let key = pushed.unwrap_or_else(|error| {
+            cell.complete(-error.raw_os_error().unwrap_or(libc::EIO), 0);
+            u64::MAX
+        });
+        Operation::new(cell, key, driver_id)
     }
 }
 

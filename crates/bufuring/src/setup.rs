@@ -1,12 +1,9 @@
 //! The settings of a driver; see [`Builder`].
 
-use core::fmt;
 use std::io;
 
 use io_uring::IoUring;
 
-use crate::driver::Engine;
-use crate::driver_id::DriverId;
 use crate::ring::{MOST_REGISTERED_BYTES, Ring};
 use crate::sleeper::WakeFd;
 use crate::{Arena, Driver, Mode, Refused};
@@ -95,17 +92,12 @@ impl Builder {
     #[must_use]
     pub fn build(&self) -> Driver {
         if self.blocking {
-            return Driver::over(Engine::Calls(DriverId::new()), Mode::Blocking { refused: None });
+            return Driver::over(None, Mode::Blocking { refused: None });
         }
         let wake_fd = || WakeFd::new().map_err(|error| Refused::new("eventfd", &error));
         let (uring, wake_fd) = match self.uring().and_then(|uring| Ok((uring, wake_fd()?))) {
             Ok(made) => made,
-            Err(refused) => {
-                return Driver::over(
-                    Engine::Calls(DriverId::new()),
-                    Mode::Blocking { refused: Some(refused) },
-                );
-            }
+            Err(refused) => return Driver::over(None, Mode::Blocking { refused: Some(refused) }),
         };
         let arena = self.arena.as_ref().filter(|_| self.register);
         let (registered, mode) = match arena.map(|arena| register(&uring, arena)) {
@@ -113,7 +105,7 @@ impl Builder {
             Some(Err(refused)) => (None, Mode::Plain { refused: Some(refused) }),
             None => (None, Mode::Plain { refused: None }),
         };
-        Driver::over(Engine::Ring(Box::new(Ring::new(uring, wake_fd, registered))), mode)
+        Driver::over(Some(Box::new(Ring::new(uring, wake_fd, registered))), mode)
     }
 
     /// A ring of a kernel that loses no completion, and reads where an entry said until it was
@@ -166,10 +158,4 @@ fn register(uring: &IoUring, arena: &Arena) -> Result<(), Refused> {
     // writes there only what operations say.
     unsafe { uring.submitter().register_buffers(&pieces) }
         .map_err(|error| Refused::new("io_uring_register", &error))
-}
-
-impl fmt::Display for Builder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "entries={},register={},blocking={}", self.entries, self.register, self.blocking)
-    }
 }

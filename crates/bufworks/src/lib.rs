@@ -83,7 +83,7 @@ pub use bufcore::{
 };
 #[cfg(feature = "alloc")]
 #[doc(inline)]
-pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView, VecSink};
+pub use bufcore::{HeapBuf, HeapLease, HeapPool, HeapView};
 #[cfg(feature = "mmap")]
 #[doc(inline)]
 pub use bufcore::{HugePages, MapOptions};

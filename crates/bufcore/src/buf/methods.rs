@@ -3,6 +3,7 @@
 use core::slice;
 
 use super::Buf;
+use crate::lease::guard::is_alone;
 use crate::memory::copying::copy_bytes;
 use crate::{Lease, ReserveError};
 
@@ -358,7 +359,7 @@ impl<L: Lease> Buf<L> {
     /// # }
     /// ```
     pub fn compact(&mut self) {
-        if !self.guard.is_alone() {
+        if !is_alone(self.lease()) {
             return;
         }
         let Some(start) = self.guard.lease.start() else { return };

@@ -70,7 +70,7 @@ impl Tracker {
     pub fn attach<L: Lease>(&self, mut buf: Buf<L>) -> Buf<L> {
         // No part can appear meanwhile: that takes this buffer.
         #[cfg(feature = "track")]
-        if buf.guard.is_alone() {
+        if crate::author::is_alone(buf.lease()) {
             *buf.guard.ticket = self.note(buf.capacity);
         }
         buf

@@ -11,7 +11,7 @@
 //!   exclusive.
 
 use core::mem::ManuallyDrop;
-use core::ptr;
+use core::ptr::{self, NonNull};
 
 use crate::lease::guard::LeaseGuard;
 use crate::{Buf, SplitLease};
@@ -140,8 +140,7 @@ impl<L: SplitLease> Buf<L> {
     /// capacity.
     fn split_at(&mut self, at: usize) -> Self {
         debug_assert!(at <= self.capacity(), "split at {at} of {}", self.capacity());
-        let placeholder = Self::empty();
-        let (start, len, capacity, guard) = core::mem::replace(self, placeholder).into_guard();
+        let (start, len, capacity, guard) = core::mem::replace(self, empty_buf(1)).into_guard();
         // SAFETY: `at <= capacity`, so this is within the memory or one past its end.
         let middle = unsafe { start.add(at) };
         let (front_guard, back_guard) = match at {
@@ -157,13 +156,23 @@ impl<L: SplitLease> Buf<L> {
         // SAFETY: likewise for the rest. `front_len` is `len`, or all of the front.
         unsafe { Self::from_guard(middle, len - front_len, capacity - at, back_guard) }
     }
+}
 
-    /// Makes a buffer without capacity.
-    #[inline]
-    pub(crate) fn empty() -> Self {
-        // SAFETY: no bytes are claimed.
-        unsafe { Self::from_guard(ptr::NonNull::dangling(), 0, 0, LeaseGuard::empty()) }
-    }
+/// Makes a buffer of no bytes, which holds nothing of a pool, and starts at a multiple of
+/// `alignment`.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// let empty: bufcore::HeapBuf = bufcore::author::empty_buf(4096);
+/// assert_eq!((empty.as_ptr().addr(), empty.capacity()), (4096, 0));
+/// # }
+/// ```
+#[inline]
+#[must_use]
+pub fn empty_buf<L: SplitLease>(alignment: usize) -> Buf<L> {
+    let start = NonNull::new(ptr::without_provenance_mut(alignment)).unwrap_or(NonNull::dangling());
+    // SAFETY: no bytes are claimed.
+    unsafe { Buf::from_guard(start, 0, 0, LeaseGuard::empty()) }
 }
 
 /// Makes two counted handles of one.

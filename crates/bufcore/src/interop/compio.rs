@@ -6,31 +6,7 @@ use core::slice;
 
 use compio_buf::{IntoInner, IoBuf, IoBufMut, SetLen};
 
-use crate::{Buf, Frozen, Lease, SharedBytes};
-
-/// Writes take the filled part. Reads need a [`ReadBuf`].
-impl<L: Lease> IoBuf for Buf<L> {
-    #[inline]
-    fn as_init(&self) -> &[u8] {
-        self
-    }
-}
-
-/// Writes take the bytes of the view.
-impl<L: Lease> IoBuf for Frozen<L> {
-    #[inline]
-    fn as_init(&self) -> &[u8] {
-        self
-    }
-}
-
-/// Writes take the bytes of the handle.
-impl IoBuf for SharedBytes {
-    #[inline]
-    fn as_init(&self) -> &[u8] {
-        self
-    }
-}
+use crate::{Buf, Lease};
 
 /// Lends a buffer to reads of compio.
 ///

@@ -13,8 +13,6 @@ mod embedded_io_async;
 #[cfg(all(feature = "monoio-0_2", unix))]
 mod monoio;
 mod reading;
-#[cfg(feature = "serde")]
-mod serde;
 #[cfg(feature = "std")]
 mod std_io;
 #[cfg(all(feature = "tokio-uring-0_5", target_os = "linux"))]

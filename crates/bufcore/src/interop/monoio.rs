@@ -10,7 +10,7 @@
 
 use monoio::buf::{IoBuf, IoBufMut};
 
-use crate::{Buf, Frozen, Lease, SharedBytes};
+use crate::{Buf, Lease};
 
 /// Writes take the filled part.
 // SAFETY:
@@ -50,34 +50,5 @@ unsafe impl<L: Lease> IoBufMut for Buf<L> {
     unsafe fn set_init(&mut self, pos: usize) {
         self.truncate(pos);
         self.commit(pos - self.len());
-    }
-}
-
-/// Writes take the bytes of the view.
-// SAFETY: as for `Buf`. Nobody writes the bytes while a view lives, and the value that the runtime
-// owns is one.
-unsafe impl<L: Lease> IoBuf for Frozen<L> {
-    #[inline]
-    fn read_ptr(&self) -> *const u8 {
-        self.as_slice().as_ptr()
-    }
-
-    #[inline]
-    fn bytes_init(&self) -> usize {
-        self.len()
-    }
-}
-
-/// Writes take the bytes of the handle.
-// SAFETY: the bytes are valid and not written while the handle lives (H1), wherever it is moved.
-unsafe impl IoBuf for SharedBytes {
-    #[inline]
-    fn read_ptr(&self) -> *const u8 {
-        self.as_slice().as_ptr()
-    }
-
-    #[inline]
-    fn bytes_init(&self) -> usize {
-        self.len()
     }
 }

@@ -1,4 +1,5 @@
-//! Buffers and views as sources: reading drops the bytes that were read, front first.
+//! Buffers and views as sources: reading drops the bytes that were read, front first. Writes of the
+//! runtimes and `serde` take the bytes of them.
 
 use crate::{Buf, ByteSource, Frozen, Lease, SharedBytes};
 
@@ -47,6 +48,26 @@ macro_rules! source {
             }
 
             $($($to_bytes)*)?
+        }
+
+        /// Serializes as bytes, which a text format may write as a sequence of numbers.
+        ///
+        /// There is no `Deserialize`: a buffer comes from a pool, which a deserializer does not
+        /// have. Deserialize borrowed bytes, and append them to a buffer.
+        #[cfg(feature = "serde")]
+        impl<$($generics)*> serde::Serialize for $handle {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_bytes(self)
+            }
+        }
+
+        /// Writes take the filled bytes.
+        #[cfg(all(feature = "compio-buf-0_8", any(unix, windows)))]
+        impl<$($generics)*> compio_buf::IoBuf for $handle {
+            #[inline]
+            fn as_init(&self) -> &[u8] {
+                self
+            }
         }
     )+};
 }
@@ -128,6 +149,42 @@ macro_rules! reader {
 
             fn consume(&mut self, bytes: usize) {
                 self.consume(bytes);
+            }
+        }
+
+        /// Writes take the bytes of the view.
+        // SAFETY: nobody writes the bytes while a view lives, and the value that the runtime owns
+        // is one. Moves of the value move no byte.
+        #[cfg(all(feature = "tokio-uring-0_5", target_os = "linux"))]
+        unsafe impl<$($generics)*> tokio_uring::buf::IoBuf for $handle {
+            #[inline]
+            fn stable_ptr(&self) -> *const u8 {
+                self.as_slice().as_ptr()
+            }
+
+            #[inline]
+            fn bytes_init(&self) -> usize {
+                self.len()
+            }
+
+            #[inline]
+            fn bytes_total(&self) -> usize {
+                self.len()
+            }
+        }
+
+        /// Writes take the bytes of the view.
+        // SAFETY: as above.
+        #[cfg(all(feature = "monoio-0_2", unix))]
+        unsafe impl<$($generics)*> monoio::buf::IoBuf for $handle {
+            #[inline]
+            fn read_ptr(&self) -> *const u8 {
+                self.as_slice().as_ptr()
+            }
+
+            #[inline]
+            fn bytes_init(&self) -> usize {
+                self.len()
             }
         }
     )+};

@@ -14,13 +14,27 @@ pub(crate) struct LeaseGuard<L: Lease> {
     pub(crate) ticket: ManuallyDrop<TrackId>,
 }
 
-impl<L: Lease> LeaseGuard<L> {
-    /// Returns whether this is the only handle of its memory, for a buffer's lease. Other handles'
-    /// uses of the memory happened before the caller's next step.
-    pub(crate) fn is_alone(&self) -> bool {
-        !self.lease.is_shared() || self.lease.views().is_none_or(RefCount::is_one)
-    }
+/// Returns whether no other buffer or view shares the memory of a buffer with this lease, at this
+/// moment. Their uses of the memory happened before the caller's next step.
+///
+/// ```
+/// # #[cfg(feature = "alloc")] {
+/// use bufcore::author::is_alone;
+///
+/// let mut buf = bufcore::HeapPool::new().acquire(100)?;
+/// assert!(is_alone(buf.lease()));
+/// let rest = buf.split_off(10);
+/// assert!(!is_alone(buf.lease()));
+/// drop(rest);
+/// assert!(is_alone(buf.lease()));
+/// # }
+/// # Ok::<(), bufcore::AcquireError>(())
+/// ```
+pub fn is_alone(lease: &impl Lease) -> bool {
+    !lease.is_shared() || lease.views().is_none_or(RefCount::is_one)
+}
 
+impl<L: Lease> LeaseGuard<L> {
     #[inline]
     pub(crate) fn new(lease: L, ticket: TrackId) -> Self {
         Self { lease: ManuallyDrop::new(lease), ticket: ManuallyDrop::new(ticket) }

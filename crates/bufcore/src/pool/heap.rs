@@ -5,17 +5,22 @@ use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
 
+use crate::buf::split::empty_buf;
 use crate::lease::ref_count::RefCount;
 use crate::lease::tagged_ptr::TaggedPtr;
 use crate::lease::track::Tracker;
 use crate::pool::config::check_alignment;
-#[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
-use crate::pool::stats::Released;
-use crate::pool::stats::{Counters, Served};
+use crate::pool::stats::{Counters, Released, Served};
 use crate::size::MAX_BYTES;
 use crate::{AcquireError, Buf, BufferPool, ConfigError, Frozen, Lease, PoolStats};
 #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
 use alloc::sync::Arc;
+
+/// What counts the releases. Buffers share it where there are counts that can be shared.
+#[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
+type Releases = Arc<Released>;
+#[cfg(not(all(feature = "stats", target_has_atomic = "ptr")))]
+type Releases = Released;
 
 /// Serves every acquire with a fresh, zeroed heap allocation, which the release frees.
 ///
@@ -44,8 +49,7 @@ pub struct HeapPool {
     wipe: bool,
     counters: Counters,
     tracker: Tracker,
-    #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
-    released: Arc<Released>,
+    released: Releases,
 }
 
 /// Describes an allocation. It lies behind the bytes, `header_offset(capacity)` bytes from their
@@ -58,7 +62,7 @@ pub(crate) struct Header {
     /// The alignment of the allocation.
     alignment: usize,
     #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
-    released: Arc<Released>,
+    released: Releases,
 }
 
 const MIN_ALIGNMENT: usize = align_of::<Header>();
@@ -235,8 +239,7 @@ impl HeapPool {
             wipe: false,
             counters: Counters::default(),
             tracker: Tracker::default(),
-            #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
-            released: Arc::default(),
+            released: Releases::default(),
         }
     }
 
@@ -302,7 +305,6 @@ impl HeapPool {
     /// # Ok::<(), bufcore::Error>(())
     /// ```
     pub fn reset_high_water(&mut self) {
-        #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
         self.counters.reset_high_water(&self.released, &PoolStats::default());
     }
 
@@ -322,17 +324,6 @@ impl HeapPool {
     #[must_use]
     pub fn outstanding(&self) -> alloc::vec::Vec<crate::Outstanding> {
         self.tracker.outstanding()
-    }
-
-    /// Makes a buffer of no bytes, which holds nothing: nothing is allocated, and nothing counted.
-    #[cold]
-    fn nothing(&self) -> Buf<HeapLease> {
-        // Aligned as any other buffer is.
-        let start = core::ptr::without_provenance_mut(self.alignment);
-        // SAFETY: an alignment is not zero.
-        let start = unsafe { NonNull::new_unchecked(start) };
-        // SAFETY: no bytes are claimed.
-        unsafe { Buf::from_raw_parts(start, 0, HeapLease::empty()) }
     }
 
     fn take(&mut self, capacity: usize) -> Result<Buf<HeapLease>, AcquireError> {
@@ -376,13 +367,10 @@ impl BufferPool for HeapPool {
     #[inline]
     fn acquire(&mut self, capacity: usize) -> Result<Buf<HeapLease>, AcquireError> {
         if capacity == 0 {
-            return Ok(self.tracker.attach(self.nothing()));
+            return Ok(self.tracker.attach(empty_buf(self.alignment)));
         }
         let buf = self.take(capacity)?;
-        #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
         self.counters.acquired(Served::Fresh, capacity, &self.released, PoolStats::default);
-        #[cfg(not(all(feature = "stats", target_has_atomic = "ptr")))]
-        let _ = (&self.counters, Served::Fresh);
         Ok(self.tracker.attach(buf))
     }
 
@@ -403,13 +391,11 @@ impl BufferPool for HeapPool {
     }
 
     fn stats(&self) -> PoolStats {
-        #[cfg(all(feature = "stats", target_has_atomic = "ptr"))]
-        {
-            let stats = self.counters.snapshot(&self.released, &PoolStats::default(), 0);
-            PoolStats { reserved_bytes: stats.in_use_bytes, ..stats }
+        if cfg!(not(all(feature = "stats", target_has_atomic = "ptr"))) {
+            return PoolStats::default();
         }
-        #[cfg(not(all(feature = "stats", target_has_atomic = "ptr")))]
-        PoolStats::default()
+        let stats = self.counters.snapshot(&self.released, &PoolStats::default(), 0);
+        PoolStats { reserved_bytes: stats.in_use_bytes, ..stats }
     }
 }
 

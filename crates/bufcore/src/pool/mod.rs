@@ -10,6 +10,7 @@ pub(crate) mod shared_pool;
 pub(crate) mod stats;
 pub(crate) mod writer;
 
+use crate::buf::split::empty_buf;
 use crate::pool::growth::Growth;
 use crate::{AcquireError, Buf, Lease, NoLease, PoolStats};
 
@@ -266,7 +267,7 @@ impl BufferPool for NoFallback {
         if capacity > 0 {
             return Err(AcquireError::TooLarge { requested: capacity, limit: 0 });
         }
-        Ok(Buf::empty())
+        Ok(empty_buf(1))
     }
 
     fn max_capacity(&self) -> usize {

@@ -10,6 +10,7 @@ use core::ptr::NonNull;
 use core::slice;
 
 use self::parts::{Parts, PutBack};
+use crate::buf::split::empty_buf;
 use crate::pool::growth::Growth;
 use crate::{AcquireError, Buf, BufferPool, ByteSink, ReserveError, SplitLease};
 
@@ -344,7 +345,7 @@ impl<P: BufferPool<Lease: SplitLease>> Writer<P> {
                 buf
             }
             // What has no bytes holds nothing: its memory goes back.
-            _ => Buf::empty(),
+            _ => empty_buf(1),
         }
     }
 

@@ -1,8 +1,6 @@
 //! Bytes that stream through a ring or a buffer, lent in place on both sides.
 
 pub(crate) mod pieces;
-#[cfg(feature = "alloc")]
-pub(crate) mod sinks;
 
 use crate::memory::copying::copy_bytes;
 use crate::{Buf, Lease, Pieces, ReserveError};
@@ -32,7 +30,7 @@ use crate::{Buf, Lease, Pieces, ReserveError};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` takes no bytes in place",
     label = "this is not a `ByteSink`",
-    note = "a `Buf`, a mirrored ring and the writing end of a channel are; a `Vec<u8>` is in a `VecSink`; what implements `std::io::Write` alone is written to with `write_all`"
+    note = "a `Buf`, a `Writer`, a mirrored ring and the writing end of a channel are; what implements `std::io::Write` alone is written to with `write_all`"
 )]
 pub trait ByteSink {
     /// Lends exactly `n` bytes of contiguous room. Nothing counts as written until
@@ -66,14 +64,12 @@ pub trait ByteSink {
     /// # #[cfg(feature = "alloc")] {
     /// use std::io::Read;
     ///
-    /// use bufcore::{ByteSink, VecSink};
+    /// use bufcore::{ByteSink, HeapPool};
     ///
     /// let mut socket = &b"PONG"[..];
-    /// let mut received = Vec::new();
-    /// let mut sink = VecSink::new(&mut received);
-    /// let n = socket.read(sink.reserve(1500)?)?;
-    /// sink.commit(n); // 4 of the 1500
-    /// drop(sink);
+    /// let mut received = HeapPool::new().acquire(4096)?;
+    /// let n = socket.read(received.reserve(1500)?)?;
+    /// received.commit(n); // 4 of the 1500
     /// assert_eq!(received, b"PONG");
     /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -290,5 +286,27 @@ pub fn copy_up_to(source: &mut impl ByteSource, sink: &mut impl ByteSink, limit:
         sink.commit(n);
         source.consume(n);
         moved += n;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ByteSink, copy};
+    use crate::ReserveError;
+
+    #[test]
+    fn a_slice_is_filled_front_first() {
+        let mut memory = [b'.'; 6];
+        let mut sink = &mut memory[..];
+        assert_eq!(copy(&mut &b"abcd"[..], &mut sink), 4);
+        assert_eq!(sink.reserve(3), Err(ReserveError { requested: 3, available: 2 }));
+        assert_eq!(copy(&mut &b"efgh"[..], &mut sink), 2);
+        assert_eq!((copy(&mut &b"x"[..], &mut sink), &memory), (0, b"abcdef"));
+    }
+
+    #[test]
+    #[should_panic(expected = "commit(3) of 2 bytes")]
+    fn no_more_of_a_slice_is_committed_than_there_is() {
+        (&mut [0; 2][..]).commit(3);
     }
 }

@@ -3,7 +3,7 @@
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use bufcore::{ByteSource, HeapPool, Pieces, VecSink, copy_up_to};
+use bufcore::{ByteSource, HeapPool, Pieces, Writer, copy_up_to};
 
 fn collect<S: ByteSource>(pieces: &mut Pieces<'_, S>) -> Vec<Vec<u8>> {
     pieces.into_iter().map(<[u8]>::to_vec).collect()
@@ -98,8 +98,8 @@ fn a_source_that_shrinks() {
 fn a_copy_stops_at_its_limit() {
     for limit in [0, 1, 5, 6, usize::MAX] {
         let mut source = &b"hello"[..];
-        let mut vec = Vec::new();
-        let n = copy_up_to(&mut source, &mut VecSink::new(&mut vec), limit);
-        assert_eq!((n, &vec[..], source), (limit.min(5), &b"hello"[..n], &b"hello"[n..]));
+        let mut sink = Writer::new(HeapPool::new());
+        let n = copy_up_to(&mut source, &mut sink, limit);
+        assert_eq!((n, sink.filled(), source), (limit.min(5), &b"hello"[..n], &b"hello"[n..]));
     }
 }

@@ -75,7 +75,7 @@ pub struct Orphan {
     /// The next of the finished blocks.
     pub(super) finished: Link,
     /// Places that a look at the block has to visit. Written before the block arrives.
-    pub(super) slots: Cell<usize>,
+    pub(crate) slots: Cell<usize>,
     pub(super) methods: &'static Methods,
 }
 

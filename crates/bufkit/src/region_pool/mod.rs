@@ -1,4 +1,5 @@
 //! Pools over one region, which serve one thread.
 
+pub(crate) mod control_block;
 pub(crate) mod slot_state;
 pub(crate) mod stagger;

@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 use core::mem;
-use core::panic::AssertUnwindSafe;
 use core::task::Waker;
-use std::panic::{catch_unwind, resume_unwind};
+
+use bufcore::author::catch_user_panic;
 
 use crate::sync::waiter::TaskWaker;
 use crate::sync::{AtomicU32, Mutex, Ordering, try_lock};
@@ -55,8 +55,7 @@ pub struct GrowthSignal {
 
 impl GrowthSignal {
     /// Wakes those who asked since the last ring. The caller has nothing locked and nothing half
-    /// made: wakers are users' code. When some of them panic, the call wakes the others too, and
-    /// then passes the first panic on.
+    /// made: wakers are users' code. A panic of one ends when its hook has reported it.
     ///
     /// Cost: one load, when nobody asked.
     #[inline]
@@ -87,20 +86,10 @@ impl GrowthSignal {
             self.is_armed.store(0, Ordering::Relaxed);
             mem::take(&mut *wakers)
         };
-        // Users' code, with nothing locked. A panic in one waker keeps no other from being woken.
-        let mut first = None;
+        // Users' code, with nothing locked. A panic of one waker is neither for the others nor for
+        // this caller.
         for waker in wakers {
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-                if first.is_some() {
-                    // Its drop may panic too.
-                    mem::forget(payload);
-                } else {
-                    first = Some(payload);
-                }
-            }
-        }
-        if let Some(payload) = first {
-            resume_unwind(payload);
+            let _ = catch_user_panic(|| waker.wake());
         }
     }
 

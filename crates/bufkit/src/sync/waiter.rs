@@ -5,6 +5,8 @@ use core::task::Waker;
 #[cfg(feature = "std")]
 use std::thread::Thread;
 
+use bufcore::author::catch_user_panic;
+
 /// A task's waker, kept by a pool. When the task forgot it, it is dropped on any thread, at the end
 /// of the pool or of what the pool keeps. So a drop that panics ends quietly, and the structure
 /// that it is dropped with is taken apart to its end. Without `std` the panic passes through.
@@ -47,10 +49,7 @@ impl Drop for TaskWaker {
     fn drop(&mut self) {
         // SAFETY: it is not used again.
         let waker = unsafe { ManuallyDrop::take(&mut self.0) };
-        #[cfg(feature = "alloc")]
-        let _ = bufcore::author::catch_user_panic(|| drop(waker));
-        #[cfg(not(feature = "alloc"))]
-        drop(waker);
+        let _ = catch_user_panic(|| drop(waker));
     }
 }
 
@@ -134,16 +133,6 @@ impl Waiter {
     /// Waiter::task(Waker::from(Arc::new(Panics))).wake_caught();
     /// ```
     pub fn wake_caught(self) {
-        // Failures that the model checker finds are not to be caught.
-        #[cfg(all(feature = "std", not(any(loom, shuttle))))]
-        {
-            let wake = core::panic::AssertUnwindSafe(|| self.wake());
-            if let Err(payload) = std::panic::catch_unwind(wake) {
-                // Its drop might panic too.
-                core::mem::forget(payload);
-            }
-        }
-        #[cfg(not(all(feature = "std", not(any(loom, shuttle)))))]
-        self.wake();
+        let _ = catch_user_panic(|| self.wake());
     }
 }

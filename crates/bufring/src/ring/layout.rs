@@ -1,9 +1,16 @@
 //! Where the parts of the bookkeeping stand in the region, and how sizes are rounded.
 
 use bufcore::size;
+use bufkit::ControlBlock;
 
-use super::control::CONTROL;
-use super::guard::{GUARD, UNIT};
+use super::guard::{GUARD, Guard, UNIT};
+
+/// Bytes from the control block to the guard at the front, which stands right behind it.
+pub(super) const CONTROL: usize = size_of::<ControlBlock>().next_multiple_of(UNIT);
+const _: () = assert!(
+    align_of::<ControlBlock>() <= align_of::<Guard>(),
+    "in front of a guard a control block is aligned"
+);
 
 /// The most bytes of blocks and their guards that a ring counts.
 pub(crate) const MAX_BYTES: usize = {

@@ -23,7 +23,8 @@ use crate::{RingLease, RingPool};
 
 /// A ring with room for `buffers` buffers of eight bytes.
 fn ring(buffers: usize) -> RingPool {
-    RingPool::builder().capacity(8 * buffers).buffers(buffers).build().expect("a small ring")
+    let settings = RingPool::builder().capacity(8 * buffers).buffers(buffers);
+    settings.build_in(ends::region(settings.required_bytes().expect("a few"))).expect("a small ring")
 }
 
 fn acquire(ring: &mut RingPool) -> Buf<RingLease> {

@@ -4,8 +4,6 @@
 mod invariants;
 #[cfg(loom)]
 mod loom;
-#[cfg(loom)]
-pub(crate) use buftest::models::ends::memory_goes;
 #[cfg(not(loom))]
 mod region;
 #[cfg(not(loom))]

@@ -1,7 +1,7 @@
 use bufring::RingLease;
 
 fn made() -> RingLease {
-    RingLease { handle: panic!() }
+    RingLease { tagged: panic!() }
 }
 
 fn main() {

@@ -3,11 +3,8 @@
 use core::ptr::NonNull;
 
 use bufcore::author::RefCount;
-use bufkit::SlotState;
-#[cfg(feature = "alloc")]
-use bufkit::orphan;
+use bufkit::{ControlBlock, SlotState};
 
-#[cfg(feature = "alloc")]
 use super::layout::TABLE_OFFSET;
 use super::slot::Slot;
 
@@ -92,23 +89,16 @@ impl SlotHandle {
     #[cold]
     #[inline(never)]
     unsafe fn late(slot: NonNull<Slot>) {
-        #[cfg(not(feature = "alloc"))]
-        let _ = slot;
-        #[cfg(feature = "alloc")]
-        {
-            // SAFETY: the slot is not counted yet, so it is valid.
-            let shared = unsafe { slot.as_ref() };
-            shared.state.see_end();
-            // The pool has ended, and wrote it last.
-            let at = shared.prev.get();
-            let back = at as usize + TABLE_OFFSET;
-            // SAFETY: so far behind its control block stands the slot, in one region, which is all
-            // in reach of the handle's pointer.
-            let control = unsafe { slot.cast::<u8>().sub(back) };
-            // SAFETY: `orphan` is the first field of the control block, and the slot was marked,
-            // once. The handle is not used again.
-            unsafe { orphan::release_orphaned(control.cast()) };
-        }
+        // SAFETY: the slot is not counted yet, so it is valid.
+        let shared = unsafe { slot.as_ref() };
+        shared.state.see_end();
+        // The pool has ended, and wrote it last.
+        let at = shared.prev.get();
+        // SAFETY: so far behind its control block stands the slot, in one region, which is all in
+        // reach of the handle's pointer.
+        let control = unsafe { slot.byte_sub(at as usize + TABLE_OFFSET) };
+        // SAFETY: the slot was marked, once. The handle is not used again.
+        unsafe { ControlBlock::release_orphaned(control.cast()) };
     }
 }
 

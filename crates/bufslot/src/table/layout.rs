@@ -1,8 +1,8 @@
 //! Where the parts of the bookkeeping stand in the region.
 
 use bufcore::size;
+use bufkit::ControlBlock;
 
-use super::control::Control;
 use super::slot::Slot;
 
 /// Where the parts of the bookkeeping stand, in bytes from the region's start.
@@ -19,8 +19,8 @@ impl Layout {
     /// Computes the layout for `slots` slots in a region that starts at `address`. Returns `None`
     /// when they cannot be counted in a `usize`.
     pub(crate) fn new(address: usize, slots: usize, alignment: usize) -> Option<Self> {
-        let control = size::align_up(address, align_of::<Slot>().max(align_of::<Control>()))?;
-        let table = size::align_up(control.checked_add(size_of::<Control>())?, align_of::<Slot>())?;
+        let control = size::align_up(address, align_of::<Slot>().max(align_of::<ControlBlock>()))?;
+        let table = size::align_up(control.checked_add(size_of::<ControlBlock>())?, align_of::<Slot>())?;
         let bytes = slots.checked_add(1)?.checked_mul(size_of::<Slot>())?;
         let memory = size::align_up(table.checked_add(bytes)?, alignment)?;
         Some(Self { control: control - address, slots: table - address, memory: memory - address, alignment })
@@ -42,5 +42,4 @@ pub(crate) fn overhead_bytes(slots: usize, alignment: usize) -> Option<usize> {
 
 /// Bytes from a control block to its first slot: `Layout` put the table right behind it, at the
 /// next multiple of a slot's alignment.
-#[cfg(feature = "alloc")]
-pub(super) const TABLE_OFFSET: usize = size_of::<Control>().next_multiple_of(align_of::<Slot>());
+pub(super) const TABLE_OFFSET: usize = size_of::<ControlBlock>().next_multiple_of(align_of::<Slot>());

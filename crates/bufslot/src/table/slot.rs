@@ -5,10 +5,7 @@ use core::ops::Range;
 
 use bufcore::author::RefCount;
 use bufcore::size;
-use bufkit::SlotState;
-
-#[cfg(any(feature = "wipe", feature = "stats"))]
-use super::control::Control;
+use bufkit::{ControlBlock, SlotState};
 
 /// No slot.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -42,7 +39,7 @@ pub(super) struct Slot {
     pub(super) prev: Cell<u32>,
     pub(super) next: Cell<u32>,
     #[cfg(any(feature = "wipe", feature = "stats"))]
-    pub(super) control: Cell<*const Control>,
+    pub(super) control: Cell<*const ControlBlock>,
 }
 
 // A release goes from a slot to its state.
@@ -51,12 +48,9 @@ const _: () = assert!(core::mem::offset_of!(Slot, state) == 0);
 impl Slot {
     /// Makes the slot at `at` as it is in a new table: free and on the stack, or the sentinel
     /// around an empty list. `memory` is the addresses of what is handed out.
-    pub(super) fn new(
-        at: u32,
-        sentinel: u32,
-        memory: Range<usize>,
-        #[cfg(any(feature = "wipe", feature = "stats"))] control: *const Control,
-    ) -> Self {
+    pub(super) fn new(at: u32, sentinel: u32, memory: Range<usize>, control: *const ControlBlock) -> Self {
+        #[cfg(not(any(feature = "wipe", feature = "stats")))]
+        let _ = control;
         Self {
             state: if at == sentinel { SlotState::held() } else { SlotState::free() },
             views: RefCount::new(),

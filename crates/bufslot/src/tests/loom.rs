@@ -23,7 +23,9 @@ type Pool = SlotPool<NoFallback>;
 type Buffer = Buf<SlotLease<NoLease>>;
 
 fn pool(slots: usize) -> Pool {
-    Builder::new().slots(slots).capacity(8 * slots).build_with(NoFallback).expect("a small pool")
+    let settings = Builder::new().slots(slots).capacity(8 * slots);
+    let region = ends::region(settings.required_bytes().expect("a few"));
+    settings.build_in(region, NoFallback).expect("a small pool")
 }
 
 fn acquire(pool: &mut Pool) -> Buffer {

@@ -1,7 +1,10 @@
 //! Pools that end while their buffers are dropped elsewhere. In each model one pool ends, and its
 //! memory is given back once, after all uses of it.
 
-use bufcore::{Buf, BufferPool, Lease};
+use core::alloc::Layout;
+use core::ptr::NonNull;
+
+use bufcore::{Buf, BufferPool, Lease, MemoryProvider, Provided, Region, RegionError};
 use bufkit::orphan;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread::{self, JoinHandle};
@@ -14,11 +17,28 @@ loom::lazy_static! {
     static ref FREED: AtomicUsize = AtomicUsize::new(0);
 }
 
-/// Notes that the memory of a pool that has ended is given back.
-pub fn memory_goes() {
-    MEMORY.write();
-    // ORDER: Relaxed: counted outside of the model; the shadow of the memory sees the orders.
-    FREED.fetch_add(1, Ordering::Relaxed);
+/// Provides a region once, and notes that it is given back.
+struct Noted(Region);
+
+// SAFETY: the bytes are those of the region, which nobody else uses, and which stays as long as
+// this. Only `region` makes one, for one region.
+unsafe impl MemoryProvider for Noted {
+    fn allocate(&self, _: Layout) -> Result<Provided, RegionError> {
+        Ok(Provided { start: self.0.as_ptr(), is_zeroed: true })
+    }
+
+    unsafe fn deallocate(&self, _: NonNull<u8>, _: Layout) {
+        MEMORY.write();
+        // ORDER: Relaxed: counted outside of the model; the shadow of the memory sees the orders.
+        FREED.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Makes the region for a pool that ends, of `bytes` bytes.
+pub fn region(bytes: usize) -> Region {
+    const ALIGNMENT: usize = 64;
+    let noted = Noted(Region::heap(bytes, ALIGNMENT).expect("a small region"));
+    Region::from_provider(noted, bytes, ALIGNMENT).expect("it is provided")
 }
 
 /// Asserts that the memory has gone, once.

@@ -2,6 +2,7 @@
 //! [`BufferLoans`].
 
 use core::task::Waker;
+use std::collections::VecDeque;
 use std::mem;
 
 use bufcore::author::catch_user_panic;
@@ -15,12 +16,12 @@ use super::BufRingOwner;
 /// - L1: a buffer is lent from before the kernel learns of it until a completion names it.
 /// - L2: the slots of the budget have all buffers that are lent, and all that wait. The numbers of
 ///   the others are in `free`.
-/// - L3: a slot that waits is in one queue. Its `next` leads to the slot behind it.
+/// - L3: the number of a slot that waits is in the queue of one stream.
 pub(crate) struct BufferLoans<L: Lease>(Mutex<Loans<L>>);
 
 struct Loans<L: Lease> {
     /// By the number that the kernel knows them by.
-    slots: Box<[Slot<L>]>,
+    slots: Box<[Option<Slot<L>>]>,
     free: Vec<u16>,
     /// How many slots wait.
     waiting: usize,
@@ -28,29 +29,10 @@ struct Loans<L: Lease> {
     starved: Vec<Waker>,
 }
 
-enum Slot<L: Lease> {
-    Free,
-    Lent(Buf<L>),
-    Waiting { buf: Buf<L>, next: Option<u16> },
-}
-
-/// The buffers that have arrived at one stream, in their order. They stay in the group's slots,
-/// so that a stream has no memory for as many as the budget allows.
-#[derive(Debug, Default)]
-pub(super) struct Queue {
-    /// The first slot and the last.
-    ends: Option<(u16, u16)>,
-    len: usize,
-}
-
-impl Queue {
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.len == 0
-    }
+/// A buffer that is lent, or waits in a queue.
+struct Slot<L: Lease> {
+    buf: Buf<L>,
+    waits: bool,
 }
 
 impl<L: Lease> Loans<L> {
@@ -58,27 +40,17 @@ impl<L: Lease> Loans<L> {
         !self.free.is_empty()
     }
 
-    fn slot(&mut self, number: u16) -> Option<&mut Slot<L>> {
-        self.slots.get_mut(usize::from(number))
-    }
-
-    /// Takes the buffer of a slot that is lent.
-    fn take_lent(&mut self, number: u16) -> Option<Buf<L>> {
-        let slot = self.slot(number)?;
-        match mem::replace(slot, Slot::Free) {
-            Slot::Lent(buf) => Some(buf),
-            other => {
-                *slot = other;
-                None
-            }
-        }
+    /// Takes the buffer of a slot that is lent, or of one that waits.
+    fn take(&mut self, number: u16, waits: bool) -> Option<Buf<L>> {
+        let slot = self.slots.get_mut(usize::from(number))?;
+        Some(slot.take_if(|slot| slot.waits == waits)?.buf)
     }
 }
 
 impl<L: Lease> BufferLoans<L> {
     pub(super) fn new(budget: u16) -> Self {
         let numbers = 0..budget;
-        let slots = numbers.clone().map(|_| Slot::Free).collect();
+        let slots = numbers.clone().map(|_| None).collect();
         let free = numbers.rev().collect();
         Self(Mutex::new(Loans { slots, free, waiting: 0, starved: Vec::new() }))
     }
@@ -95,30 +67,15 @@ impl<L: Lease> BufferLoans<L> {
 
     /// Has `waker` woken when the budget allows another buffer. `false` if it does already.
     pub(super) fn will_wake(&self, waker: &Waker) -> bool {
-        // Users' code, with no lock held: the clone, the allocator, and the drop of a clone that
-        // was not needed.
-        let mut new = Some(waker.clone());
-        let mut longer = Vec::new();
-        loop {
-            let mut loans = lock(&self.0);
-            if loans.has_budget() {
-                return false;
-            }
-            if loans.starved.iter().any(|starved| starved.will_wake(waker)) {
-                return true;
-            }
-            let number = loans.starved.len();
-            if longer.capacity() > number {
-                longer.append(&mut loans.starved);
-                mem::swap(&mut longer, &mut loans.starved);
-            }
-            if loans.starved.capacity() > number {
-                loans.starved.extend(new.take());
-                return true;
-            }
-            drop(loans);
-            longer.reserve(2 * number + 1);
+        // Users' code, with no lock held: the clone, and its drop if it was not needed, which comes
+        // after that of the guard.
+        let waker = waker.clone();
+        let mut loans = lock(&self.0);
+        let has_budget = loans.has_budget();
+        if !has_budget && !loans.starved.iter().any(|starved| starved.will_wake(&waker)) {
+            loans.starved.push(waker);
         }
+        !has_budget
     }
 
     /// Keeps a buffer that is lent next, and returns its number.
@@ -129,50 +86,36 @@ impl<L: Lease> BufferLoans<L> {
             drop(buf);
             return None;
         };
-        loans.slots[usize::from(number)] = Slot::Lent(buf);
+        loans.slots[usize::from(number)] = Some(Slot { buf, waits: false });
         Some(number)
     }
 
     /// Puts the buffer that a completion names to the end of `queue`: `count` bytes have arrived in
     /// it.
-    pub(super) fn arrive(&self, number: u16, count: usize, queue: &mut Queue) {
+    pub(super) fn arrive(&self, number: u16, count: usize, queue: &mut VecDeque<u16>) {
         let mut loans = lock(&self.0);
-        let Some(mut buf) = loans.take_lent(number) else { return };
+        let Some(mut buf) = loans.take(number, false) else { return };
         buf.commit(count.min(buf.spare_capacity()));
-        loans.slots[usize::from(number)] = Slot::Waiting { buf, next: None };
+        loans.slots[usize::from(number)] = Some(Slot { buf, waits: true });
         loans.waiting += 1;
-        let last = queue.ends.map(|ends| ends.1);
-        if let Some(Slot::Waiting { next, .. }) = last.and_then(|last| loans.slot(last)) {
-            *next = Some(number);
-        }
-        queue.ends = Some((queue.ends.map_or(number, |ends| ends.0), number));
-        queue.len += 1;
+        queue.push_back(number);
     }
 
     /// Takes the first buffer of `queue`. The budget allows another one then; see
     /// [`wake_starved`](Self::wake_starved).
-    pub(super) fn take(&self, queue: &mut Queue) -> Option<Buf<L>> {
-        let (first, last) = queue.ends?;
+    pub(super) fn take(&self, queue: &mut VecDeque<u16>) -> Option<Buf<L>> {
+        let number = queue.pop_front()?;
         let mut loans = lock(&self.0);
-        let slot = loans.slot(first)?;
-        let (buf, next) = match mem::replace(slot, Slot::Free) {
-            Slot::Waiting { buf, next } => (buf, next),
-            other => {
-                *slot = other;
-                return None;
-            }
-        };
+        let buf = loans.take(number, true)?;
         loans.waiting -= 1;
-        loans.free.push(first);
-        queue.ends = next.map(|next| (next, last));
-        queue.len -= 1;
+        loans.free.push(number);
         Some(buf)
     }
 
     /// Takes the buffer that a completion names, whose bytes nobody wants.
     pub(super) fn take_back(&self, number: u16) -> Option<Buf<L>> {
         let mut loans = lock(&self.0);
-        let buf = loans.take_lent(number)?;
+        let buf = loans.take(number, false)?;
         loans.free.push(number);
         Some(buf)
     }
@@ -203,7 +146,7 @@ mod tests {
     fn queues_are_in_order_and_within_the_budget() {
         const BUDGET: u16 = 5;
         let (shared, mut pool) = (BufferLoans::new(BUDGET), HeapPool::new());
-        let mut queues: [(Queue, Vec<u8>); 3] = Default::default();
+        let mut queues: [(VecDeque<u16>, Vec<u8>); 3] = Default::default();
         let (mut lent, mut random, mut byte) = (Vec::new(), 7_u32, 0_u8);
         for _ in 0..20_000 {
             random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

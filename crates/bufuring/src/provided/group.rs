@@ -55,9 +55,8 @@ pub struct Group<P: BufferPool> {
     pool: P,
     /// `Some` until it is dropped.
     shared: Option<Arc<BufferLoans<P::Lease>>>,
-    /// The kernel's number of it, if that has the buffers.
-    id: Option<u16>,
-    refused: Option<Refused>,
+    /// The kernel's number of it, or why that has no buffers of it.
+    id: Result<u16, Refused>,
     bytes: usize,
     driver_id: DriverId,
 }
@@ -73,32 +72,21 @@ impl Driver {
     /// [`Group`] has an example.
     #[must_use]
     pub fn group<P: BufferPool>(&self, pool: P, buffers: u16, bytes: usize) -> Group<P> {
-        Group::new(self, pool, buffers, bytes)
-    }
-}
-
-impl<P: BufferPool> Group<P> {
-    fn new(driver: &Driver, pool: P, buffers: u16, bytes: usize) -> Self {
         let budget = buffers.clamp(1, MOST_BUFFERS);
         let shared = Arc::new(BufferLoans::new(budget));
         let owner: Arc<dyn BufRingOwner> = Arc::<BufferLoans<P::Lease>>::clone(&shared);
         let none = Refused { call: "io_uring_setup", errno: libc::ENOSYS };
-        let lent = match driver.ring() {
-            Some(mut ring) => ring.lend(budget, owner),
-            None => Err(none),
-        };
-        let (id, refused) = match lent {
-            Ok(id) => (Some(id), None),
-            Err(refused) => (None, Some(refused)),
-        };
-        Self { pool, shared: Some(shared), id, refused, bytes: bytes.max(1), driver_id: driver.driver_id() }
+        let id = self.ring().ok_or(none).and_then(|mut ring| ring.lend(budget, owner));
+        Group { pool, shared: Some(shared), id, bytes: bytes.max(1), driver_id: self.driver_id().clone() }
     }
+}
 
+impl<P: BufferPool> Group<P> {
     /// Returns what the system refused, if it provides no buffers. Receivers read one buffer at a
     /// time then.
     #[must_use]
     pub fn refused(&self) -> Option<Refused> {
-        self.refused
+        self.id.err()
     }
 
     /// Returns the number of buffers that the kernel has.
@@ -129,8 +117,8 @@ impl<P: BufferPool> Group<P> {
     ///
     /// Panics when the group is another driver's. A panic of the pool goes to the caller.
     pub fn refill(&mut self, driver: &Driver) -> Result<(), AcquireError> {
-        assert!(self.is_of(&driver.driver_id()), "the group is another driver's");
-        let Some(id) = self.id else { return Ok(()) };
+        assert!(self.is_of(driver.driver_id()), "the group is another driver's");
+        let Ok(id) = self.id else { return Ok(()) };
         while self.shared().has_budget() {
             // Users' code, with nothing locked or borrowed.
             let mut buf = self.acquire()?;
@@ -157,7 +145,7 @@ impl<P: BufferPool> Group<P> {
 
     /// The kernel's number of the group.
     pub(super) fn id(&self) -> Option<u16> {
-        self.id
+        self.id.ok()
     }
 
     /// The bytes of a buffer.
@@ -178,7 +166,7 @@ impl<P: BufferPool> Drop for Group<P> {
     fn drop(&mut self) {
         // The share goes before the driver is told, which looks for groups without.
         drop(self.shared.take());
-        if self.id.is_some() {
+        if self.id.is_ok() {
             self.driver_id.group_dropped();
         }
     }
@@ -189,7 +177,7 @@ impl<P: BufferPool> fmt::Debug for Group<P> {
         f.debug_struct("Group")
             .field("provided", &self.provided())
             .field("bytes", &self.bytes)
-            .field("refused", &self.refused)
+            .field("refused", &self.refused())
             .finish_non_exhaustive()
     }
 }

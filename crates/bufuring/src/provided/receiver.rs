@@ -4,6 +4,7 @@ use core::fmt;
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
+use std::collections::VecDeque;
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd};
@@ -14,7 +15,7 @@ use bufcore::{AcquireError, Buf, BufferPool, Lease};
 use bufkit::sync::{Mutex, lock};
 use io_uring::{cqueue, opcode, types};
 
-use super::buffer_loans::{BufferLoans, Queue};
+use super::buffer_loans::BufferLoans;
 use super::group::Group;
 use crate::driver_id::DriverId;
 use crate::in_flight::Pending;
@@ -52,8 +53,7 @@ const LONG_BURST: u32 = 32;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Receiver<L: Lease> {
-    /// `Some` until it is dropped.
-    stream: Option<Arc<Stream<L>>>,
+    stream: Arc<Stream<L>>,
     /// Whether each buffer needs a request of its own.
     is_single: bool,
     /// That request.
@@ -70,8 +70,8 @@ struct Stream<L: Lease> {
 
 #[derive(Debug, Default)]
 struct State {
-    /// What has arrived.
-    arrived: Queue,
+    /// The slots of what has arrived.
+    arrived: VecDeque<u16>,
     error: Option<io::Error>,
     /// Whether a request is in flight.
     is_armed: bool,
@@ -113,21 +113,18 @@ impl Driver {
     /// [`Group`] has an example.
     #[must_use]
     pub fn receive<P: BufferPool>(&self, stream: &Descriptor, group: &Group<P>) -> Receiver<P::Lease> {
-        Receiver::new(self, stream, group)
+        assert!(group.is_of(self.driver_id()), "the group is another driver's");
+        let stream = Stream {
+            group: Arc::clone(group.shared()),
+            file: stream.clone(),
+            driver_id: self.driver_id().clone(),
+            state: Mutex::default(),
+        };
+        Receiver { stream: Arc::new(stream), is_single: group.id().is_none(), reading: None }
     }
 }
 
 impl<L: Lease> Receiver<L> {
-    fn new<P: BufferPool<Lease = L>>(driver: &Driver, file: &Descriptor, group: &Group<P>) -> Self {
-        let driver_id = driver.driver_id();
-        assert!(group.is_of(&driver_id), "the group is another driver's");
-        let shared = group.shared();
-        let stream =
-            Stream { group: Arc::clone(shared), file: file.clone(), driver_id, state: Mutex::default() };
-        let is_single = group.id().is_none();
-        Self { stream: Some(Arc::new(stream)), is_single, reading: None }
-    }
-
     /// Waits for bytes of the stream, and returns a buffer with them; `None` at its end.
     ///
     /// Cost: no call of the kernel while bytes have arrived. Each buffer that is returned is
@@ -238,7 +235,9 @@ impl<L: Lease> Receiver<L> {
         driver: &Driver,
         group: &mut Group<P>,
     ) -> Found<L> {
-        let Some(stream) = self.stream_of(driver, group) else { return Found::Ready(None) };
+        let stream = &self.stream;
+        assert!(stream.driver_id.is(driver.driver_id()), "the receiver is another driver's");
+        assert!(Arc::ptr_eq(&stream.group, group.shared()), "the receiver is another group's");
         while !self.is_single {
             match stream.find(driver, group) {
                 Found::Unknown => self.is_single = true,
@@ -260,22 +259,10 @@ impl<L: Lease> Receiver<L> {
         }
     }
 
-    /// What is shared with the driver, if that and the group are the receiver's.
-    fn stream_of<P: BufferPool<Lease = L>>(
-        &self,
-        driver: &Driver,
-        group: &Group<P>,
-    ) -> Option<Arc<Stream<L>>> {
-        let stream = Arc::clone(self.stream.as_ref()?);
-        assert!(stream.driver_id.is(&driver.driver_id()), "the receiver is another driver's");
-        assert!(Arc::ptr_eq(&stream.group, group.shared()), "the receiver is another group's");
-        Some(stream)
-    }
-
     /// Returns the number of buffers that have arrived and were not taken.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.stream.as_ref().map_or(0, |stream| lock(&stream.state).arrived.len())
+        lock(&self.stream.state).arrived.len()
     }
 }
 
@@ -427,7 +414,7 @@ impl<L: Lease> Pending for Stream<L> {
 
 impl<L: Lease> Drop for Receiver<L> {
     fn drop(&mut self) {
-        let Some(stream) = self.stream.take() else { return };
+        let stream = &self.stream;
         let mut state = lock(&stream.state);
         state.is_dropped = true;
         let mut arrived = mem::take(&mut state.arrived);

@@ -1,14 +1,12 @@
 //! Read-only, cloneable views of a buffer.
 
-use core::mem::{self, ManuallyDrop};
-use core::ops::{Range, RangeBounds};
+use core::mem::ManuallyDrop;
 use core::ptr::{self, NonNull};
-use core::slice;
 
 use crate::lease::guard::LeaseGuard;
 use crate::lease::ref_count::RefCount;
 use crate::lease::track::TrackId;
-use crate::{Buf, Lease, size};
+use crate::{Buf, Lease};
 
 mod traits;
 
@@ -70,6 +68,8 @@ unsafe impl<L: Lease> Sync for Frozen<L> {}
 /// A view does not pin its lease.
 impl<L: Lease> Unpin for Frozen<L> {}
 
+super::methods::view_methods!(impl[L: Lease] Frozen<L>, empty);
+
 impl<L: Lease> Frozen<L> {
     #[inline]
     pub(crate) fn new(buf: Buf<L>) -> Self {
@@ -104,39 +104,6 @@ impl<L: Lease> Frozen<L> {
         self.guard.as_ref().and_then(|guard| guard.lease.views())
     }
 
-    /// Returns the number of bytes of this view.
-    #[inline]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns whether the view has no bytes.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Returns the bytes, as `&view[..]` does.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::HeapPool;
-    ///
-    /// let mut buf = HeapPool::new().acquire(16)?;
-    /// write!(buf, "{}", 1500)?;
-    /// let view = buf.freeze();
-    /// let text = std::str::from_utf8(view.as_slice()).unwrap();
-    /// assert_eq!(text.parse::<u32>(), Ok(1500));
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    #[inline]
-    pub fn as_slice(&self) -> &[u8] {
-        // SAFETY: `len` bytes from `ptr` are valid and initialised while a view of the buffer
-        // lives, and no writer exists.
-        unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
-    }
-
     /// Returns whether this is the only view of the buffer, at this moment. Views without bytes do
     /// not count.
     ///
@@ -162,99 +129,6 @@ impl<L: Lease> Frozen<L> {
             Some(guard) => guard.lease.views().is_none_or(RefCount::is_one),
             None => false,
         }
-    }
-
-    /// Returns a view of part of this one. Both share the memory; a part without bytes has no
-    /// share.
-    ///
-    /// # Panics
-    ///
-    /// Panics when `range` is out of bounds or ends before it starts.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::HeapPool;
-    ///
-    /// let mut buf = HeapPool::new().acquire(16)?;
-    /// buf.extend_from_slice(b"header body")?;
-    /// let message = buf.freeze();
-    /// let body = message.slice(7..);
-    /// drop(message); // the memory stays: `body` shares it
-    /// assert_eq!(&body[..], b"body");
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    #[must_use]
-    #[track_caller]
-    pub fn slice(&self, range: impl RangeBounds<usize>) -> Self {
-        let Range { start, end } = size::within(range, self.len);
-        if start == end {
-            return Self::empty();
-        }
-        let mut view = self.clone();
-        view.skip(start);
-        view.len = end - start;
-        view
-    }
-
-    /// Splits the view: returns the first `at` bytes and keeps the rest. Both share the memory; a
-    /// part without bytes has no share.
-    ///
-    /// # Panics
-    ///
-    /// Panics when `at` is over [`len`](Self::len).
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::HeapPool;
-    ///
-    /// let mut buf = HeapPool::new().acquire(16)?;
-    /// buf.extend_from_slice(b"one\ntwo")?;
-    /// let mut rest = buf.freeze();
-    /// let line = rest.split_to(4);
-    /// assert_eq!((&line[..], &rest[..]), (&b"one\n"[..], &b"two"[..]));
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    #[must_use = "the first part is dropped otherwise; use `slice` to cut the front off"]
-    #[track_caller]
-    pub fn split_to(&mut self, at: usize) -> Self {
-        if at == self.len && at > 0 {
-            return self.take_all();
-        }
-        let front = self.slice(..at);
-        self.skip(at);
-        front
-    }
-
-    /// Splits the view: keeps the first `at` bytes and returns the rest. Both share the memory; a
-    /// part without bytes has no share.
-    ///
-    /// # Panics
-    ///
-    /// Panics when `at` is over [`len`](Self::len).
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::HeapPool;
-    ///
-    /// let mut buf = HeapPool::new().acquire(16)?;
-    /// buf.extend_from_slice(b"one\ntwo")?;
-    /// let mut line = buf.freeze();
-    /// let rest = line.split_off(4);
-    /// assert_eq!((&line[..], &rest[..]), (&b"one\n"[..], &b"two"[..]));
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    #[must_use = "the second part is dropped otherwise; use `slice` to cut the end off"]
-    #[track_caller]
-    pub fn split_off(&mut self, at: usize) -> Self {
-        if at == 0 && self.len > 0 {
-            return self.take_all();
-        }
-        let back = self.slice(at..);
-        self.len = at;
-        back
     }
 
     /// Joins `other` to the end of this view, if `other` shows the bytes that follow in the same
@@ -327,64 +201,6 @@ impl<L: Lease> Frozen<L> {
         self
     }
 
-    /// Keeps the first `len` bytes. A `len` over the view's length changes nothing.
-    ///
-    /// The view releases its share of the memory when no byte is left.
-    ///
-    /// Cost: nothing is copied.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// # use bufcore::{BufferPool, HeapPool};
-    /// let mut buf = HeapPool::new().acquire(9).unwrap();
-    /// buf.extend_from_slice(b"head body").unwrap();
-    /// let mut head = buf.freeze();
-    /// let whole = head.clone();
-    /// head.truncate(4);
-    /// assert_eq!(head, "head");
-    /// head.clear();
-    /// // What is empty is in nobody's way.
-    /// assert_eq!(whole.try_into_mut().unwrap(), "head body");
-    /// # }
-    /// ```
-    #[inline]
-    pub fn truncate(&mut self, len: usize) {
-        if len == 0 {
-            self.clear();
-        } else {
-            self.len = self.len.min(len);
-        }
-    }
-
-    /// Makes the view empty and releases its share of the memory, as [`truncate`](Self::truncate)
-    /// to 0 does.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::{HeapPool, HeapView};
-    ///
-    /// /// An entry in a cache of responses.
-    /// struct Entry {
-    ///     body: HeapView,
-    /// }
-    ///
-    /// let body = HeapPool::new().acquire_zeroed(64)?.freeze();
-    /// let mut entry = Entry { body: body.clone() };
-    /// entry.body.clear();
-    /// assert!(entry.body.is_empty() && body.is_unique());
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    pub fn clear(&mut self) {
-        drop(self.take_all());
-    }
-
-    /// Takes the view with all that it holds; a view of nothing stays.
-    #[cold]
-    fn take_all(&mut self) -> Self {
-        mem::replace(self, Self::empty())
-    }
-
     /// Makes a view without bytes, which holds nothing.
     #[cold]
     fn empty() -> Self {
@@ -434,38 +250,6 @@ impl<L: Lease> Frozen<L> {
         // buffer and the memory from `ptr` on is ours alone. No other buffer can hold a part of it:
         // buffers come out of views only here.
         Ok(unsafe { Buf::from_guard(view.ptr, view.len, view.capacity, guard) })
-    }
-
-    /// Drops the first `bytes` bytes from this view. It releases its share of the memory when no
-    /// byte is left.
-    ///
-    /// Cost: nothing is copied.
-    ///
-    /// # Panics
-    ///
-    /// Panics when `bytes` is over [`len`](Self::len).
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::HeapPool;
-    ///
-    /// let mut buf = HeapPool::new().acquire(8)?;
-    /// buf.extend_from_slice(b"GET /")?;
-    /// let mut view = buf.freeze();
-    /// view.consume(4);
-    /// assert_eq!(&view[..], b"/");
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    #[inline]
-    #[track_caller]
-    pub fn consume(&mut self, bytes: usize) {
-        assert!(bytes <= self.len, "consume({bytes}) of {} bytes", self.len);
-        if bytes == self.len {
-            self.clear();
-        } else {
-            self.skip(bytes);
-        }
     }
 
     /// Moves the start of the view. `bytes` is at most `len`, checked by the callers.

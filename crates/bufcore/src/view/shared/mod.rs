@@ -6,11 +6,9 @@
 //!   ever when there is none.
 //! - H2: a handle of no bytes holds nothing.
 
-use core::ops::{Range, RangeBounds};
 use core::ptr::NonNull;
-use core::slice;
 
-use crate::{Buf, Frozen, Lease, size};
+use crate::{Buf, Frozen, Lease};
 use erased::ErasedGuard;
 
 mod erased;
@@ -74,6 +72,8 @@ unsafe impl Send for SharedBytes {}
 // SAFETY: a shared handle gives out shared bytes and clones, and its guard is `Sync`.
 unsafe impl Sync for SharedBytes {}
 
+super::methods::view_methods!(impl[] SharedBytes, new);
+
 impl SharedBytes {
     /// Makes a handle of no bytes.
     ///
@@ -121,28 +121,6 @@ impl SharedBytes {
         Self { ptr, len, guard: Some(guard) }
     }
 
-    /// Returns the number of bytes.
-    #[inline]
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Returns whether there are no bytes.
-    #[inline]
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Returns the bytes, as `&bytes[..]` does.
-    #[inline]
-    #[must_use]
-    pub const fn as_slice(&self) -> &[u8] {
-        // SAFETY: valid, initialised and not written while this handle is borrowed (H1).
-        unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
-    }
-
     /// Returns whether this handle holds no memory: its bytes are static, or there are none.
     ///
     /// ```
@@ -164,7 +142,7 @@ impl SharedBytes {
     #[cfg(feature = "bytes")]
     pub(crate) fn static_bytes(&self) -> Option<&'static [u8]> {
         // SAFETY: without a guard, they are valid, initialised and not written for ever (H1).
-        self.is_static().then(|| unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) })
+        self.is_static().then(|| unsafe { core::slice::from_raw_parts(self.ptr.as_ptr(), self.len) })
     }
 
     /// Returns whether the bytes may be secrets, which are not shown: their pool wipes.
@@ -194,37 +172,6 @@ impl SharedBytes {
         self.guard.as_ref().is_some_and(ErasedGuard::is_only)
     }
 
-    /// Returns a handle of part of the bytes. Both share the memory.
-    ///
-    /// # Panics
-    ///
-    /// Panics when `range` is out of bounds or ends before it starts, and with more than two
-    /// thousand million handles of one memory.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::SharedBytes;
-    ///
-    /// let message = SharedBytes::from(b"header body".to_vec());
-    /// let body = message.slice(7..);
-    /// drop(message);
-    /// assert_eq!(&body[..], b"body");
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    #[must_use]
-    #[track_caller]
-    pub fn slice(&self, range: impl RangeBounds<usize>) -> Self {
-        let Range { start, end } = size::within(range, self.len);
-        if start == end {
-            return Self::new();
-        }
-        let mut part = self.clone();
-        part.consume(start);
-        part.truncate(end - start);
-        part
-    }
-
     /// Returns a handle of `part`, which is a part of these bytes, as a parser finds it in them.
     ///
     /// # Panics
@@ -249,131 +196,13 @@ impl SharedBytes {
         self.slice(start..end)
     }
 
-    /// Splits the handle: returns the first `at` bytes and keeps the rest. Both share the memory.
-    ///
-    /// # Panics
-    ///
-    /// Panics when `at` is over [`len`](Self::len), and with more than two thousand million handles
-    /// of one memory.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::SharedBytes;
-    ///
-    /// let mut rest = SharedBytes::from(b"one\ntwo".to_vec());
-    /// let line = rest.split_to(4);
-    /// assert_eq!((&line[..], &rest[..]), (&b"one\n"[..], &b"two"[..]));
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    #[must_use = "the first part is dropped otherwise; use `consume` to cut the front off"]
-    #[track_caller]
-    pub fn split_to(&mut self, at: usize) -> Self {
-        assert!(at <= self.len, "split_to({at}) of {} bytes", self.len);
-        if at == self.len {
-            return core::mem::take(self);
-        }
-        let front = self.slice(..at);
-        self.consume(at);
-        front
-    }
-
-    /// Splits the handle: keeps the first `at` bytes and returns the rest. Both share the memory.
-    ///
-    /// # Panics
-    ///
-    /// Panics when `at` is over [`len`](Self::len), and with more than two thousand million handles
-    /// of one memory.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::SharedBytes;
-    ///
-    /// let mut line = SharedBytes::from(b"one\ntwo".to_vec());
-    /// let rest = line.split_off(4);
-    /// assert_eq!((&line[..], &rest[..]), (&b"one\n"[..], &b"two"[..]));
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    #[must_use = "the second part is dropped otherwise; use `truncate` to cut the end off"]
-    #[track_caller]
-    pub fn split_off(&mut self, at: usize) -> Self {
-        assert!(at <= self.len, "split_off({at}) of {} bytes", self.len);
-        if at == 0 {
-            return core::mem::take(self);
-        }
-        let back = self.slice(at..);
-        self.truncate(at);
-        back
-    }
-
-    /// Drops the first `bytes` bytes from this handle.
-    ///
-    /// Cost: nothing is copied. When no byte is left, the handle releases its share of the memory.
-    ///
-    /// # Panics
-    ///
-    /// Panics when `bytes` is over [`len`](Self::len).
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::SharedBytes;
-    ///
-    /// let mut request = SharedBytes::from_static(b"GET /");
-    /// request.consume(4);
-    /// assert_eq!(&request[..], b"/");
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
+    /// Moves the start by `bytes`, which are at most `len`, checked by the callers.
     #[inline]
-    #[track_caller]
-    pub fn consume(&mut self, bytes: usize) {
-        assert!(bytes <= self.len, "consume({bytes}) of {} bytes", self.len);
-        if bytes == self.len {
-            return self.clear();
-        }
-        // SAFETY: `bytes < len`, so this stays within the bytes.
+    fn skip(&mut self, bytes: usize) {
+        debug_assert!(bytes <= self.len, "skip {bytes} of {}", self.len);
+        // SAFETY: `bytes <= len`, so this stays within the bytes or one past their end.
         self.ptr = unsafe { self.ptr.add(bytes) };
         self.len -= bytes;
-    }
-
-    /// Keeps the first `len` bytes. A `len` over their number changes nothing.
-    ///
-    /// Cost: nothing is copied. When no byte is left, the handle releases its share of the memory.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::SharedBytes;
-    ///
-    /// let mut line = SharedBytes::from_static(b"a line\n");
-    /// line.truncate(6);
-    /// assert_eq!(&line[..], b"a line");
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    #[inline]
-    pub fn truncate(&mut self, len: usize) {
-        if len == 0 {
-            return self.clear();
-        }
-        self.len = self.len.min(len);
-    }
-
-    /// Makes the handle empty, and releases its share of the memory.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::SharedBytes;
-    ///
-    /// let mut body = SharedBytes::from(b"a body".to_vec());
-    /// let sent = body.clone();
-    /// body.clear(); // the queue that sends it has the only handle now
-    /// assert!(body.is_empty() && sent.is_unique());
-    /// # }
-    /// ```
-    #[inline]
-    pub fn clear(&mut self) {
-        *self = Self::new();
     }
 
     /// Turns the handle back into a view with the lease of its strategy, which can become a buffer

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::{Poll, Waker};
 
-use bufmirror::MessageQueue;
-use bufmirror::messages::{Message, RecvError, SendError};
+use bufmirror::messages::{self, Message, Receiver, RecvError, SendError, Sender};
 use buftest::bytes::Bytes;
 use buftest::hostile::{Baggage, guarded, panic_on_purpose};
 use buftest::pattern;
@@ -24,7 +23,7 @@ const STEPS: usize = 200;
 /// Runs one program.
 pub fn run(data: &[u8]) {
     let mut bytes = Bytes::new(data);
-    let queue = MessageQueue::new(1).expect("the system maps");
+    let queue = messages::channel(1).expect("the system maps");
     if bytes.below(2) == 0 {
         program::run(&queue, &mut bytes);
     } else {
@@ -42,18 +41,18 @@ struct Task {
 
 impl Task {
     fn new(
-        queue: &Arc<MessageQueue>,
+        queue: &Arc<(Sender, Receiver)>,
         bytes: &mut Bytes<'_>,
         baggage: &Baggage,
         over: &Arc<AtomicBool>,
     ) -> Self {
         let is_sender = bytes.below(2) == 0;
-        let len = bytes.size() % (queue.max_message() + 1);
+        let len = bytes.size() % (queue.0.max_message() + 1);
         let queue = Arc::clone(queue);
         let future: Pin<Box<dyn Future<Output = usize> + Send>> = if is_sender {
             Box::pin(async move {
                 queue
-                    .sender()
+                    .0
                     .send_async(&message(len as u64, len))
                     .await
                     .expect("it fits, and is not closed");
@@ -61,7 +60,7 @@ impl Task {
             })
         } else {
             Box::pin(async move {
-                let found = queue.receiver().recv_async().await.expect("it is not closed");
+                let found = queue.1.recv_async().await.expect("it is not closed");
                 pattern::check(&found, found.len() as u64, 0);
                 found.len()
             })
@@ -101,7 +100,7 @@ impl Task {
 }
 
 /// Tasks that wait, are polled late, without a wake, or never again: at the end, those that are woken leave nothing undone.
-fn waits(queue: Arc<MessageQueue>, bytes: &mut Bytes<'_>) {
+fn waits(queue: Arc<(Sender, Receiver)>, bytes: &mut Bytes<'_>) {
     let (baggage, over) = (Baggage::default(), Arc::new(AtomicBool::new(false)));
     let (mut tasks, mut idle): (Vec<Task>, Vec<Task>) = (Vec::new(), Vec::new());
     for _ in 0..STEPS {
@@ -131,9 +130,9 @@ fn waits(queue: Arc<MessageQueue>, bytes: &mut Bytes<'_>) {
             _ => {
                 let len = bytes.size() % 600;
                 if bytes.below(2) == 0 {
-                    let sent = queue.sender().try_send(&message(len as u64, len));
+                    let sent = queue.0.try_send(&message(len as u64, len));
                     assert!(!matches!(sent, Err(SendError::Closed | SendError::TooLong { .. })), "{sent:?}");
-                } else if let Ok(found) = queue.receiver().try_recv() {
+                } else if let Ok(found) = queue.1.try_recv() {
                     pattern::check(&found, found.len() as u64, 0);
                 }
             }
@@ -153,14 +152,14 @@ fn waits(queue: Arc<MessageQueue>, bytes: &mut Bytes<'_>) {
     }
     let senders = tasks.iter().filter(|task| task.is_sender).count();
     if senders < tasks.len() {
-        let found = queue.receiver().try_recv().map(|found| found.len());
+        let found = queue.1.try_recv().map(|found| found.len());
         assert_eq!(found, Err(RecvError::Empty), "{} receivers sleep for ever", tasks.len() - senders);
     }
     if senders > 0 {
         // When all is received, the others are served.
         tasks.retain(|task| task.is_sender);
         loop {
-            while queue.receiver().try_recv().is_ok() {}
+            while queue.1.try_recv().is_ok() {}
             // ORDER: SeqCst, for ease.
             let Some(at) = tasks.iter().position(|task| task.woken.load(SeqCst)) else { break };
             if tasks[at].poll().is_some() {

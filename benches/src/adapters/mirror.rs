@@ -1,17 +1,18 @@
 //! The mirrored-mmap ring, and what goes between threads over such memory.
 
-use bufmirror::{Consumer, MessageQueue, MirrorRing, Producer, channel};
+use bufmirror::messages::{self, Receiver, Sender};
+use bufmirror::{Consumer, MirrorRing, Producer, channel};
 
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::Unsupported;
 use crate::harness::serve::{Messages, Pipe, Stream};
 
 pub(super) fn contestant() -> Contestant {
-    let idiom = "`MirrorRing`: `put` and `get`; `channel`: `wait`, and `put` or `get`; `MessageQueue`: `send` and `recv_into`";
+    let idiom = "`MirrorRing`: `put` and `get`; `channel`: `wait`, and `put` or `get`; `messages`: `send` and `recv_into`";
     Contestant::new("mirror", Kind::Strategy, idiom)
         .streams::<MirrorRing>()
         .pipes::<Channel>()
-        .messages::<MessageQueue>()
+        .messages::<Queue>()
 }
 
 impl Stream for MirrorRing {
@@ -62,18 +63,22 @@ impl Pipe for Channel {
     }
 }
 
-impl Messages for MessageQueue {
+/// Both ends of a queue of messages.
+struct Queue(Sender, Receiver);
+
+impl Messages for Queue {
     fn build(bytes: usize) -> Result<Self, Unsupported> {
-        Self::new(bytes).map_err(|error| error.to_string().into())
+        let (sender, receiver) = messages::channel(bytes).map_err(|error| error.to_string())?;
+        Ok(Self(sender, receiver))
     }
 
     #[inline(always)]
     fn send(&self, message: &[u8]) {
-        self.sender().send(message).expect("open, and long enough");
+        self.0.send(message).expect("open, and long enough");
     }
 
     #[inline(always)]
     fn receive(&self, into: &mut [u8]) -> usize {
-        self.receiver().recv_into(into).expect("open, and no longer than the buffer").len
+        self.1.recv_into(into).expect("open, and no longer than the buffer").len
     }
 }

@@ -11,7 +11,7 @@
 
 pub use crate::buf::split::empty_buf;
 #[cfg(feature = "std")]
-pub use crate::interop::count_filled;
+pub use crate::interop::{count_filled, count_read, count_written};
 pub use crate::lease::guard::is_alone;
 pub use crate::lease::ref_count::RefCount;
 pub use crate::lease::tagged_ptr::TaggedPtr;

@@ -11,7 +11,7 @@
 use std::thread;
 use std::time::Instant;
 
-use bufmirror::MessageQueue;
+use bufmirror::messages;
 
 const WORKERS: usize = 4;
 const REQUESTS: u64 = 200_000;
@@ -27,8 +27,8 @@ fn answer(request: &[u8]) -> u64 {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let (requests, incoming) = MessageQueue::new(256 * 1024)?.split();
-    let (answers, outgoing) = MessageQueue::new(64 * 1024)?.split();
+    let (requests, incoming) = messages::channel(256 * 1024)?;
+    let (answers, outgoing) = messages::channel(64 * 1024)?;
 
     let workers: Vec<_> = (0..WORKERS)
         .map(|_| {

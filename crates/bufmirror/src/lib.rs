@@ -20,7 +20,7 @@
 //! A [`MirrorRing`] is one thread's at a time. The ends of a [`StaticChannel`] are in two places,
 //! such as an interrupt handler and the main program; it needs neither an operating system nor an
 //! allocator. `channel` gives two ends of one, for two threads, and `SharedRing` for two processes
-//! (with `std`; processes on Linux only). `MessageQueue` carries framed messages between any number
+//! (with `std`; processes on Linux only). `messages` carries framed messages between any number
 //! of threads, each in one piece (with `std`).
 //!
 //! # The memory
@@ -139,13 +139,16 @@ mod lock;
 mod map;
 #[cfg(feature = "std")]
 pub mod messages;
-#[cfg(feature = "std")]
+#[cfg(all(feature = "std", not(all(test, any(loom, shuttle)))))]
 mod parking;
 #[cfg(all(feature = "std", target_os = "linux", target_pointer_width = "64", not(any(miri, loom, shuttle))))]
 mod shared;
 mod sync;
 #[cfg(all(test, any(loom, shuttle)))]
 mod tests;
+
+#[cfg(all(test, any(loom, shuttle)))]
+use tests::parking;
 
 pub use bufcore;
 #[doc(no_inline)]
@@ -162,8 +165,6 @@ pub use channel::{Consumer, Producer, WaitError, channel};
 pub use channel::{End, StaticChannel, StaticConsumer, StaticProducer};
 pub use config::Builder;
 pub use error::GetError;
-#[cfg(feature = "std")]
-pub use messages::MessageQueue;
 pub use ring::MirrorRing;
 #[cfg(all(
     feature = "std",

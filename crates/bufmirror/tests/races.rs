@@ -7,7 +7,7 @@
 
 use std::thread;
 
-use bufmirror::MessageQueue;
+use bufmirror::messages;
 use buftest::trials::scaled;
 use buftest::{pattern, races};
 
@@ -71,7 +71,7 @@ fn static_channel() {
 
 /// A number of producers and consumers; each message's bytes are those of its length.
 fn messages(bytes: usize, producers: usize, consumers: usize, longest: usize) {
-    let (sender, receiver) = MessageQueue::new(bytes).expect("the system maps").split();
+    let (sender, receiver) = messages::channel(bytes).expect("the system maps");
     let count = scaled(200_000) / producers;
     let senders: Vec<_> = (0..producers)
         .map(|producer| {

@@ -13,8 +13,8 @@ use std::pin::Pin;
 use std::task::Waker;
 use std::time::Duration;
 
-use bufmirror::messages::{Receiver, Sender};
-use bufmirror::{Consumer, MessageQueue, Producer};
+use bufmirror::messages::{self, Receiver, Sender};
+use bufmirror::{Consumer, Producer};
 use buftest::alloc::Reentrant;
 use buftest::process::alone;
 use buftest::tasks::poll;
@@ -110,7 +110,7 @@ impl World {
             }
             Deed::GiveUp => drop(self.waiting.take()),
             Deed::Another => {
-                let (sender, receiver) = MessageQueue::new(4096).expect("the system maps").split();
+                let (sender, receiver) = messages::channel(4096).expect("the system maps");
                 let mut waits = request(receiver.clone());
                 assert!(poll(waits.as_mut(), Waker::noop()).is_pending());
                 send(&sender);
@@ -131,7 +131,7 @@ impl World {
 
 /// A queue with requests that wait, of which some are served and some given up, and a channel.
 fn program(world: &World) {
-    let (sender, receiver) = MessageQueue::new(4096).expect("the system maps").split();
+    let (sender, receiver) = messages::channel(4096).expect("the system maps");
     world.ends.set(Some(bufmirror::channel(4096).expect("the system maps")));
     world.sender.set(Some(sender.clone()));
     world.receiver.set(Some(receiver.clone()));
@@ -190,7 +190,7 @@ fn t23_the_allocator_comes_back_in() {
 fn t23_senders_that_wait() {
     alone(module_path!(), "t23_senders_that_wait", LIMIT, || {
         for before in 0.. {
-            let (sender, receiver) = MessageQueue::new(4096).expect("the system maps").split();
+            let (sender, receiver) = messages::channel(4096).expect("the system maps");
             while sender.try_send(&[7; 100]).is_ok() {}
             let sent = RefCell::new(0);
             let mut tasks: Vec<_> = (0..WAITING).map(|_| Box::pin(sender.send_async(&[7; 100]))).collect();

@@ -14,8 +14,8 @@ use std::task::Waker;
 use std::thread;
 use std::time::Duration;
 
-use bufmirror::messages::{Receiver, RecvError, SendError, Sender};
-use bufmirror::{Consumer, MessageQueue, Producer, WaitError};
+use bufmirror::messages::{self, Receiver, RecvError, SendError, Sender};
+use bufmirror::{Consumer, Producer, WaitError};
 use buftest::pattern;
 use buftest::stress::{Round, patience, run};
 use buftest::tasks::{block_on, poll};
@@ -148,7 +148,7 @@ fn send(sender: &Sender, number: u64, rng: &mut Rng, round: &Round) -> u64 {
         fill(message);
         let done = match rng.u8(..8) {
             0 => sender.try_send(message),
-            1 => sender.send_with_timeout(len, Duration::from_micros(rng.u64(..300)), fill),
+            1 => sender.try_send_with(len, fill),
             2 => sender.send_timeout(message, Duration::from_micros(rng.u64(..300))),
             3 => sender.send_with(len, fill),
             4 => {
@@ -195,9 +195,7 @@ fn receive(receiver: &Receiver, rng: &mut Rng, round: &Round) -> Got {
             0 => receiver.try_recv().map(|message| look(&message, message.sequence())),
             1 => receiver.recv_timeout(timeout).map(|message| look(&message, message.sequence())),
             2 => receiver.recv_into(&mut into).map(|one| look(&into[..one.len], one.sequence)),
-            3 => {
-                receiver.recv_into_timeout(&mut into, timeout).map(|one| look(&into[..one.len], one.sequence))
-            }
+            3 => receiver.try_recv_into(&mut into).map(|one| look(&into[..one.len], one.sequence)),
             4 => {
                 let mut future = pin!(receiver.recv_async());
                 let mut polled = poll(future.as_mut(), Waker::noop());
@@ -230,7 +228,7 @@ fn awaited<F: Future>(future: F) -> F::Output {
 fn messages(round: &Round) {
     let mut rng = round.rng(u64::MAX);
     let bytes = [4096, 16 << 10][rng.usize(..2)];
-    let (sender, receiver) = MessageQueue::new(bytes).expect("the system maps").split();
+    let (sender, receiver) = messages::channel(bytes).expect("the system maps");
     let senders = rng.usize(1..round.threads()) as u64;
     let receivers = rng.usize(1..round.threads()) as u64;
     let (sent, all): (Vec<u64>, Got) = thread::scope(|scope| {

@@ -19,4 +19,4 @@ mod std_io;
 mod tokio_uring;
 
 #[cfg(feature = "std")]
-pub use self::std_io::count_filled;
+pub use self::std_io::{count_filled, count_read, count_written};

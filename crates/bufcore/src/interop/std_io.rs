@@ -128,13 +128,7 @@ impl<L: Lease> Buf<L> {
         if self.spare_capacity() == 0 {
             return Err(ReserveError { requested: 1, available: 0 }.into());
         }
-        let n = reader.read(self.spare_mut())?;
-        if n > self.spare_capacity() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "reader claims more bytes than it had room for",
-            ));
-        }
+        let n = count_read(reader.read(self.spare_mut())?, self.spare_capacity())?;
         self.commit(n);
         Ok(n)
     }
@@ -167,6 +161,46 @@ impl<L: Lease> Buf<L> {
         reader.read_exact(room)?;
         self.commit(n);
         Ok(())
+    }
+}
+
+/// Returns `n`, which a reader says that it has read into `room` bytes.
+///
+/// # Errors
+///
+/// Returns `InvalidData` when `n` is more.
+///
+/// ```
+/// use bufcore::author::count_read;
+///
+/// assert_eq!(count_read(0, 64)?, 0); // the end
+/// assert!(count_read(65, 64).is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn count_read(n: usize, room: usize) -> io::Result<usize> {
+    let claims = "reader claims more bytes than it had room for";
+    if n <= room { Ok(n) } else { Err(io::Error::new(io::ErrorKind::InvalidData, claims)) }
+}
+
+/// Returns `n`, which a writer says that it has taken of `given` bytes.
+///
+/// # Errors
+///
+/// Returns `WriteZero` for 0, and `InvalidData` when `n` is more than `given`.
+///
+/// ```
+/// use bufcore::author::count_written;
+///
+/// assert_eq!(count_written(7, 64)?, 7);
+/// assert!(count_written(0, 64).is_err() && count_written(65, 64).is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn count_written(n: usize, given: usize) -> io::Result<usize> {
+    let claims = "writer claims more bytes than it was given";
+    match n {
+        0 => Err(io::ErrorKind::WriteZero.into()),
+        n if n <= given => Ok(n),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, claims)),
     }
 }
 

@@ -14,7 +14,7 @@ use super::end::{ChannelState, End, Lending};
 
 /// What both ends see: of the consumer, and of the producer.
 #[derive(Debug)]
-#[cfg_attr(any(loom, shuttle), derive(Default))]
+#[cfg_attr(all(test, any(loom, shuttle)), derive(Default))]
 struct Positions {
     /// C1.
     positions: [AtomicUsize; 2],
@@ -136,7 +136,7 @@ impl<const BYTES: usize> StaticChannel<BYTES> {
     }
 
     /// As above; atomics of a checker are not made at compile time.
-    #[cfg(any(loom, shuttle))]
+    #[cfg(all(test, any(loom, shuttle)))]
     #[allow(clippy::new_without_default, reason = "for models")]
     #[must_use]
     pub fn new() -> Self {

@@ -4,6 +4,7 @@ use core::fmt;
 use std::io::{self, BufRead, Read, Write};
 
 use bufcore::ReserveError;
+use bufcore::author::{count_read, count_written};
 
 use crate::MirrorRing;
 
@@ -30,22 +31,14 @@ impl Write for MirrorRing {
     ///
     /// # Errors
     ///
-    /// As of [`write_all`](Self::write_all). `requested` is one more than there is room for,
-    /// however long the text is.
+    /// `WriteZero` when there is no room for all of it, and what a part of it returns; then nothing
+    /// is written.
     fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> io::Result<()> {
         let available = self.spare_capacity();
         let mut rest = self.reserve(available)?;
-        let written = rest.write_fmt(text);
-        let requested = available - rest.len();
-        if let Err(error) = written {
-            let is_full = error.kind() == io::ErrorKind::WriteZero;
-            return Err(if is_full {
-                ReserveError { requested: available + 1, available }.into()
-            } else {
-                error
-            });
-        }
-        self.commit(requested);
+        rest.write_fmt(text)?;
+        let written = available - rest.len();
+        self.commit(written);
         Ok(())
     }
 
@@ -151,30 +144,10 @@ impl MirrorRing {
 
 /// Reads once from `reader` into `room`, and returns how many bytes came.
 pub(crate) fn fill(room: &mut [u8], reader: &mut impl Read) -> io::Result<usize> {
-    let n = reader.read(room)?;
-    if n > room.len() {
-        return Err(invalid("reader claims more bytes than it had room for"));
-    }
-    Ok(n)
+    count_read(reader.read(room)?, room.len())
 }
 
 /// Writes `bytes` to `writer`, once, and returns how many it took: some, if there are some.
 pub(crate) fn drain(bytes: &[u8], writer: &mut impl Write) -> io::Result<usize> {
-    if bytes.is_empty() {
-        return Ok(0);
-    }
-    taken(writer.write(bytes)?, bytes)
-}
-
-/// Checks `n`, which a writer says that it took of `bytes`, and returns it.
-pub(crate) fn taken(n: usize, bytes: &[u8]) -> io::Result<usize> {
-    match n {
-        0 => Err(io::ErrorKind::WriteZero.into()),
-        n if n > bytes.len() => Err(invalid("writer claims more bytes than it was given")),
-        n => Ok(n),
-    }
-}
-
-pub(crate) fn invalid(what: &'static str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what)
+    if bytes.is_empty() { Ok(0) } else { count_written(writer.write(bytes)?, bytes.len()) }
 }

@@ -9,8 +9,8 @@ use std::io;
 use bufcore::author::count_filled;
 use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 
-use super::std_io::taken;
-use crate::{Consumer, MirrorRing, Producer, WaitError};
+use crate::channel::waking::io::or_end;
+use crate::{Consumer, MirrorRing, Producer};
 
 /// Waits until there is room for a byte at least. `BrokenPipe` when the consumer is gone, and after
 /// a shutdown.
@@ -33,16 +33,6 @@ impl AsyncWrite for Producer {
     }
 }
 
-impl Consumer {
-    /// Waits for a byte or the end.
-    fn poll_byte_or_end(&mut self, cx: &Context<'_>) -> Poll<Result<(), WaitError>> {
-        self.poll_wait(cx, 1).map(|result| match result {
-            Err(WaitError::Closed { .. }) => Ok(()),
-            result => result,
-        })
-    }
-}
-
 /// Waits until there is a byte at least, or the producer is gone and all was read.
 impl AsyncRead for Consumer {
     fn poll_read(
@@ -53,7 +43,7 @@ impl AsyncRead for Consumer {
         if into.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
-        ready!(self.poll_byte_or_end(cx))?;
+        ready!(self.poll_wait(cx, 1).map(or_end))?;
         let bytes = self.peek();
         let n = bytes.len().min(into.remaining());
         into.put_slice(&bytes[..n]);
@@ -66,7 +56,7 @@ impl AsyncRead for Consumer {
 impl AsyncBufRead for Consumer {
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
         let this = self.get_mut();
-        ready!(this.poll_byte_or_end(cx))?;
+        ready!(this.poll_wait(cx, 1).map(or_end))?;
         Poll::Ready(Ok(this.peek()))
     }
 
@@ -92,19 +82,6 @@ fn poll_fill(
     Poll::Ready(count_filled(&place, into.filled()))
 }
 
-/// Writes `bytes` to `writer`, once, and returns how many it took: some, if there are some.
-fn poll_drain(
-    cx: &mut Context<'_>,
-    bytes: &[u8],
-    writer: &mut (impl AsyncWrite + Unpin),
-) -> Poll<io::Result<usize>> {
-    if bytes.is_empty() {
-        return Poll::Ready(Ok(0));
-    }
-    let n = ready!(Pin::new(writer).poll_write(cx, bytes))?;
-    Poll::Ready(taken(n, bytes))
-}
-
 impl MirrorRing {
     /// Reads as [`read_from`](Self::read_from) does, from a reader of tokio's, without blocking the
     /// thread. The future may be dropped at any time: nothing is lost.
@@ -115,6 +92,8 @@ impl MirrorRing {
     /// reader that fills another buffer than the one that it is lent gets `InvalidData`.
     ///
     /// ```
+    /// use tokio::io::AsyncWriteExt;
+    ///
     /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
     /// let mut ring = bufmirror::MirrorRing::new(4096)?;
     /// let mut socket = &b"request"[..];
@@ -122,7 +101,10 @@ impl MirrorRing {
     ///     // parse what `ring.peek()` lends
     /// }
     /// let mut answer = Vec::new();
-    /// while ring.write_to_async(&mut answer).await? > 0 {}
+    /// while !ring.is_empty() {
+    ///     let n = answer.write(ring.peek()).await?; // as much as the writer takes at once
+    ///     ring.consume(n);
+    /// }
     /// assert_eq!(answer, b"request");
     /// # Ok::<(), std::io::Error>(())
     /// # })?;
@@ -132,36 +114,6 @@ impl MirrorRing {
         poll_fn(|cx| {
             let n = ready!(poll_fill(cx, self.all_room()?, reader))?;
             self.commit(n);
-            Poll::Ready(Ok(n))
-        })
-        .await
-    }
-
-    /// Writes as [`write_to`](Self::write_to) does, to a writer of tokio's, without blocking the
-    /// thread. The future may be dropped at any time: nothing is lost, and nothing is written
-    /// twice.
-    ///
-    /// # Errors
-    ///
-    /// As [`write_to`](Self::write_to).
-    ///
-    /// ```
-    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-    /// let mut ring = bufmirror::MirrorRing::new(4096)?;
-    /// ring.put(b"200 OK\r\n\r\n").unwrap();
-    /// let mut socket = Vec::new();
-    /// while !ring.is_empty() {
-    ///     ring.write_to_async(&mut socket).await?; // as much as the socket takes at once
-    /// }
-    /// assert_eq!(socket, b"200 OK\r\n\r\n");
-    /// # Ok::<(), std::io::Error>(())
-    /// # })?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub async fn write_to_async(&mut self, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<usize> {
-        poll_fn(|cx| {
-            let n = ready!(poll_drain(cx, self.peek(), writer))?;
-            self.consume(n);
             Poll::Ready(Ok(n))
         })
         .await
@@ -192,38 +144,6 @@ impl Producer {
             ready!(self.poll_wait(cx, 1))?;
             let n = ready!(poll_fill(cx, self.room_for_a_read(), reader))?;
             self.commit(n);
-            Poll::Ready(Ok(n))
-        })
-        .await
-    }
-}
-
-impl Consumer {
-    /// Writes as [`write_to`](Self::write_to) does, to a writer of tokio's, without blocking the
-    /// thread. The future may be dropped at any time: nothing is lost, and nothing is written
-    /// twice.
-    ///
-    /// # Errors
-    ///
-    /// As [`write_to`](Self::write_to).
-    ///
-    /// ```
-    /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
-    /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
-    /// producer.put(b"to the network").unwrap();
-    /// drop(producer);
-    /// let mut socket = Vec::new();
-    /// while consumer.write_to_async(&mut socket).await? > 0 {} // 0 at the end of the stream
-    /// assert_eq!(socket, b"to the network");
-    /// # Ok::<(), std::io::Error>(())
-    /// # })?;
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
-    pub async fn write_to_async(&mut self, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<usize> {
-        poll_fn(|cx| {
-            ready!(self.poll_byte_or_end(cx))?;
-            let n = ready!(poll_drain(cx, self.bytes_for_a_write(), writer))?;
-            self.consume(n);
             Poll::Ready(Ok(n))
         })
         .await

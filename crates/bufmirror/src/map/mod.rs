@@ -40,9 +40,13 @@ pub(crate) mod pages;
 use core::ptr::NonNull;
 
 use bufcore::author::check_setting;
-use bufcore::{BuildInError, ConfigError, Region, size};
+use bufcore::{BuildInError, ConfigError, Region, RegionError, size};
 
 use pages::Pages;
+
+/// Bytes of the smallest page that a system has.
+#[cfg(feature = "alloc")]
+const LEAST_PAGE_BYTES: usize = 4096;
 
 /// The memory of one ring.
 pub(crate) struct Mirror {
@@ -71,7 +75,16 @@ impl Mirror {
     #[cfg(feature = "alloc")]
     pub(crate) fn new(bytes: usize, populate: bool) -> Result<Self, ConfigError> {
         span_bytes(bytes)?;
-        pages::map(bytes, populate)?.map_or_else(|| Self::on_heap(bytes), |pages| Ok(Self::over_pages(pages)))
+        let Some(pages) = pages::map(bytes)? else { return Self::on_heap(bytes) };
+        let mirror = Self::over_pages(pages);
+        for at in (0..2 * mirror.capacity).step_by(LEAST_PAGE_BYTES).filter(|_| populate) {
+            // SAFETY: within the memory (M1).
+            let byte = unsafe { mirror.base.add(at) };
+            // SAFETY: this mirror's alone (M1), and not lent yet; volatile so that the store of
+            // zero over zero stays.
+            unsafe { byte.write_volatile(0) }
+        }
+        Ok(mirror)
     }
 
     /// Makes a mirror over memory that is mapped twice.
@@ -178,6 +191,13 @@ pub(crate) unsafe fn reflect(base: NonNull<u8>, capacity: usize, at: usize, len:
     // SAFETY: what is left of `len` starts at the border, and is at most `at`: both are within the
     // memory and apart, and the caller has them.
     unsafe { border.copy_to_nonoverlapping(base, len - front) };
+}
+
+/// Rounds up to whole pages of `page` bytes, of which there can be twice as many.
+#[allow(dead_code, reason = "not everywhere are there pages")]
+pub(crate) fn whole_pages(bytes: usize, page: usize) -> Result<usize, RegionError> {
+    let whole = size::align_up(bytes, page).filter(|&whole| whole <= size::MAX_BYTES / 2);
+    whole.ok_or(RegionError::TooLarge { requested: bytes })
 }
 
 /// Returns twice `bytes`, which must not be zero.

@@ -24,6 +24,6 @@ impl Pages {
 
 /// Maps nothing, which is no error: the caller copies then.
 #[cfg(feature = "alloc")]
-pub(super) fn map(_: usize, _: bool) -> Result<Option<Pages>, RegionError> {
+pub(super) fn map(_: usize) -> Result<Option<Pages>, RegionError> {
     Ok(None)
 }

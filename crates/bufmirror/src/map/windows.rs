@@ -17,12 +17,11 @@ mod tests;
 use core::ptr::NonNull;
 use std::os::windows::io::OwnedHandle;
 
-use bufcore::{RegionError, size};
+use bufcore::RegionError;
 
 use self::calls::{Calls, Kernel};
+use super::whole_pages;
 
-/// Bytes of a page, on each processor that Windows has.
-const PAGE_BYTES: usize = 4096;
 /// How often addresses are looked for. Others take them in between only while they map or allocate
 /// much.
 const TRIES: usize = 100;
@@ -38,22 +37,15 @@ pub(crate) struct Pages<C: Calls = Kernel> {
 
 /// Maps at least `bytes`, which are not 0. Never without a result here; where nothing can be mapped
 /// there is none.
-pub(super) fn map(bytes: usize, populate: bool) -> Result<Option<Pages>, RegionError> {
-    map_by(Kernel, bytes, populate).map(Some)
+pub(super) fn map(bytes: usize) -> Result<Option<Pages>, RegionError> {
+    map_by(Kernel, bytes).map(Some)
 }
 
 /// Maps as [`map`] does, by other means than the system's, for tests.
-fn map_by<C: Calls>(calls: C, bytes: usize, populate: bool) -> Result<Pages<C>, RegionError> {
-    let capacity = size::align_up(bytes, calls.granularity());
-    let capacity = capacity.filter(|&capacity| capacity <= size::MAX_BYTES / 2);
-    let capacity = capacity.ok_or(RegionError::TooLarge { requested: bytes })?;
+fn map_by<C: Calls>(calls: C, bytes: usize) -> Result<Pages<C>, RegionError> {
+    let capacity = whole_pages(bytes, calls.granularity())?;
     let section = calls.section(capacity)?;
-    let pages = Pages::over_free_addresses(calls, &section, capacity)?;
-    if populate {
-        pages.first.touch(capacity);
-        pages.second.touch(capacity);
-    }
-    Ok(pages)
+    Pages::over_free_addresses(calls, &section, capacity)
 }
 
 impl<C: Calls> Pages<C> {
@@ -89,20 +81,6 @@ impl<C: Calls> Pages<C> {
 struct View<C: Calls> {
     calls: C,
     at: NonNull<u8>,
-}
-
-impl<C: Calls> View<C> {
-    /// Writes to every page, so that no later access has to wait for it. Only for views that are
-    /// all zero.
-    fn touch(&self, bytes: usize) {
-        for offset in (0..bytes).step_by(PAGE_BYTES) {
-            // SAFETY: within the view.
-            let byte = unsafe { self.at.add(offset) };
-            // SAFETY: mapped for reading and writing, and not lent yet; volatile so that the store
-            // of zero over zero stays.
-            unsafe { byte.write_volatile(0) }
-        }
-    }
 }
 
 impl<C: Calls> Drop for View<C> {

@@ -5,10 +5,9 @@ use core::fmt;
 /// The reason why a message was not sent. Nothing of it is in the queue.
 ///
 /// ```
-/// use bufmirror::MessageQueue;
-/// use bufmirror::messages::SendError;
+/// use bufmirror::messages::{self, SendError};
 ///
-/// let (sender, receiver) = MessageQueue::new(4096)?.split();
+/// let (sender, receiver) = messages::channel(4096)?;
 /// let mut dropped = 0;
 /// for sample in 0..10_000_u32 {
 ///     match sender.try_send(&sample.to_le_bytes()) {
@@ -70,10 +69,9 @@ impl core::error::Error for SendError {}
 /// The reason why no message was received.
 ///
 /// ```
-/// use bufmirror::MessageQueue;
-/// use bufmirror::messages::RecvError;
+/// use bufmirror::messages::{self, RecvError};
 ///
-/// let (sender, receiver) = MessageQueue::new(4096)?.split();
+/// let (sender, receiver) = messages::channel(4096)?;
 /// assert_eq!(receiver.try_recv().unwrap_err(), RecvError::Empty);
 /// sender.send(&[7; 100])?;
 /// drop(sender);

@@ -82,7 +82,7 @@ pub(crate) fn frame_bytes(len: usize) -> usize {
 pub(crate) struct Frames {
     mirror: Mirror,
     /// One for each word, for loom, which does not see the bytes.
-    #[cfg(loom)]
+    #[cfg(all(test, loom))]
     shadows: alloc::vec::Vec<bufkit::sync::checker::cell::UnsafeCell<()>>,
 }
 
@@ -93,7 +93,7 @@ impl Frames {
         debug_assert!(mirror.capacity().is_multiple_of(WORD_BYTES));
         debug_assert!(mirror.base().addr().get().is_multiple_of(WORD_BYTES));
         Self {
-            #[cfg(loom)]
+            #[cfg(all(test, loom))]
             shadows: (0..mirror.capacity() / WORD_BYTES)
                 .map(|_| bufkit::sync::checker::cell::UnsafeCell::new(()))
                 .collect(),
@@ -135,7 +135,7 @@ impl Frames {
     /// Shows loom an access to this number of words.
     #[inline(always)]
     fn touch(&self, position: usize, bytes: usize, writes: bool) {
-        #[cfg(loom)]
+        #[cfg(all(test, loom))]
         for word in 0..bytes.div_ceil(WORD_BYTES) {
             let shadow = &self.shadows[(position / WORD_BYTES + word) % self.shadows.len()];
             if writes {

@@ -27,7 +27,7 @@ pub(super) use self::waiting::Patience;
 pub(crate) const SHORT_BYTES: usize = if cfg!(any(loom, shuttle)) { 8 } else { 256 };
 /// How often somebody looks again before it sleeps, where there is another processor to change
 /// something meanwhile.
-const SPINS: u32 = if cfg!(any(loom, miri)) { 1 } else { 100 };
+const SPINS: u32 = if cfg!(any(loom, miri)) { 0 } else { 100 };
 
 /// A queue.
 pub(crate) struct Queue {
@@ -152,11 +152,11 @@ impl Queue {
     }
 
     fn call_receivers(&self) {
-        self.producers.wait_queue.call(|wanted| self.messages(wanted));
+        self.producers.wait_queue.look(|wanted| self.messages(wanted));
     }
 
     fn call_senders(&self) {
-        self.consumers.wait_queue.call(|_| self.room());
+        self.consumers.wait_queue.look(|_| self.room());
     }
 
     /// Closes the queue for senders. What is in it can be received.

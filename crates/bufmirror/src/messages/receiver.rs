@@ -7,17 +7,16 @@ use core::time::Duration;
 use super::error::RecvError;
 use super::queue::{Handle, Patience, Taken};
 
-/// The end of a [`MessageQueue`](crate::MessageQueue) that receives. It is cloned for each
-/// consumer, or shared; each message goes to one of them.
+/// The end of a [`channel`](super::channel()) that receives. It is cloned for each consumer, or
+/// shared; each message goes to one of them.
 ///
 /// When the last one is dropped, the queue is closed: senders get
 /// [`SendError::Closed`](super::SendError::Closed), and what is left is dropped.
 ///
 /// ```
-/// use bufmirror::MessageQueue;
-/// use bufmirror::messages::RecvError;
+/// use bufmirror::messages::{self, RecvError};
 ///
-/// let (sender, receiver) = MessageQueue::new(4096)?.split();
+/// let (sender, receiver) = messages::channel(4096)?;
 /// sender.send(b"read in place")?;
 /// sender.send(b"copied")?;
 ///
@@ -44,10 +43,9 @@ pub struct Receiver {
 /// The length and the number of a message that [`recv_into`](Receiver::recv_into) copied.
 ///
 /// ```
-/// use bufmirror::MessageQueue;
-/// use bufmirror::messages::Received;
+/// use bufmirror::messages::{self, Received};
 ///
-/// let (sender, receiver) = MessageQueue::new(4096)?.split();
+/// let (sender, receiver) = messages::channel(4096)?;
 /// sender.send(b"a")?;
 /// sender.send(b"longer")?;
 /// let mut buffer = [0; 64]; // reused for all messages
@@ -78,9 +76,9 @@ impl Receiver {
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
-    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages;
     ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let (sender, receiver) = messages::channel(4096)?;
     /// sender.send(b"hello")?;
     /// let message = receiver.recv()?;
     /// assert_eq!(&*message, b"hello");
@@ -102,9 +100,9 @@ impl Receiver {
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
-    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages;
     ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let (sender, receiver) = messages::channel(4096)?;
     /// assert!(receiver.try_recv().is_err());
     /// sender.send(b"hello")?;
     /// assert_eq!(receiver.try_recv()?.len(), 5);
@@ -124,10 +122,9 @@ impl Receiver {
     /// ```
     /// use std::time::Duration;
     ///
-    /// use bufmirror::MessageQueue;
-    /// use bufmirror::messages::RecvError;
+    /// use bufmirror::messages::{self, RecvError};
     ///
-    /// let (_sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let (_sender, receiver) = messages::channel(4096)?;
     /// let silence = receiver.recv_timeout(Duration::from_millis(10)).unwrap_err();
     /// assert_eq!(silence, RecvError::TimedOut); // time to look after something else
     /// # Ok::<(), bufmirror::ConfigError>(())
@@ -148,9 +145,9 @@ impl Receiver {
     /// [`RecvError::Closed`].
     ///
     /// ```
-    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages;
     ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let (sender, receiver) = messages::channel(4096)?;
     /// let producer = std::thread::spawn(move || sender.send(b"from a thread"));
     /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
     /// let message = receiver.recv_async().await?; // in a task
@@ -161,7 +158,7 @@ impl Receiver {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn recv_async(&self) -> Result<Message<'_>, RecvError> {
-        let taken = self.queue.receive_async(|| self.queue.take()).await?;
+        let taken = self.queue.wait_async(1, |_| self.queue.take()).await?;
         Ok(Message { taken })
     }
 
@@ -177,9 +174,9 @@ impl Receiver {
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
-    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages;
     ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let (sender, receiver) = messages::channel(4096)?;
     /// sender.send(b"hello")?;
     /// let mut buffer = [0; 100];
     /// let received = receiver.recv_into(&mut buffer)?;
@@ -199,9 +196,9 @@ impl Receiver {
     /// [`RecvError::Empty`], and as [`recv_into`](Self::recv_into).
     ///
     /// ```
-    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages;
     ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let (sender, receiver) = messages::channel(4096)?;
     /// for part in [&b"all "[..], b"that ", b"has come"] {
     ///     sender.send(part)?;
     /// }
@@ -215,28 +212,6 @@ impl Receiver {
     #[inline]
     pub fn try_recv_into(&self, buffer: &mut [u8]) -> Result<Received, RecvError> {
         self.copy(buffer, Patience::Now)
-    }
-
-    /// Copies the next message if there is one before `timeout` has passed.
-    ///
-    /// # Errors
-    ///
-    /// [`RecvError::TimedOut`], and as [`recv_into`](Self::recv_into).
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// use bufmirror::MessageQueue;
-    ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
-    /// sender.send(b"soon enough")?;
-    /// let mut buffer = [0; 64];
-    /// let received = receiver.recv_into_timeout(&mut buffer, Duration::from_secs(5))?;
-    /// assert_eq!(&buffer[..received.len], b"soon enough");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn recv_into_timeout(&self, buffer: &mut [u8], timeout: Duration) -> Result<Received, RecvError> {
-        self.copy(buffer, Patience::of(timeout))
     }
 
     fn lend(&self, patience: Patience) -> Result<Message<'_>, RecvError> {
@@ -254,9 +229,9 @@ impl Receiver {
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
-    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages;
     ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let (sender, receiver) = messages::channel(4096)?;
     /// sender.send(b"before")?;
     /// receiver.close();
     /// assert!(sender.send(b"after").is_err());
@@ -293,14 +268,13 @@ impl fmt::Debug for Receiver {
 /// all places behind it are used once more only.
 ///
 /// ```
-/// use bufmirror::MessageQueue;
-/// use bufmirror::messages::Message;
+/// use bufmirror::messages::{self, Message};
 ///
 /// fn checksum(message: &Message<'_>) -> u32 {
 ///     message.iter().map(|&byte| u32::from(byte)).sum() // derefs to the bytes, in the queue
 /// }
 ///
-/// let (sender, receiver) = MessageQueue::new(4096)?.split();
+/// let (sender, receiver) = messages::channel(4096)?;
 /// sender.send(&[1, 2, 3])?;
 /// sender.send(&[4])?;
 /// let (first, second) = (receiver.recv()?, receiver.recv()?); // several at a time
@@ -317,9 +291,9 @@ impl Message<'_> {
     /// panicked.
     ///
     /// ```
-    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages;
     ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let (sender, receiver) = messages::channel(4096)?;
     /// let sent = [sender.send(b"a")?, sender.send(b"b")?];
     /// // Several receivers work at once; the numbers put their results in order again.
     /// let received = [receiver.recv()?.sequence(), receiver.recv()?.sequence()];

@@ -8,8 +8,8 @@ use super::error::SendError;
 use super::queue::{Handle, Patience};
 use crate::copy::copy;
 
-/// The end of a [`MessageQueue`](crate::MessageQueue) that sends. It is cloned for each producer,
-/// or shared.
+/// The end of a [`channel`](super::channel()) that sends. It is cloned for each producer, or
+/// shared.
 ///
 /// All its methods return the message's sequence number: frames are numbered from 0 on, in the
 /// order in which receivers get them.
@@ -19,10 +19,9 @@ use crate::copy::copy;
 ///
 /// ```
 /// use std::io::IoSlice;
-/// use bufmirror::MessageQueue;
-/// use bufmirror::messages::SendError;
+/// use bufmirror::messages::{self, SendError};
 ///
-/// let (sender, receiver) = MessageQueue::new(4096)?.split();
+/// let (sender, receiver) = messages::channel(4096)?;
 /// assert_eq!(sender.send(b"hello")?, 0);
 /// assert_eq!(sender.send_vectored(&[IoSlice::new(b"wor"), IoSlice::new(b"ld")])?, 1);
 /// sender.send_with(2, |slot| slot.copy_from_slice(b"!!"))?; // written in place
@@ -78,9 +77,9 @@ impl Sender {
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
-    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages;
     ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let (sender, receiver) = messages::channel(4096)?;
     /// sender.send(b"hello")?; // waits while the queue is full
     /// assert_eq!(&*receiver.recv()?, b"hello");
     /// # }
@@ -102,9 +101,9 @@ impl Sender {
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
-    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages;
     ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let (sender, receiver) = messages::channel(4096)?;
     /// while sender.try_send(&[7; 100]).is_ok() {} // until there is no room
     /// assert_eq!(receiver.recv()?.len(), 100);
     /// # }
@@ -124,10 +123,9 @@ impl Sender {
     /// ```
     /// use std::time::Duration;
     ///
-    /// use bufmirror::MessageQueue;
-    /// use bufmirror::messages::SendError;
+    /// use bufmirror::messages::{self, SendError};
     ///
-    /// let (sender, _receiver) = MessageQueue::new(4096)?.split();
+    /// let (sender, _receiver) = messages::channel(4096)?;
     /// while sender.try_send(&[7; 1000]).is_ok() {} // nobody receives
     /// let late = sender.send_timeout(&[7; 1000], Duration::from_millis(10));
     /// assert_eq!(late, Err(SendError::TimedOut));
@@ -149,9 +147,9 @@ impl Sender {
     /// [`SendError::Closed`], [`SendError::TooLong`].
     ///
     /// ```
-    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages;
     ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let (sender, receiver) = messages::channel(4096)?;
     /// let consumer = std::thread::spawn(move || receiver.recv().map(|message| message.len()));
     /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
     /// sender.send_async(b"from a task").await?; // other tasks run while the queue is full
@@ -174,9 +172,9 @@ impl Sender {
     /// # #[cfg(feature = "std")] {
     /// use std::io::IoSlice;
     ///
-    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages;
     ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let (sender, receiver) = messages::channel(4096)?;
     /// sender.send_vectored(&[IoSlice::new(b"head "), IoSlice::new(b"body")])?;
     /// assert_eq!(&*receiver.recv()?, b"head body"); // one message
     /// # }
@@ -195,10 +193,9 @@ impl Sender {
     /// ```
     /// use std::io::IoSlice;
     ///
-    /// use bufmirror::MessageQueue;
-    /// use bufmirror::messages::SendError;
+    /// use bufmirror::messages::{self, SendError};
     ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let (sender, receiver) = messages::channel(4096)?;
     /// let (header, body) = (b"sample ", vec![7; 1000]);
     /// let parts = [IoSlice::new(header), IoSlice::new(&body)];
     /// while sender.try_send_vectored(&parts).is_ok() {} // until the queue is full
@@ -208,28 +205,6 @@ impl Sender {
     /// ```
     pub fn try_send_vectored(&self, parts: &[IoSlice<'_>]) -> Result<u64, SendError> {
         self.gather(parts, Patience::Now)
-    }
-
-    /// Sends the parts as one message if there is room before `timeout` has passed.
-    ///
-    /// # Errors
-    ///
-    /// As [`send_timeout`](Self::send_timeout).
-    ///
-    /// ```
-    /// use std::io::IoSlice;
-    /// use std::time::Duration;
-    ///
-    /// use bufmirror::MessageQueue;
-    ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
-    /// let parts = [IoSlice::new(b"key="), IoSlice::new(b"value")];
-    /// sender.send_vectored_timeout(&parts, Duration::from_secs(5))?;
-    /// assert_eq!(&*receiver.recv()?, b"key=value");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn send_vectored_timeout(&self, parts: &[IoSlice<'_>], timeout: Duration) -> Result<u64, SendError> {
-        self.gather(parts, Patience::of(timeout))
     }
 
     /// Sends a message of up to `max` bytes which `write` writes in place, as soon as there is room
@@ -253,9 +228,9 @@ impl Sender {
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
-    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages;
     ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let (sender, receiver) = messages::channel(4096)?;
     /// sender.send_with(5, |room| room.copy_from_slice(b"hello"))?; // written into the queue
     /// assert_eq!(&*receiver.recv()?, b"hello");
     /// # }
@@ -265,9 +240,9 @@ impl Sender {
     /// Messages that are read or encoded into place, whose length is known only afterwards:
     ///
     /// ```
-    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages;
     ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let (sender, receiver) = messages::channel(4096)?;
     /// let mut number = 42_u64;
     /// sender.send_with(10, |room| {
     ///     let mut len = 0;
@@ -300,9 +275,9 @@ impl Sender {
     /// When `write` does, as there.
     ///
     /// ```
-    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages;
     ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let (sender, receiver) = messages::channel(4096)?;
     /// let mut encoded = 0;
     /// while sender.try_send_with(1000, |room| room.fill(7)).is_ok() {
     ///     encoded += 1; // only messages that there is room for are encoded
@@ -315,9 +290,9 @@ impl Sender {
     /// ```
     /// use std::io::Read;
     ///
-    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages;
     ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let (sender, receiver) = messages::channel(4096)?;
     /// let mut socket = &b"a datagram"[..];
     /// // Reads straight into the queue; a failed read sends a message of no bytes.
     /// sender.try_send_with(1500, |room| socket.read(room).unwrap_or(0))?;
@@ -330,38 +305,6 @@ impl Sender {
         write: impl FnOnce(&mut [u8]) -> W,
     ) -> Result<u64, SendError> {
         self.queue.send(max, Patience::Now, false, write)
-    }
-
-    /// Sends as [`send_with`](Self::send_with) does, if there is room before `timeout` has passed.
-    ///
-    /// # Errors
-    ///
-    /// As [`send_timeout`](Self::send_timeout); `write` is not called then.
-    ///
-    /// # Panics
-    ///
-    /// When `write` does, as there.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// use bufmirror::MessageQueue;
-    /// use bufmirror::messages::SendError;
-    ///
-    /// let (sender, _receiver) = MessageQueue::new(4096)?.split();
-    /// while sender.try_send(&[0; 1000]).is_ok() {} // nobody receives
-    /// let timeout = Duration::from_millis(10);
-    /// let late = sender.send_with_timeout(1000, timeout, |room| room.fill(1));
-    /// assert_eq!(late, Err(SendError::TimedOut));
-    /// # Ok::<(), bufmirror::ConfigError>(())
-    /// ```
-    pub fn send_with_timeout<W: Written>(
-        &self,
-        max: usize,
-        timeout: Duration,
-        write: impl FnOnce(&mut [u8]) -> W,
-    ) -> Result<u64, SendError> {
-        self.queue.send(max, Patience::of(timeout), false, write)
     }
 
     #[inline]
@@ -384,10 +327,9 @@ impl Sender {
     /// Closes the queue: no sender can send any more. Messages in it can still be received.
     ///
     /// ```
-    /// use bufmirror::MessageQueue;
-    /// use bufmirror::messages::{RecvError, SendError};
+    /// use bufmirror::messages::{self, RecvError, SendError};
     ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let (sender, receiver) = messages::channel(4096)?;
     /// let other = sender.clone();
     /// sender.send(b"the last one")?;
     /// sender.close(); // for all senders
@@ -409,9 +351,9 @@ impl Sender {
     /// Returns the bytes of the longest message: the capacity, less 8.
     ///
     /// ```
-    /// use bufmirror::MessageQueue;
+    /// use bufmirror::messages;
     ///
-    /// let (sender, receiver) = MessageQueue::new(4096)?.split();
+    /// let (sender, receiver) = messages::channel(4096)?;
     /// let file = vec![7; 3 * sender.max_message() / 2];
     /// let reader = std::thread::spawn(move || {
     ///     let mut bytes = 0;
@@ -430,6 +372,31 @@ impl Sender {
     #[must_use]
     pub fn max_message(&self) -> usize {
         self.queue.max_message()
+    }
+
+    /// Returns the bytes of the queue, which the frames of all its messages share. A frame is a
+    /// message and 8 bytes, rounded up to a multiple of 8.
+    ///
+    /// ```
+    /// use bufmirror::messages;
+    ///
+    /// let (sender, _receiver) = messages::channel(4096)?;
+    /// let frame = 8 + 100_usize.next_multiple_of(8);
+    /// for _ in 0..sender.capacity() / frame {
+    ///     sender.try_send(&[7; 100])?; // this number fits
+    /// }
+    /// assert!(sender.try_send(&[7; 100]).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.queue.frames.capacity()
+    }
+
+    /// Returns whether the memory is mapped twice. Otherwise it is twice the capacity.
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        self.queue.frames.is_mapped()
     }
 }
 

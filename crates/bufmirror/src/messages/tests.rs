@@ -10,22 +10,22 @@ use proptest::prelude::*;
 
 use self::program::message;
 use super::frames::{WORD_BYTES, frame_bytes};
-use super::{Message, MessageQueue, RecvError, SendError};
+use super::{Message, Receiver, RecvError, SendError, Sender, over};
 use crate::map::Mirror;
 
 mod program;
 
-fn mapped(bytes: usize) -> MessageQueue {
-    MessageQueue::over(Mirror::new(bytes, false).expect("the system maps"))
+fn mapped(bytes: usize) -> (Sender, Receiver) {
+    over(Mirror::new(bytes, false).expect("the system maps"))
 }
 
-fn heap(bytes: usize) -> MessageQueue {
-    MessageQueue::over(Mirror::on_heap(bytes).expect("the heap has room"))
+fn heap(bytes: usize) -> (Sender, Receiver) {
+    over(Mirror::on_heap(bytes).expect("the heap has room"))
 }
 
 /// Every length at and around every kind of border, both ways out.
-fn lengths_at_borders(queue: &MessageQueue, lengths: impl Iterator<Item = usize> + Clone) {
-    let (sender, receiver, capacity) = (queue.sender(), queue.receiver(), queue.capacity());
+fn lengths_at_borders((sender, receiver): &(Sender, Receiver), lengths: impl Iterator<Item = usize> + Clone) {
+    let capacity = sender.capacity();
     let mut into = vec![0; capacity];
     let mut number = 0;
     // The queue is empty at the start of each, and the place where it starts is brought to just
@@ -61,15 +61,15 @@ fn lengths_at_borders(queue: &MessageQueue, lengths: impl Iterator<Item = usize>
 #[test]
 fn every_length_at_borders_heap() {
     let queue = heap(512);
-    assert!(!queue.is_mapped());
-    lengths_at_borders(&queue, 0..=queue.max_message());
+    assert!(!queue.0.is_mapped());
+    lengths_at_borders(&queue, 0..=queue.0.max_message());
 }
 
 #[test]
 fn every_length_at_borders_mapped() {
     let queue = mapped(4096);
     let step = if cfg!(miri) { 501 } else { 1 };
-    lengths_at_borders(&queue, (0..=queue.max_message()).step_by(step));
+    lengths_at_borders(&queue, (0..=queue.0.max_message()).step_by(step));
 }
 
 proptest! {

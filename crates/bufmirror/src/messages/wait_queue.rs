@@ -20,9 +20,10 @@
 //!   wakes looks in turn when it ends spinning.
 //! - L3: wakers, which are users' code, are cloned, called and dropped with no lock held, and after
 //!   all that belongs to the change was changed. So is the allocator called.
-//! - L4: at most one task has a reservation: it waits for so long that others go behind it, which
-//!   `impatient` tells them. It ends with the task's wait, or when the task is not polled for
-//!   `PATIENCE` after it was woken.
+//! - L4: at most one waiter for room has a reservation: the first, when it has waited for
+//!   `PATIENCE`. Others go behind it, which `impatient` tells them. Whoever finds too little for
+//!   the first gives it one. It ends with the wait, or when the waiter does not look for `PATIENCE`
+//!   after it was woken.
 //!
 //! # Why nobody is forgotten
 //!
@@ -43,18 +44,21 @@
 //! A thread that holds a message is not one that spins, for it may hold it for ever.
 
 mod pending_wait;
-mod wait_entries;
 
 use alloc::collections::VecDeque;
+use core::time::Duration;
+use std::time::Instant;
 
 use bufkit::Waiter;
-use bufkit::sync::{AtomicUsize, Ordering, fence};
+use bufkit::sync::{AtomicBool, AtomicUsize, Ordering, fence};
 
 pub(super) use self::pending_wait::PendingWait;
-pub(super) use self::wait_entries::{Kind, PATIENCE};
-use self::wait_entries::{Reservation, Standing, WaitEntries, WaitEntry};
 use crate::lock::{Lock, Locked};
 
+/// How long somebody waits for room and lets others overtake who need less. Several time slices:
+/// where there are more threads than processors, to wait for a few milliseconds is nothing special,
+/// and a queue that all have to stand in costs two switches of threads for each message.
+pub(super) const PATIENCE: Duration = Duration::from_millis(50);
 /// The bit of `state` that says that somebody sleeps.
 const SLEEPERS: usize = 1;
 /// One that spins, in `state`.
@@ -62,55 +66,94 @@ const SPINNER: usize = 2;
 /// Of this number of looks that find too little, one looks at the clock as well.
 const LOOKS_AT_CLOCK: usize = 16;
 
+/// One that sleeps.
+struct WaitEntry {
+    number: u64,
+    sleeper: Waiter,
+    need: usize,
+    /// A thread continues soon when it was woken, and counts as one that spins. A task may not be
+    /// polled.
+    is_thread: bool,
+    /// Since when it waits.
+    since: Instant,
+}
+
+/// The waiter that others go behind (L4).
+struct Reservation {
+    number: u64,
+    need: usize,
+    /// When it was woken, if it was and has not looked since.
+    woken: Option<Instant>,
+}
+
+#[derive(Default)]
+struct WaitEntries {
+    entries: VecDeque<WaitEntry>,
+    /// Threads among them.
+    threads: usize,
+    next: u64,
+    reservation: Option<Reservation>,
+    /// What tasks need that were woken, and neither polled nor dropped since (L2).
+    promised: usize,
+}
+
+impl WaitEntries {
+    /// Returns how much only the waiter that has it reserved and was woken for it may take.
+    fn reserved(&self) -> usize {
+        match &self.reservation {
+            Some(Reservation { woken: Some(woken), need, .. }) if woken.elapsed() < PATIENCE => *need,
+            _ => 0,
+        }
+    }
+
+    /// Takes an entry off, and notes that its owner is woken.
+    fn call(&mut self, place: usize) -> Option<WaitEntry> {
+        let entry = self.entries.remove(place)?;
+        self.threads -= usize::from(entry.is_thread);
+        if let Some(reservation) = self.reservation.as_mut().filter(|it| it.number == entry.number) {
+            reservation.woken = Some(Instant::now());
+        }
+        Some(entry)
+    }
+}
+
 /// Those who wait for one thing.
 pub(crate) struct WaitQueue {
-    queue: Lock<WaitEntries>,
+    entries: Lock<WaitEntries>,
     /// Whether somebody sleeps, and how many spin (L1).
     state: AtomicUsize,
     /// What the first needs (L1).
     need: AtomicUsize,
-    /// How many have waited for so long that others have to go behind them.
-    impatient: AtomicUsize,
+    /// Whether one has waited for so long that others have to go behind it (L4).
+    impatient: AtomicBool,
     /// Looks that found less than the first needs.
     unmet: AtomicUsize,
     /// As much as there can be.
     all: usize,
 }
 
-/// Executes the fence between a change and the look that follows it (L2).
-#[inline]
-fn full_fence() {
-    // ORDER: SeqCst pairs with itself: of two threads that each change something and then look, one
-    // sees what the other changed.
-    fence(Ordering::SeqCst);
-}
-
 impl WaitQueue {
     /// Makes a queue for what there is at most `all` of.
     pub(crate) fn new(all: usize) -> Self {
         Self {
-            queue: Lock::new(WaitEntries::default()),
+            entries: Lock::new(WaitEntries::default()),
             state: AtomicUsize::new(0),
             need: AtomicUsize::new(0),
-            impatient: AtomicUsize::new(0),
+            impatient: AtomicBool::new(false),
             unmet: AtomicUsize::new(0),
             all,
         }
     }
 
-    /// Wakes those who have to be woken, since something has become more. `there` says how much
+    /// Looks, after a change (L2), and wakes those who have to be woken. `there` says how much
     /// there is, as far as to say whether it is at least its argument.
     #[inline]
-    pub(crate) fn call(&self, there: impl Fn(usize) -> usize) {
-        self.look(there);
-    }
-
-    /// Looks, after a change (L2).
-    #[inline]
-    fn look(&self, there: impl Fn(usize) -> usize) {
-        full_fence();
-        // ORDER: Acquire pairs with the Release in `sleep` and `remove`: who sees that somebody
-        // sleeps sees what the first needs.
+    pub(crate) fn look(&self, there: impl Fn(usize) -> usize) {
+        // ORDER: SeqCst pairs with itself: of two threads that each change something and then look,
+        // one sees what the other changed (L2).
+        fence(Ordering::SeqCst);
+        // ORDER: Acquire pairs with the Release in `renew`: who sees that somebody sleeps sees what
+        // the first needs.
         if self.state.load(Ordering::Acquire) == SLEEPERS {
             self.wake_first(there);
         }
@@ -129,7 +172,7 @@ impl WaitQueue {
 
     /// Wakes the first, and returns whether there is enough for the next one as well (L2).
     fn wake_next(&self, there: impl Fn(usize) -> usize) -> bool {
-        let mut queue = self.queue.lock();
+        let mut queue = self.entries.lock();
         // ORDER: Relaxed: the bit is of the lock; a thread that has begun to spin meanwhile looks
         // afterwards (L2).
         if self.state.load(Ordering::Relaxed) != SLEEPERS {
@@ -139,22 +182,20 @@ impl WaitQueue {
         let available = there(need);
         // When all is free, nobody may come who would look again.
         let kept = if available >= self.all { 0 } else { queue.reserved() };
-        let is_enough = |entry: &WaitEntry| available.saturating_sub(kept) >= entry.need;
-        let first = if queue.entries.front().is_some_and(is_enough) { queue.call(0) } else { None };
-        let Some(first) = first else { return false };
-        // A thread as well, since the task may not be polled.
-        let is_thread = |entry: &WaitEntry| entry.kind == Kind::Thread;
-        let place = if first.kind == Kind::Task && queue.threads > 0 && !first.kind.spins_when_woken() {
-            queue.entries.iter().position(is_thread)
-        } else {
-            None
-        };
-        let place = place.filter(|&place| queue.entries.get(place).is_some_and(is_enough));
-        let second = place.and_then(|place| queue.call(place));
-        let spinners = if first.kind.spins_when_woken() || second.is_some() { SPINNER } else { 0 };
-        if first.kind == Kind::Task {
-            queue.promised = queue.promised.saturating_add(first.need);
+        let is_enough = |need| available.saturating_sub(kept) >= need;
+        let Some(first) = is_enough(need).then(|| queue.call(0)).flatten() else { return false };
+        let mut second = None;
+        if !first.is_thread {
+            queue.promised = queue.promised.saturating_add(need);
+            // A thread as well, since the task may not be polled.
+            if queue.threads > 0
+                && let Some(place) = queue.entries.iter().position(|entry| entry.is_thread)
+                && is_enough(queue.entries[place].need)
+            {
+                second = queue.call(place);
+            }
         }
+        let spinners = if first.is_thread || second.is_some() { SPINNER } else { 0 };
         self.renew(&queue, spinners.wrapping_sub(SLEEPERS), spinners);
         let next = queue.entries.front().filter(|_| spinners == 0);
         let wanted = next.map(|next| next.need.saturating_add(kept.max(queue.promised)));
@@ -172,33 +213,34 @@ impl WaitQueue {
         is_enough
     }
 
-    /// Notes that there is too little for somebody who sleeps: a task cannot say by itself that it
-    /// has waited for too long.
+    /// Notes that there is too little for the first, if somebody sleeps. Once that was first for
+    /// long, others go behind it. Who needs the least that there can be is overtaken by nobody.
     fn too_little(&self) {
         // ORDER: Relaxed: a count.
-        if !self.unmet.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOKS_AT_CLOCK)
-            || cfg!(any(loom, shuttle))
+        if cfg!(any(loom, shuttle))
+            || !self.unmet.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOKS_AT_CLOCK)
         {
             return;
         }
-        let mut queue = self.queue.lock();
+        let mut queue = self.entries.lock();
         let WaitEntries { entries, reservation: reservation @ None, .. } = &mut *queue else { return };
-        if let Some(WaitEntry { number, need, since: Some(since), .. }) = entries.front()
+        if let Some(&WaitEntry { number, need, since, .. }) = entries.front()
+            && need > 1
             && since.elapsed() >= PATIENCE
         {
-            *reservation = Some(Reservation { number: *number, need: *need, woken: None });
+            *reservation = Some(Reservation { number, need, woken: None });
             // ORDER: Relaxed: late, somebody overtakes once more.
-            self.impatient.fetch_add(1, Ordering::Relaxed);
+            self.impatient.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Ends the reservation of a task that was woken and not polled for long (L4), or that of the
-    /// task `number`; says whether there was one.
+    /// Ends the reservation of a waiter that was woken and does not look for long (L4), or that of
+    /// the waiter `number`; says whether there was one.
     fn end_reservation(&self, number: Option<u64>) -> bool {
         if !self.is_impatient() {
             return false;
         }
-        let mut queue = self.queue.lock();
+        let mut queue = self.entries.lock();
         let ends = queue.reservation.as_ref().is_some_and(|it| match number {
             Some(number) => it.number == number,
             None => it.woken.is_some_and(|woken| woken.elapsed() >= PATIENCE),
@@ -206,15 +248,16 @@ impl WaitQueue {
         if ends {
             queue.reservation = None;
             // ORDER: Relaxed: the fence of the look that follows orders it for those who are woken.
-            self.impatient.fetch_sub(1, Ordering::Relaxed);
+            self.impatient.store(false, Ordering::Relaxed);
         }
         ends
     }
 
-    /// Lets others pass a task that was woken and is not polled; says whether somebody may pass now
-    /// who might not before.
+    /// Notes that one found too little, which may be for the sake of a waiter that was woken and
+    /// does not look. Says whether others may pass that one now.
     #[cold]
     pub(crate) fn pass_by(&self) -> bool {
+        self.too_little();
         self.end_reservation(None)
     }
 
@@ -230,107 +273,10 @@ impl WaitQueue {
         self.state.fetch_add(change, Ordering::Release);
     }
 
-    /// Begins to spin without having slept, unless somebody does already: one is enough.
-    fn begin_spinning(&self) -> bool {
-        // ORDER: Relaxed: what it finds it finds by other means; whom it keeps from being woken is
-        // looked after when it ends (L2).
-        let state = self.state.load(Ordering::Relaxed);
-        state < SPINNER
-            && self
-                .state
-                .compare_exchange(state, state + SPINNER, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
-    }
-
-    fn end_spinning(&self, there: impl Fn(usize) -> usize) {
-        // ORDER: Relaxed: the fence in `look` orders it.
-        self.state.fetch_sub(SPINNER, Ordering::Relaxed);
-        self.look(there);
-    }
-
-    /// Joins the queue, at its front or at its end, under the number that it has or a new one.
-    /// Returns `None` when there is no memory for it. To be followed by a look.
-    fn sleep(
-        &self,
-        number: Option<u64>,
-        mut entry: WaitEntry,
-        standing: Standing,
-        there: impl Fn(usize) -> usize,
-    ) -> Option<u64> {
-        let mut queue = self.queue.lock();
-        while queue.entries.len() == queue.entries.capacity() {
-            // The allocator is called without the lock (L3).
-            let room = (2 * queue.entries.len()).max(4);
-            drop(queue);
-            let mut larger = VecDeque::new();
-            larger.try_reserve_exact(room).ok()?;
-            queue = self.queue.lock();
-            if larger.capacity() > queue.entries.len() {
-                larger.append(&mut queue.entries);
-                core::mem::swap(&mut larger, &mut queue.entries);
-            }
-            drop(queue);
-            drop(larger);
-            queue = self.queue.lock();
-        }
-        let number = number.unwrap_or(queue.next);
-        queue.next += 1;
-        entry.number = number;
-        queue.threads += usize::from(entry.kind == Kind::Thread);
-        // What others took is promised no more: a task that was forgotten does not answer.
-        queue.promised = queue.promised.min(there(queue.promised));
-        if let Some(reservation) = queue.reservation.as_mut().filter(|it| it.number == number) {
-            reservation.woken = None;
-        }
-        let was_empty = queue.entries.is_empty();
-        if standing.has_slept {
-            queue.entries.push_front(entry);
-        } else {
-            queue.entries.push_back(entry);
-        }
-        let rises = if was_empty { SLEEPERS } else { 0 };
-        let falls = if standing.spinning { SPINNER } else { 0 };
-        self.renew(&queue, 0, rises.wrapping_sub(falls));
-        Some(number)
-    }
-
-    /// Leaves the queue, with the entry. Returns `None` when it was woken before.
-    fn remove(&self, number: u64, kind: Kind, need: usize) -> Option<WaitEntry> {
-        let mut queue = self.queue.lock();
-        let place = queue.entries.iter().position(|entry| entry.number == number);
-        let entry = place.and_then(|place| queue.call(place));
-        if entry.is_some() {
-            self.renew(&queue, SLEEPERS.wrapping_neg(), 0);
-        } else if kind == Kind::Task {
-            queue.keep_promise(need);
-        }
-        entry
-    }
-
-    /// Says whom to wake from now on, for a task. Returns `false` when it was woken before.
-    fn replace(&self, number: u64, need: usize, mut sleeper: Waiter) -> bool {
-        let mut queue = self.queue.lock();
-        let entry = queue.entries.iter_mut().find(|entry| entry.number == number);
-        let is_asleep = entry.is_some();
-        if let Some(entry) = entry {
-            core::mem::swap(&mut entry.sleeper, &mut sleeper);
-        } else {
-            queue.keep_promise(need);
-        }
-        drop(queue);
-        // The old one, or the new one: not under the lock either.
-        drop(sleeper);
-        is_asleep
-    }
-
-    fn has(&self, number: u64) -> bool {
-        self.queue.lock().entries.iter().any(|entry| entry.number == number)
-    }
-
     /// Returns whether others have to go behind somebody who has waited for long.
     #[inline]
     pub(crate) fn is_impatient(&self) -> bool {
         // ORDER: Relaxed: late, somebody overtakes once more.
-        self.impatient.load(Ordering::Relaxed) != 0
+        self.impatient.load(Ordering::Relaxed)
     }
 }

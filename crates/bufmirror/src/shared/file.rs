@@ -9,7 +9,8 @@ use std::os::unix::fs::FileExt;
 use bufcore::{RegionError, size};
 
 use super::ShareError;
-use crate::map::pages::calls::{Calls, Kernel, done, error_of, last_error};
+use crate::map::pages::calls::{done, error_of, last_error, memory_file, page_bytes, set_len};
+use crate::map::whole_pages;
 
 /// Bytes in front of the ring: as many as the largest page of a Linux system has, so that both can
 /// be mapped on each.
@@ -29,16 +30,12 @@ pub(super) struct SharedFile {
 
 impl SharedFile {
     pub(super) fn create(capacity: usize) -> Result<Self, ShareError> {
-        let too_large = RegionError::TooLarge { requested: capacity };
         if capacity == 0 {
             return Err(RegionError::Empty.into());
         }
-        let capacity = size::align_up(capacity, Kernel.page_bytes()?).ok_or(too_large)?;
-        // Twice, as it is mapped.
-        let span = capacity.checked_mul(2).filter(|&span| span <= size::MAX_BYTES - HEADER_BYTES);
-        let bytes = span.map(|_| capacity + HEADER_BYTES).ok_or(too_large)?;
-        let file = Kernel.memory_file()?;
-        Kernel.set_len(&file, bytes)?;
+        let capacity = whole_pages(capacity, page_bytes()?)?;
+        let file = memory_file()?;
+        set_len(&file, capacity + HEADER_BYTES)?;
         let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
         // SAFETY: no memory is passed.
         done("fcntl", unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
@@ -60,7 +57,7 @@ impl SharedFile {
         let read = file.read_exact_at(&mut found, 0);
         let bytes = file.metadata().map_err(|error| error_of("fstat", &error))?.len();
         let capacity = usize::try_from(bytes).unwrap_or(usize::MAX).saturating_sub(HEADER_BYTES);
-        let fits = capacity != 0 && capacity <= size::MAX_BYTES / 2 && capacity % Kernel.page_bytes()? == 0;
+        let fits = capacity != 0 && capacity <= size::MAX_BYTES / 2 && capacity % page_bytes()? == 0;
         if read.is_err() || found != MAGIC || !fits {
             return Err(ShareError::NotARing);
         }

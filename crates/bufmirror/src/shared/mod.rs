@@ -43,7 +43,6 @@ use crate::channel::waking::header::Header;
 use crate::channel::waking::transport::Core;
 use crate::map::Mirror;
 use crate::map::pages::Pages;
-use crate::map::pages::calls::Kernel;
 use crate::{Consumer, Producer};
 
 /// A ring that two processes can open: one writes, the other reads.
@@ -241,7 +240,7 @@ impl SharedRing {
     fn take<const PRODUCER: bool, A: Access>(&self) -> Result<End<PRODUCER, Waking<A>>, ShareError> {
         let file = self.file.reopen()?;
         file.lock(PRODUCER)?;
-        let ring = Pages::of_file(Kernel, &file.file, file::HEADER_BYTES, file.capacity, 2)?;
+        let ring = Pages::of_file(&file.file, file::HEADER_BYTES, file.capacity, 2)?;
         let transport = Processes::new(file, PRODUCER)?;
         Ok(End::new(&Core::new(Mirror::over_pages(ring), transport)))
     }

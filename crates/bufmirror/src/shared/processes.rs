@@ -11,7 +11,6 @@ use super::file::{HEADER_BYTES, PREAMBLE_BYTES, SharedFile};
 use crate::channel::waking::header::{CLOSED, Half, Header, SLEEPS};
 use crate::channel::waking::transport::Transport;
 use crate::map::pages::Pages;
-use crate::map::pages::calls::Kernel;
 
 /// Beside `SLEEPS` and `CLOSED` in a half's state: the end was there. Only an end in another
 /// process can go without saying so.
@@ -34,7 +33,7 @@ pub(super) struct Processes {
 impl Processes {
     /// Makes the transport of the end that the caller has just locked.
     pub(super) fn new(file: SharedFile, producer: bool) -> Result<Self, ShareError> {
-        let page = Pages::of_file(Kernel, &file.file, 0, HEADER_BYTES, 1)?;
+        let page = Pages::of_file(&file.file, 0, HEADER_BYTES, 1)?;
         let transport = Self { page, file, producer };
         // ORDER: Relaxed: the flags are hints; the lock says who is there.
         transport.mine().state.0.store(OPENED, Ordering::Relaxed);

@@ -2,5 +2,6 @@
 
 #[cfg(loom)]
 mod loom;
+pub(crate) mod parking;
 #[cfg(shuttle)]
 mod shuttle;

@@ -18,8 +18,8 @@ use shuttle::thread;
 
 use crate::channel::waking::ends::over;
 use crate::map::Mirror;
-use crate::messages::{Receiver, RecvError, SendError, Sender};
-use crate::{Consumer, MessageQueue, Producer, WaitError};
+use crate::messages::{self, Receiver, RecvError, SendError, Sender};
+use crate::{Consumer, Producer, WaitError};
 
 const ITERATIONS: usize = 3000;
 /// Bytes of the ring of a channel, and of what it carries.
@@ -172,8 +172,7 @@ fn receive(receiver: &Receiver, got: &Got, has_idle: bool) {
 /// Each message arrives once, whoever sleeps, gives up, or is woken and does not look.
 fn messages(frames: usize, senders: u8, receivers: usize, messages: u8, has_idle: bool) {
     explore(ITERATIONS, move || {
-        let (sender, receiver) =
-            MessageQueue::over(Mirror::on_heap(frames * FRAME).expect("the heap has room")).split();
+        let (sender, receiver) = messages::over(Mirror::on_heap(frames * FRAME).expect("the heap has room"));
         let got = Got::default();
         let receiving: Vec<_> = (0..receivers)
             .map(|_| {

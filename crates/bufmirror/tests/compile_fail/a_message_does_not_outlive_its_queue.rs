@@ -1,8 +1,8 @@
-use bufmirror::MessageQueue;
+use bufmirror::messages;
 
 fn main() {
     let message = {
-        let (sender, receiver) = MessageQueue::new(1).unwrap().split();
+        let (sender, receiver) = messages::channel(1).unwrap();
         sender.send(b"hello").unwrap();
         receiver.recv().unwrap()
     };

@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use bufmirror::messages::{Receiver, RecvError, SendError, Sender};
-use bufmirror::{Consumer, MessageQueue, MirrorRing, Producer, RegionError, WaitError};
+use bufmirror::messages::{self, Receiver, RecvError, SendError, Sender};
+use bufmirror::{Consumer, MirrorRing, Producer, RegionError, WaitError};
 use buftest::errands::Errands;
 use buftest::process::{self, alone};
 use buftest::sandbox;
@@ -18,7 +18,7 @@ const SHORT: Duration = Duration::from_millis(12);
 const PIECES: u16 = 60;
 
 fn queue() -> (Sender, Receiver) {
-    MessageQueue::new(4096).expect("the system maps").split()
+    messages::channel(4096).expect("the system maps")
 }
 
 fn channel() -> (Producer, Consumer) {
@@ -218,7 +218,7 @@ fn t25_no_address_space() {
             for _ in 0..50 {
                 let error = MirrorRing::new(LARGE).expect_err("over the limit");
                 assert_eq!(error, RegionError::Refused { call: "mmap", errno: libc::ENOMEM }.into());
-                assert!(bufmirror::channel(LARGE).is_err() && MessageQueue::new(LARGE).is_err());
+                assert!(bufmirror::channel(LARGE).is_err() && messages::channel(LARGE).is_err());
             }
             stream(made.0, &there);
             messages(made.1, &there);

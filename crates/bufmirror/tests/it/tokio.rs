@@ -296,9 +296,7 @@ fn a_full_ring_is_an_error_of_read_from_async() {
         assert_eq!(ring.read_from_async(&mut far).await.unwrap(), 3);
         near.shutdown().await.unwrap();
         assert_eq!(ring.read_from_async(&mut far).await.unwrap(), 0, "the end");
-        let mut out = Vec::new();
-        while ring.write_to_async(&mut out).await.unwrap() > 0 {}
-        assert_eq!(out.len(), capacity - 97);
+        assert_eq!(ring.len(), capacity - 97);
     });
 }
 
@@ -316,7 +314,7 @@ fn from_a_reader_to_a_writer() {
         };
         let fill = async move { while producer.read_from_async(&mut from).await.unwrap() > 0 {} };
         let drain = async {
-            while consumer.write_to_async(&mut to).await.unwrap() > 0 {}
+            tokio::io::copy_buf(&mut consumer, &mut to).await.unwrap();
             to.shutdown().await.unwrap();
         };
         let receive = async {
@@ -331,7 +329,7 @@ fn from_a_reader_to_a_writer() {
 
 /// What is lent to a reader is a buffer of which it can put another in the place.
 #[test]
-fn readers_and_writers_that_lie() {
+fn readers_that_lie() {
     struct Liar;
     impl AsyncRead for Liar {
         fn poll_read(
@@ -344,32 +342,12 @@ fn readers_and_writers_that_lie() {
             Poll::Ready(Ok(()))
         }
     }
-    impl AsyncWrite for Liar {
-        fn poll_write(
-            self: Pin<&mut Self>,
-            _: &mut Context<'_>,
-            bytes: &[u8],
-        ) -> Poll<std::io::Result<usize>> {
-            Poll::Ready(Ok(bytes.len() + 1))
-        }
-        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-            Poll::Ready(Ok(()))
-        }
-        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-            Poll::Ready(Ok(()))
-        }
-    }
     let mut ring = mapped(4096);
     let (mut producer, mut consumer) = channel(4096).unwrap();
     ring.put(b"abc").unwrap();
     producer.put(b"abc").unwrap();
     runtime().block_on(async {
-        for error in [
-            ring.read_from_async(&mut Liar).await,
-            ring.write_to_async(&mut Liar).await,
-            producer.read_from_async(&mut Liar).await,
-            consumer.write_to_async(&mut Liar).await,
-        ] {
+        for error in [ring.read_from_async(&mut Liar).await, producer.read_from_async(&mut Liar).await] {
             assert_eq!(error.unwrap_err().kind(), ErrorKind::InvalidData);
         }
     });

@@ -11,8 +11,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use bufmirror::MessageQueue;
-use bufmirror::messages::{Receiver, RecvError, SendError, Sender};
+use bufmirror::messages::{self, Receiver, RecvError, SendError, Sender};
 use buftest::process::alone;
 use buftest::tasks::counting;
 use buftest::trials::moved::{self, Waiting};
@@ -24,7 +23,7 @@ const LONG: Duration = Duration::from_secs(20);
 const A_WHILE: Duration = Duration::from_millis(100);
 
 fn queue(bytes: usize) -> (Sender, Receiver) {
-    MessageQueue::new(bytes).expect("a small ring can be mapped").split()
+    messages::channel(bytes).expect("a small ring can be mapped")
 }
 
 fn poll<F: Future + ?Sized>(future: Pin<&mut F>, waker: &Waker) -> Poll<F::Output> {
@@ -487,6 +486,7 @@ fn t22_what_was_abandoned_wakes_one_that_panics() {
             }
         };
         assert!(panicked(receives), "copies {copies}: there was room for the task");
+        assert_eq!(receiver.try_recv().map(|found| found.len()), Ok(all / 4), "it is not lost");
         drop(task);
         all_is_free(&sender, &receiver);
     }

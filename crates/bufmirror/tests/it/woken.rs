@@ -6,8 +6,7 @@ use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bufmirror::MessageQueue;
-use bufmirror::messages::{Receiver, RecvError, SendError, Sender};
+use bufmirror::messages::{self, Receiver, RecvError, SendError, Sender};
 use buftest::tasks::{Counting, counting};
 
 /// Until a thread sleeps that has begun to wait.
@@ -16,7 +15,7 @@ const A_WHILE: Duration = Duration::from_millis(100);
 const LONG: Duration = Duration::from_secs(20);
 
 fn queue() -> (Sender, Receiver) {
-    MessageQueue::new(4096).expect("a small ring can be mapped").split()
+    messages::channel(4096).expect("a small ring can be mapped")
 }
 
 /// A task that waits, and how often it was woken.
@@ -102,7 +101,7 @@ fn each_message_that_does_not_fit_a_threads_buffer_wakes_a_task() {
     let (sender, receiver) = queue();
     let mut tasks = Vec::new();
     let received = beside_a_thread(
-        || receiver.recv_into_timeout(&mut [], LONG),
+        || receiver.recv_into(&mut []),
         || {
             tasks.extend((0..3).map(|_| Task::waiting(receiver.recv_async())));
             send_at_once(&sender, 2);

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use std::io::{self, Read};
 
+use bufcore::author::count_read;
 use bufcore::{AcquireError, Buf, Frozen, Lease};
 
 use super::framing::Framing;
@@ -188,13 +189,10 @@ impl<S: Read, F: Framing, L: Lease> FrameReader<S, F, L> {
             let room = self.state.room();
             let most = room.len();
             match self.stream.read(room) {
-                Ok(n) if n <= most => {
+                Ok(n) => {
+                    let n = count_read(n, most)?;
                     self.state.filled(n);
                     return Ok(n);
-                }
-                Ok(_) => {
-                    let claims = "the reader claims more bytes than it was lent room for";
-                    return Err(io::Error::new(io::ErrorKind::InvalidData, claims));
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {

@@ -6,12 +6,13 @@ use core::pin::{Pin, pin};
 use core::task::{Context, Poll, ready};
 use std::io::{self, IoSlice};
 
+use bufcore::author::count_written;
 use bufcore::{AcquireError, Buf, Frozen, Lease};
 use tokio::io::AsyncWrite;
 
 use super::framing::Framing;
 use super::state::Step;
-use super::write::{FRAMES, SLICES, around_each, checked, slices};
+use super::write::{FRAMES, SLICES, around_each, slices};
 use super::{FrameError, FrameReader};
 use crate::net::{ReadReady, poll_read, until_woken};
 
@@ -267,7 +268,7 @@ pub async fn write_all_vectored_async(
         let now = &slices[..slices.len().min(SLICES)];
         let most = now.iter().map(|slice| slice.len()).sum();
         let n = poll_fn(|cx| Pin::new(&mut *to).poll_write_vectored(cx, now)).await?;
-        IoSlice::advance_slices(&mut slices, checked(n, most)?);
+        IoSlice::advance_slices(&mut slices, count_written(n, most)?);
     }
     Ok(())
 }

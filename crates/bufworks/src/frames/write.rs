@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 use std::io::{self, ErrorKind, IoSlice, Write};
 
+use bufcore::author::count_written;
+
 use super::FrameError;
 use super::framing::{Around, Framing};
 
@@ -98,22 +100,10 @@ pub fn write_all_vectored(to: &mut (impl Write + ?Sized), mut slices: &mut [IoSl
         let now = &slices[..slices.len().min(SLICES)];
         let most = now.iter().map(|slice| slice.len()).sum();
         match to.write_vectored(now) {
-            Ok(n) => IoSlice::advance_slices(&mut slices, checked(n, most)?),
+            Ok(n) => IoSlice::advance_slices(&mut slices, count_written(n, most)?),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
     Ok(())
-}
-
-/// Returns the number of bytes that a writer took of `most`, if it may have.
-pub(super) fn checked(n: usize, most: usize) -> io::Result<usize> {
-    match n {
-        0 => Err(ErrorKind::WriteZero.into()),
-        _ if n <= most => Ok(n),
-        _ => {
-            let claims = "the writer claims more bytes than it was given";
-            Err(io::Error::new(ErrorKind::InvalidData, claims))
-        }
-    }
 }

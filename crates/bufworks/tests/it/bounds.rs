@@ -141,10 +141,10 @@ mod shard {
 mod mirror {
     use buftest::{have, lack};
     use bufworks::mirror::messages::{Message, Receiver, Sender};
-    use bufworks::mirror::{Builder, Consumer, MessageQueue, MirrorRing, Producer};
+    use bufworks::mirror::{Builder, Consumer, MirrorRing, Producer};
 
-    have!(Send, Sync => MirrorRing, Producer, Consumer, MessageQueue, Sender, Receiver, Message<'static>, Builder);
-    lack!(Clone => MirrorRing, Producer, Consumer, MessageQueue, Message<'static>);
+    have!(Send, Sync => MirrorRing, Producer, Consumer, Sender, Receiver, Message<'static>, Builder);
+    lack!(Clone => MirrorRing, Producer, Consumer, Message<'static>);
 
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     mod shared {

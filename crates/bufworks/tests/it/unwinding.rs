@@ -72,9 +72,9 @@ mod shard {
 mod mirror {
     use super::*;
     use bufworks::mirror::messages::{Receiver, Sender};
-    use bufworks::mirror::{Builder, Consumer, MessageQueue, MirrorRing, Producer};
+    use bufworks::mirror::{Builder, Consumer, MirrorRing, Producer};
 
-    have!(UnwindSafe, RefUnwindSafe => MirrorRing, Producer, Consumer, MessageQueue, Sender, Receiver, Builder);
+    have!(UnwindSafe, RefUnwindSafe => MirrorRing, Producer, Consumer, Sender, Receiver, Builder);
 
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     mod shared {

@@ -3,7 +3,7 @@
 use super::Waking;
 use super::threads::Threads;
 use super::transport::Core;
-use crate::channel::end::{End, Lending};
+use crate::channel::end::{ChannelState, End, Lending};
 use crate::map::Mirror;
 use crate::{Builder, ConfigError};
 
@@ -133,7 +133,8 @@ impl Producer {
     /// ```
     pub fn close(&mut self) {
         if !self.channel.is_over {
-            self.channel.end();
+            self.channel.is_over = true;
+            self.channel.close(true);
             self.cached_available = 0;
         }
     }

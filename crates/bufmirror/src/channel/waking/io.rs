@@ -98,28 +98,18 @@ impl Consumer {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn write_to(&mut self, writer: &mut impl Write) -> io::Result<usize> {
-        self.wait_or_end()?;
-        let n = drain(self.bytes_for_a_write(), writer)?;
+        or_end(self.wait(1))?;
+        let most = most_at_once(self.capacity());
+        let bytes = self.peek();
+        let n = drain(&bytes[..bytes.len().min(most)], writer)?;
         self.consume(n);
         Ok(n)
     }
-
-    /// Lends the bytes for one write.
-    pub(crate) fn bytes_for_a_write(&mut self) -> &[u8] {
-        let most = most_at_once(self.capacity());
-        let bytes = self.peek();
-        &bytes[..bytes.len().min(most)]
-    }
 }
 
-impl<A: Access> End<false, Waking<A>> {
-    /// Blocks until there is a byte or the end.
-    pub(crate) fn wait_or_end(&mut self) -> Result<(), WaitError> {
-        match self.wait(1) {
-            Err(WaitError::Closed { .. }) => Ok(()),
-            result => result,
-        }
-    }
+/// Takes the end of the stream for a success: there is nothing to wait for.
+pub(crate) fn or_end(waited: Result<(), WaitError>) -> Result<(), WaitError> {
+    if let Err(WaitError::Closed { .. }) = waited { Ok(()) } else { waited }
 }
 
 /// Blocks until there is a byte at least, or the producer is gone and all was read.
@@ -128,7 +118,7 @@ impl<A: Access> Read for End<false, Waking<A>> {
         if into.is_empty() {
             return Ok(0);
         }
-        self.wait_or_end()?;
+        or_end(self.wait(1))?;
         Ok(self.get_some(into))
     }
 }
@@ -136,7 +126,7 @@ impl<A: Access> Read for End<false, Waking<A>> {
 /// Blocks as `read` does, and lends all bytes that can be read, at once.
 impl BufRead for Consumer {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        self.wait_or_end()?;
+        or_end(self.wait(1))?;
         Ok(self.peek())
     }
 

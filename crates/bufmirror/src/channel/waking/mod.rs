@@ -57,12 +57,6 @@ impl<A: Access> Waking<A> {
         }
         self.core.transport.wake(producer, &half.state.0);
     }
-
-    /// Says that this end, the producer, is done.
-    fn end(&mut self) {
-        self.is_over = true;
-        self.close(true);
-    }
 }
 
 impl<A: Access> fmt::Debug for Waking<A> {

@@ -126,9 +126,7 @@ impl<const PRODUCER: bool, A: Access> End<PRODUCER, Waking<A>> {
             self.look_for_death();
         }
     }
-}
 
-impl<const PRODUCER: bool, A: Access> End<PRODUCER, Waking<A>> {
     /// Blocks until `n` bytes can be read, or until there is room for `n` bytes.
     ///
     /// It looks for some microseconds, then sleeps. If it had to wait, it continues to wait while

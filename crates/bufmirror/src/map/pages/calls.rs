@@ -1,4 +1,6 @@
 //! The system calls behind a mapping, one function each, so that tests can have each one fail.
+//!
+//! A file in memory is made by `system`, which every Unix has in its own way.
 
 use core::ptr::{self, NonNull};
 use std::io;
@@ -7,94 +9,57 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use bufcore::RegionError;
 
 use super::system;
+pub(crate) use super::system::memory_file;
 
-/// What [`map_by`](super::map_by) asks of the system.
-pub(crate) trait Calls: Copy {
-    /// Returns the bytes of an ordinary page: a power of two.
-    fn page_bytes(&self) -> Result<usize, RegionError>;
-
-    /// Makes a file of no bytes, without a name, in memory. Programs that this one starts do not
-    /// inherit it.
-    fn memory_file(&self) -> Result<OwnedFd, RegionError>;
-
-    /// Gives a new file its size; its bytes are zero.
-    fn set_len(&self, file: &OwnedFd, bytes: usize) -> Result<(), RegionError>;
-
-    /// Reserves addresses for the caller alone, through which nothing can be read or written.
-    fn reserve(&self, bytes: usize) -> Result<NonNull<u8>, RegionError>;
-
-    /// Maps the file, from `offset` on, at `at`, for reading and writing, instead of what is there.
-    ///
-    /// # Safety
-    ///
-    /// `bytes` from `at` on are whole pages of the caller's, of which nothing is lent.
-    unsafe fn map_shared(
-        &self,
-        at: NonNull<u8>,
-        bytes: usize,
-        file: &OwnedFd,
-        offset: usize,
-    ) -> Result<(), RegionError>;
-
-    /// Gives addresses back, with what is mapped there.
-    ///
-    /// # Safety
-    ///
-    /// As for [`map_shared`](Self::map_shared); none of them is used again.
-    unsafe fn unmap(&self, at: NonNull<u8>, bytes: usize) -> Result<(), RegionError>;
+/// Returns the bytes of an ordinary page: a power of two.
+pub(crate) fn page_bytes() -> Result<usize, RegionError> {
+    // SAFETY: no preconditions.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two()).ok_or_else(|| last_error("sysconf"))
 }
 
-/// The real ones.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Kernel;
+/// Gives a new file its size; its bytes are zero.
+pub(crate) fn set_len(file: &OwnedFd, bytes: usize) -> Result<(), RegionError> {
+    let length = libc::off_t::try_from(bytes).map_err(|_| RegionError::TooLarge { requested: bytes })?;
+    // SAFETY: no memory is passed.
+    done("ftruncate", unsafe { libc::ftruncate(file.as_raw_fd(), length) })
+}
 
-impl Calls for Kernel {
-    fn page_bytes(&self) -> Result<usize, RegionError> {
-        // SAFETY: no preconditions.
-        let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-        usize::try_from(bytes)
-            .ok()
-            .filter(|bytes| bytes.is_power_of_two())
-            .ok_or_else(|| last_error("sysconf"))
-    }
+/// Reserves addresses for the caller alone, through which nothing can be read or written.
+pub(super) fn reserve(bytes: usize) -> Result<NonNull<u8>, RegionError> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANON | system::MAP_NORESERVE;
+    // SAFETY: at an address of the system's choice, so that nothing is replaced.
+    let at = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
+    mapped(at)
+}
 
-    fn memory_file(&self) -> Result<OwnedFd, RegionError> {
-        system::memory_file()
-    }
+/// Maps the file, from `offset` on, at `at`, for reading and writing, instead of what is there.
+///
+/// # Safety
+///
+/// `bytes` from `at` on are whole pages of the caller's, of which nothing is lent.
+pub(super) unsafe fn map_shared(
+    at: NonNull<u8>,
+    bytes: usize,
+    file: &OwnedFd,
+    offset: usize,
+) -> Result<(), RegionError> {
+    let offset = libc::off_t::try_from(offset).map_err(|_| RegionError::TooLarge { requested: offset })?;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+    // SAFETY: what is replaced is the caller's, and not lent, as promised.
+    let found = unsafe { libc::mmap(at.as_ptr().cast(), bytes, access, flags, file.as_raw_fd(), offset) };
+    mapped(found).map(|found| debug_assert_eq!(found, at))
+}
 
-    fn set_len(&self, file: &OwnedFd, bytes: usize) -> Result<(), RegionError> {
-        let length = libc::off_t::try_from(bytes).map_err(|_| RegionError::TooLarge { requested: bytes })?;
-        // SAFETY: no memory is passed.
-        done("ftruncate", unsafe { libc::ftruncate(file.as_raw_fd(), length) })
-    }
-
-    fn reserve(&self, bytes: usize) -> Result<NonNull<u8>, RegionError> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANON | system::MAP_NORESERVE;
-        // SAFETY: at an address of the system's choice, so that nothing is replaced.
-        let at = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
-        mapped(at)
-    }
-
-    unsafe fn map_shared(
-        &self,
-        at: NonNull<u8>,
-        bytes: usize,
-        file: &OwnedFd,
-        offset: usize,
-    ) -> Result<(), RegionError> {
-        let offset =
-            libc::off_t::try_from(offset).map_err(|_| RegionError::TooLarge { requested: offset })?;
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_SHARED | libc::MAP_FIXED;
-        // SAFETY: what is replaced is the caller's, and not lent, as promised.
-        let found = unsafe { libc::mmap(at.as_ptr().cast(), bytes, access, flags, file.as_raw_fd(), offset) };
-        mapped(found).map(|found| debug_assert_eq!(found, at))
-    }
-
-    unsafe fn unmap(&self, at: NonNull<u8>, bytes: usize) -> Result<(), RegionError> {
-        // SAFETY: the caller's, and not used again, as promised.
-        done("munmap", unsafe { libc::munmap(at.as_ptr().cast(), bytes) })
-    }
+/// Gives addresses back, with what is mapped there.
+///
+/// # Safety
+///
+/// As for [`map_shared`]; none of them is used again.
+pub(super) unsafe fn unmap(at: NonNull<u8>, bytes: usize) -> Result<(), RegionError> {
+    // SAFETY: the caller's, and not used again, as promised.
+    done("munmap", unsafe { libc::munmap(at.as_ptr().cast(), bytes) })
 }
 
 /// Returns the address that `mmap` returned, or its error.

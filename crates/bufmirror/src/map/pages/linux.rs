@@ -10,7 +10,7 @@ use super::calls::last_error;
 pub(super) const MAP_NORESERVE: libc::c_int = libc::MAP_NORESERVE;
 
 /// Makes a file in memory by `memfd_create`.
-pub(super) fn memory_file() -> Result<OwnedFd, RegionError> {
+pub(crate) fn memory_file() -> Result<OwnedFd, RegionError> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: the name ends with a zero byte and is static.
     let file = unsafe { libc::memfd_create(c"bufmirror".as_ptr(), flags) };

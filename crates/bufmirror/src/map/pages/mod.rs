@@ -26,13 +26,16 @@ mod tests;
 use core::ptr::NonNull;
 use std::os::fd::OwnedFd;
 
-use bufcore::{RegionError, size};
+use bufcore::RegionError;
 
-use self::calls::{Calls, Kernel};
+#[cfg(not(all(test, target_os = "linux")))]
+use self::calls::{map_shared, memory_file, page_bytes, reserve, set_len, unmap};
+#[cfg(all(test, target_os = "linux"))]
+use self::tests::calls::{map_shared, memory_file, page_bytes, reserve, set_len, unmap};
+use super::whole_pages;
 
 /// A file's pages, mapped once or twice in a row.
-pub(crate) struct Pages<C: Calls = Kernel> {
-    calls: C,
+pub(crate) struct Pages {
     base: NonNull<u8>,
     /// Of all mappings together.
     bytes: usize,
@@ -40,42 +43,30 @@ pub(crate) struct Pages<C: Calls = Kernel> {
 
 /// Maps at least `bytes`, which are not 0, twice. Never without a result here; where nothing can be
 /// mapped there is none.
-pub(super) fn map(bytes: usize, populate: bool) -> Result<Option<Pages>, RegionError> {
-    map_by(Kernel, bytes, populate).map(Some)
+pub(super) fn map(bytes: usize) -> Result<Option<Pages>, RegionError> {
+    let capacity = whole_pages(bytes, page_bytes()?)?;
+    let file = memory_file()?;
+    set_len(&file, capacity)?;
+    Pages::of_file(&file, 0, capacity, 2).map(Some)
 }
 
-/// Maps as [`map`] does, by other means than the kernel's, for tests.
-fn map_by<C: Calls>(calls: C, bytes: usize, populate: bool) -> Result<Pages<C>, RegionError> {
-    let page = calls.page_bytes()?;
-    let capacity = size::align_up(bytes, page).filter(|&capacity| capacity <= size::MAX_BYTES / 2);
-    let capacity = capacity.ok_or(RegionError::TooLarge { requested: bytes })?;
-    let file = calls.memory_file()?;
-    calls.set_len(&file, capacity)?;
-    let pages = Pages::of_file(calls, &file, 0, capacity, 2)?;
-    if populate {
-        pages.touch(page);
-    }
-    Ok(pages)
-}
-
-impl<C: Calls> Pages<C> {
+impl Pages {
     /// Maps `bytes` of `file`, from `offset` on, `times` times in a row: whole pages both, and the
     /// file has them.
     pub(crate) fn of_file(
-        calls: C,
         file: &OwnedFd,
         offset: usize,
         bytes: usize,
         times: usize,
     ) -> Result<Self, RegionError> {
-        let base = calls.reserve(times * bytes)?;
-        let pages = Self { calls, base, bytes: times * bytes };
+        let base = reserve(times * bytes)?;
+        let pages = Self { base, bytes: times * bytes };
         for start in (0..pages.bytes).step_by(bytes) {
             // SAFETY: within the reservation.
             let at = unsafe { base.add(start) };
             // SAFETY: a part of the reservation, which is this function's alone and through which
             // nothing was ever lent.
-            unsafe { calls.map_shared(at, bytes, file, offset) }?;
+            unsafe { map_shared(at, bytes, file, offset) }?;
         }
         Ok(pages)
     }
@@ -88,28 +79,17 @@ impl<C: Calls> Pages<C> {
     pub(super) fn capacity(&self) -> usize {
         self.bytes / 2
     }
-
-    /// Faults in each page, at each of its addresses.
-    fn touch(&self, page: usize) {
-        for at in (0..self.bytes).step_by(page) {
-            // SAFETY: within the mappings.
-            let byte = unsafe { self.base.add(at) };
-            // SAFETY: mapped for reading and writing, and not lent yet; volatile so that the store
-            // of zero over zero stays.
-            unsafe { byte.write_volatile(0) }
-        }
-    }
 }
 
 // SAFETY: the mappings are this value's, and it gives out their address only.
-unsafe impl<C: Calls + Send> Send for Pages<C> {}
+unsafe impl Send for Pages {}
 // SAFETY: as above.
-unsafe impl<C: Calls + Sync> Sync for Pages<C> {}
+unsafe impl Sync for Pages {}
 
-impl<C: Calls> Drop for Pages<C> {
+impl Drop for Pages {
     fn drop(&mut self) {
         // SAFETY: this value's own; what was lent from it is gone, or was never lent.
-        let unmapped = unsafe { self.calls.unmap(self.base, self.bytes) };
+        let unmapped = unsafe { unmap(self.base, self.bytes) };
         // Refused only where a reservation had become one mapping with its neighbour, and the
         // process has as many as it may: then the addresses stay reserved.
         let _ = unmapped;

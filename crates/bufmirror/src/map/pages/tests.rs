@@ -13,60 +13,53 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// No system has this error.
 const INJECTED: i32 = 9999;
 
-/// The kernel, but that one call fails without being made.
-#[derive(Debug, Clone, Copy)]
-struct Failing<'a> {
-    /// Which one fails, counted from 0.
-    at: usize,
-    made: &'a RefCell<Vec<&'static str>>,
+std::thread_local! {
+    /// Which call of this thread fails, counted from 0, and those that were made.
+    static FAILING: RefCell<Option<(usize, Vec<&'static str>)>> = const { RefCell::new(None) };
 }
 
-impl Failing<'_> {
-    fn make<T>(
-        &self,
-        call: &'static str,
-        make: impl FnOnce() -> Result<T, RegionError>,
-    ) -> Result<T, RegionError> {
-        self.made.borrow_mut().push(call);
-        if self.made.borrow().len() == self.at + 1 {
-            return Err(RegionError::Refused { call, errno: INJECTED });
-        }
-        make()
-    }
-}
+/// The system calls, but that one may fail without being made.
+pub(super) mod calls {
+    use super::super::calls;
+    use super::*;
 
-impl Calls for Failing<'_> {
-    fn page_bytes(&self) -> Result<usize, RegionError> {
-        self.make("sysconf", || Kernel.page_bytes())
+    fn make<T>(call: &'static str, make: impl FnOnce() -> Result<T, RegionError>) -> Result<T, RegionError> {
+        let fails = FAILING.with_borrow_mut(|failing| {
+            failing.as_mut().is_some_and(|(at, made)| {
+                made.push(call);
+                made.len() == *at + 1
+            })
+        });
+        if fails { Err(RegionError::Refused { call, errno: INJECTED }) } else { make() }
     }
 
-    fn memory_file(&self) -> Result<OwnedFd, RegionError> {
-        self.make("memfd_create", || Kernel.memory_file())
+    pub(crate) fn page_bytes() -> Result<usize, RegionError> {
+        make("sysconf", calls::page_bytes)
     }
 
-    fn set_len(&self, file: &OwnedFd, bytes: usize) -> Result<(), RegionError> {
-        self.make("ftruncate", || Kernel.set_len(file, bytes))
+    pub(crate) fn memory_file() -> Result<OwnedFd, RegionError> {
+        make("memfd_create", calls::memory_file)
     }
 
-    fn reserve(&self, bytes: usize) -> Result<NonNull<u8>, RegionError> {
-        self.make("mmap, reserving", || Kernel.reserve(bytes))
+    pub(crate) fn set_len(file: &OwnedFd, bytes: usize) -> Result<(), RegionError> {
+        make("ftruncate", || calls::set_len(file, bytes))
     }
 
-    unsafe fn map_shared(
-        &self,
+    pub(crate) fn reserve(bytes: usize) -> Result<NonNull<u8>, RegionError> {
+        make("mmap, reserving", || calls::reserve(bytes))
+    }
+
+    pub(crate) unsafe fn map_shared(
         at: NonNull<u8>,
         bytes: usize,
         file: &OwnedFd,
         offset: usize,
     ) -> Result<(), RegionError> {
         // SAFETY: as the caller promises.
-        self.make("mmap", || unsafe { Kernel.map_shared(at, bytes, file, offset) })
+        make("mmap", || unsafe { calls::map_shared(at, bytes, file, offset) })
     }
 
-    unsafe fn unmap(&self, at: NonNull<u8>, bytes: usize) -> Result<(), RegionError> {
-        // SAFETY: as the caller promises.
-        unsafe { Kernel.unmap(at, bytes) }
-    }
+    pub(in crate::map::pages) use calls::unmap;
 }
 
 /// What of this process a leak would add to.
@@ -75,13 +68,13 @@ fn held() -> [usize; 3] {
 }
 
 /// Fails each call in turn; returns those that are made when none fails.
-fn fail_each(bytes: usize, populate: bool) -> Vec<&'static str> {
-    let made = RefCell::new(Vec::with_capacity(64));
+fn fail_each(bytes: usize) -> Vec<&'static str> {
     let before = held();
     for at in 0.. {
-        made.borrow_mut().clear();
-        let pages = map_by(Failing { at, made: &made }, bytes, populate);
-        let struck = made.borrow().get(at).copied();
+        FAILING.set(Some((at, Vec::new())));
+        let pages = map(bytes);
+        let (_, made) = FAILING.take().expect("set above");
+        let struck = made.get(at).copied();
         match (&pages, struck) {
             (Ok(_), None) => {}
             (Ok(_), Some(call)) => panic!("{call} failed, and nobody heard of it"),
@@ -89,19 +82,19 @@ fn fail_each(bytes: usize, populate: bool) -> Vec<&'static str> {
             (Err(error), None) => panic!("nothing was made to fail, but {error}"),
         }
         if let Ok(pages) = &pages {
-            check(pages);
+            check(pages.as_ref().expect("always"));
         }
         drop(pages);
         assert_eq!(held(), before, "descriptors, mappings, address space after {struck:?} failed");
         if struck.is_none() {
-            break;
+            return made;
         }
     }
-    made.into_inner()
+    unreachable!("there are not so many calls")
 }
 
 /// Both halves are there, zero, and the same.
-fn check<C: Calls>(pages: &Pages<C>) {
+fn check(pages: &Pages) {
     let (base, capacity) = (pages.base(), pages.capacity());
     for (at, value) in [(0, 1), (capacity - 1, 2), (capacity / 2, 3)] {
         for (to, from) in [(at, capacity + at), (capacity + at, at)] {
@@ -126,9 +119,7 @@ fn check<C: Calls>(pages: &Pages<C>) {
 fn t18_each_call_fails_once() {
     alone(module_path!(), "t18_each_call_fails_once", LIMIT, || {
         let set_up = ["sysconf", "memfd_create", "ftruncate", "mmap, reserving", "mmap", "mmap"];
-        for populate in [false, true] {
-            assert_eq!(fail_each(3 << 20, populate), set_up);
-        }
+        assert_eq!(fail_each(3 << 20), set_up);
     });
 }
 
@@ -136,7 +127,7 @@ fn t18_each_call_fails_once() {
 fn sizes_are_whole_pages() {
     let page = process::page_bytes();
     for (bytes, capacity) in [(1, page), (page, page), (page + 1, 2 * page), (3 * page - 1, 3 * page)] {
-        let pages = map_by(Kernel, bytes, false).unwrap();
+        let pages = map(bytes).unwrap().expect("always");
         assert_eq!((pages.capacity(), pages.base().addr().get() % page), (capacity, 0));
         check(&pages);
     }

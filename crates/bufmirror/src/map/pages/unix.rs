@@ -20,7 +20,7 @@ const NAMES: u32 = 1000;
 
 /// Makes a shared memory object, without its name from the start. The system closes it when another
 /// program is started.
-pub(super) fn memory_file() -> Result<OwnedFd, RegionError> {
+pub(crate) fn memory_file() -> Result<OwnedFd, RegionError> {
     let mut failed = RegionError::Refused { call: "shm_open", errno: libc::EEXIST };
     for attempt in 0..NAMES {
         // At most 27 characters: macOS has room for 31.

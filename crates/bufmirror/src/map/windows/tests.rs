@@ -9,6 +9,7 @@ use core::ptr::NonNull;
 use core::time::Duration;
 use std::os::windows::io::AsRawHandle;
 
+use bufcore::size;
 use buftest::process::alone;
 use windows_sys::Win32::System::Memory::{
     MEM_RELEASE, MEM_RESERVE, PAGE_NOACCESS, VirtualAlloc, VirtualFree,
@@ -118,7 +119,7 @@ impl Calls for Changed<'_> {
 
 /// Maps, looks at the two views, and ends them.
 fn round(changed: Changed<'_>) -> Result<(), RegionError> {
-    let made = map_by(changed, BYTES, true);
+    let made = map_by(changed, BYTES);
     let made = made.map(|pages| {
         let (base, capacity) = (pages.base(), pages.capacity());
         assert!(capacity >= BYTES && capacity.is_multiple_of(1 << 16));
@@ -188,13 +189,11 @@ fn addresses_are_taken() {
 #[test]
 fn as_the_system_is() {
     for bytes in [1, 65_536, 65_537, 3 << 20] {
-        let pages = map(bytes, false).expect("there is room").expect("always");
+        let pages = map(bytes).expect("there is room").expect("always");
         assert_eq!(pages.capacity(), bytes.next_multiple_of(1 << 16));
     }
     let too_large = size::MAX_BYTES;
-    assert!(
-        matches!(map(too_large, false), Err(RegionError::TooLarge { requested }) if requested == too_large)
-    );
+    assert!(matches!(map(too_large), Err(RegionError::TooLarge { requested }) if requested == too_large));
 }
 
 /// Nothing is left of thousands of rings: neither handles nor addresses.
@@ -207,7 +206,7 @@ fn thousands_in_turn() {
     /// The values of handles are multiples of it.
     const APART: usize = 4;
     const ROUNDS: usize = 2000;
-    let ring = || map(BYTES, false).expect("there is room").expect("always");
+    let ring = || map(BYTES).expect("there is room").expect("always");
     // Values that are free again are given out again.
     let next_handle = || Kernel.section(1 << 16).expect("there is room").as_raw_handle().addr();
     drop(ring());

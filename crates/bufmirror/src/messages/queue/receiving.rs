@@ -5,25 +5,17 @@ use bufkit::sync::Ordering;
 use super::waiting::{Patience, Refusal};
 use super::{Queue, SHORT_BYTES};
 use crate::copy::copy;
+use crate::lock::Locked;
 use crate::messages::error::RecvError;
 use crate::messages::frames::Header;
 use crate::messages::side::{Claim, Positions, Side};
-use crate::messages::wait_queue::WaitQueue;
 
 impl Refusal for RecvError {
+    const SENDS: bool = false;
     const TIMED_OUT: Self = Self::TimedOut;
-    const GROWS_IMPATIENT: bool = false;
 
     fn is_for_now(self) -> bool {
         matches!(self, Self::Empty)
-    }
-
-    fn wait_queue(queue: &Queue) -> &WaitQueue {
-        &queue.producers.wait_queue
-    }
-
-    fn available(queue: &Queue, wanted: usize) -> usize {
-        queue.messages(wanted)
     }
 }
 
@@ -36,94 +28,70 @@ impl Queue {
         mut take: impl FnMut() -> Result<R, RecvError>,
     ) -> Result<R, RecvError> {
         match take() {
-            Err(RecvError::Empty) => self.receive_later(patience, take),
+            Err(RecvError::Empty) => self.wait(1, patience, RecvError::Empty, |_| take()),
             result => result,
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    fn receive_later<R>(
-        &self,
-        patience: Patience,
-        mut take: impl FnMut() -> Result<R, RecvError>,
-    ) -> Result<R, RecvError> {
-        self.wait(1, patience, RecvError::Empty, |_| take())
-    }
-
-    /// Receives as [`receive`](Self::receive) does, and waits as a task.
-    pub(crate) async fn receive_async<R>(
-        &self,
-        mut take: impl FnMut() -> Result<R, RecvError>,
-    ) -> Result<R, RecvError> {
-        self.wait_async(1, |_| take()).await
-    }
-
-    /// Returns the header of the next message, and passes by abandoned frames. The caller holds the
-    /// consumers' lock, of which `positions` are.
+    /// Returns the header of the next message, with the consumers' lock. Passes by abandoned frames
+    /// on the way.
     #[inline]
-    fn next(&self, positions: &mut Positions) -> Result<Header, RecvError> {
+    fn next(&self) -> Result<(Locked<'_, Positions>, Header), RecvError> {
         loop {
+            let mut positions = self.consumers.lock();
             if positions.claimed == positions.limit {
                 positions.limit = self.producers.published();
                 if positions.claimed == positions.limit {
-                    return self.nothing(positions);
+                    // ORDER: Acquire pairs with the Release in `settle`: all that was published is
+                    // seen.
+                    if !self.over.load(Ordering::Acquire) {
+                        return Err(RecvError::Empty);
+                    }
+                    positions.limit = self.producers.published();
+                    if positions.claimed == positions.limit {
+                        return Err(RecvError::Closed);
+                    }
                 }
             }
             // SAFETY: published by the producers, and the lock is held (N1, N2).
             let header = unsafe { self.frames.header(positions.claimed) };
             if !header.is_abandoned() {
-                return Ok(header);
+                return Ok((positions, header));
             }
             self.skip(positions, header);
         }
     }
 
-    #[cold]
-    fn nothing(&self, positions: &mut Positions) -> Result<Header, RecvError> {
-        // ORDER: Acquire pairs with the Release in `settle`: all that was published is seen.
-        if !self.over.load(Ordering::Acquire) {
-            return Err(RecvError::Empty);
-        }
-        positions.limit = self.producers.published();
-        if positions.claimed == positions.limit { Err(RecvError::Closed) } else { self.next(positions) }
-    }
-
-    /// Passes by the next frame: it is done.
+    /// Passes by the next frame, which has this header: it is done.
     #[inline]
-    fn skip(&self, positions: &mut Positions, header: Header) {
-        let is_next = Side::is_complete(positions);
-        self.consumers.pass(&self.frames, positions, header.len());
+    fn skip(&self, mut positions: Locked<'_, Positions>, header: Header) {
+        let is_next = Side::is_complete(&positions);
+        self.consumers.pass(&self.frames, &mut positions, header.len());
         if is_next {
-            self.consumers.publish_all(positions);
+            self.consumers.publish_all(&mut positions);
         }
+        drop(positions);
+        self.call_senders();
     }
 
     /// Takes the next message.
     #[inline]
     pub(crate) fn take(&self) -> Result<Taken<'_>, RecvError> {
-        let mut positions = self.consumers.lock();
-        let before = positions.claimed;
-        let found = self.next(&mut positions);
-        let has_skipped = positions.claimed != before;
-        // SAFETY: published by the producers with this length (N2).
-        let taken = found.map(|header| unsafe { self.take_next(&mut positions, header) });
-        drop(positions);
-        if has_skipped {
-            self.call_senders();
-        }
-        taken
+        let (positions, header) = self.next()?;
+        // SAFETY: published by the producers with this header (N2).
+        Ok(unsafe { self.take_next(positions, header) })
     }
 
-    /// Takes the next message, which has this header, with the consumers' lock held.
+    /// Takes the next message, which has this header.
     ///
     /// # Safety
     ///
     /// The producers have published it.
     #[inline]
-    unsafe fn take_next(&self, positions: &mut Positions, header: Header) -> Taken<'_> {
+    unsafe fn take_next(&self, mut positions: Locked<'_, Positions>, header: Header) -> Taken<'_> {
+        let open = Header::open(header.len());
         // SAFETY: the caller's promise.
-        let mut claim = unsafe { self.consumers.claim(&self.frames, positions, Header::open(header.len())) };
+        let mut claim = unsafe { self.consumers.claim(&self.frames, &mut positions, open) };
         // SAFETY: the caller's promise, and the frame is claimed.
         claim.len = unsafe { self.frames.len_of(claim.position, header) };
         Taken { queue: self, claim }
@@ -144,44 +112,24 @@ impl Queue {
     /// Copies the next message into `into`; its length and its number.
     #[inline]
     pub(crate) fn copy_next(&self, into: &mut [u8]) -> Result<(usize, u64), RecvError> {
-        let mut positions = self.consumers.lock();
-        let before = positions.claimed;
-        let found = self.next(&mut positions);
-        let has_skipped = positions.claimed != before;
-        let fits = found.and_then(|header| {
-            // SAFETY: published by the producers with this header, and the lock is held (N1, N2).
-            let needed = unsafe { self.frames.len_of(positions.claimed, header) };
-            let available = into.len();
-            Ok((header, into.get_mut(..needed).ok_or(RecvError::TooSmall { needed, available })?))
-        });
-        let (header, target) = match fits {
-            Ok(fits) => fits,
-            Err(error) => {
-                drop(positions);
-                if has_skipped {
-                    self.call_senders();
-                }
-                return Err(error);
-            }
+        let (positions, header) = self.next()?;
+        // SAFETY: published by the producers with this header, and the lock is held (N1, N2).
+        let needed = unsafe { self.frames.len_of(positions.claimed, header) };
+        let available = into.len();
+        let Some(target) = into.get_mut(..needed) else {
+            return Err(RecvError::TooSmall { needed, available });
         };
-        let (len, number) = (target.len(), positions.number);
-        if len <= SHORT_BYTES {
-            let claim = Claim { position: positions.claimed, len, number };
+        let number = positions.number;
+        if needed <= SHORT_BYTES {
+            let claim = Claim { position: positions.claimed, len: needed, number };
             copy(target, self.bytes(&claim));
-            self.skip(&mut positions, header);
-            drop(positions);
-            self.call_senders();
-            return Ok((len, number));
+            self.skip(positions, header);
+        } else {
+            // SAFETY: published by the producers with this header (N2).
+            let taken = unsafe { self.take_next(positions, header) };
+            copy(target, taken.bytes());
         }
-        // SAFETY: published by the producers with this length (N2).
-        let taken = unsafe { self.take_next(&mut positions, header) };
-        drop(positions);
-        if has_skipped {
-            self.call_senders();
-        }
-        copy(target, taken.bytes());
-        drop(taken);
-        Ok((len, number))
+        Ok((needed, number))
     }
 }
 

@@ -9,22 +9,13 @@ use crate::messages::error::SendError;
 use crate::messages::frames::{Header, frame_bytes};
 use crate::messages::sender::Written;
 use crate::messages::side::{Claim, Side};
-use crate::messages::wait_queue::WaitQueue;
 
 impl Refusal for SendError {
+    const SENDS: bool = true;
     const TIMED_OUT: Self = Self::TimedOut;
-    const GROWS_IMPATIENT: bool = true;
 
     fn is_for_now(self) -> bool {
         matches!(self, Self::Full { .. })
-    }
-
-    fn wait_queue(queue: &Queue) -> &WaitQueue {
-        &queue.consumers.wait_queue
-    }
-
-    fn available(queue: &Queue, _wanted: usize) -> usize {
-        queue.room()
     }
 }
 
@@ -39,9 +30,6 @@ impl Queue {
         is_copy: bool,
         write: impl FnOnce(&mut [u8]) -> W,
     ) -> Result<u64, SendError> {
-        if len > self.max_message() {
-            return Err(SendError::TooLong { requested: len, limit: self.max_message() });
-        }
         let mut write = Some(write);
         let mut attempt = |has_turn| self.send_now(len, is_copy, has_turn, &mut write);
         match attempt(false) {
@@ -56,9 +44,6 @@ impl Queue {
             let mut write = Some(|slot: &mut [u8]| copy(slot, message));
             self.send_now(len, true, has_turn, &mut write)
         };
-        if len > self.max_message() {
-            return Err(SendError::TooLong { requested: len, limit: self.max_message() });
-        }
         self.wait_async(frame_bytes(len), attempt).await
     }
 
@@ -70,6 +55,9 @@ impl Queue {
         has_turn: bool,
         write: &mut Option<impl FnOnce(&mut [u8]) -> W>,
     ) -> Result<u64, SendError> {
+        if len > self.max_message() {
+            return Err(SendError::TooLong { requested: len, limit: self.max_message() });
+        }
         let bytes = frame_bytes(len);
         let mut positions = self.producers.lock();
         // ORDER: Relaxed: it is set with the lock held (S1).
@@ -95,7 +83,7 @@ impl Queue {
                 self.producers.publish_all(&mut positions);
                 drop(positions);
                 // It is one message, and wakes one.
-                self.producers.wait_queue.call(|_| self.filled().min(1));
+                self.producers.wait_queue.look(|_| self.filled().min(1));
             }
             return Ok(claim.number);
         }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use bufkit::{Coop, Waiter};
 
 use super::Queue;
-use crate::messages::wait_queue::{Kind, PATIENCE, PendingWait, WaitQueue};
+use crate::messages::wait_queue::{PATIENCE, PendingWait, WaitQueue};
 use crate::parking;
 
 /// When to try again where there was no memory to be woken by.
@@ -32,26 +32,26 @@ impl Patience {
     }
 }
 
-/// The error of an attempt of one side, and what to wait for after it.
-pub(super) trait Refusal: Copy {
+/// The error of an attempt of one side.
+pub(crate) trait Refusal: Copy {
+    /// Whether it is the senders' side, which waits for room, or that of those who wait for
+    /// messages.
+    const SENDS: bool;
     /// The time is over.
     const TIMED_OUT: Self;
-    /// Whether others go behind one that has waited for [`PATIENCE`], since they may need less and
-    /// leave it nothing. Otherwise they all need the same.
-    const GROWS_IMPATIENT: bool;
 
     /// Returns whether another attempt may succeed.
     fn is_for_now(self) -> bool;
-
-    /// Returns where this side waits.
-    fn wait_queue(queue: &Queue) -> &WaitQueue;
-
-    /// Returns how much there is of what this side waits for, as far as to say whether it is at
-    /// least `wanted`.
-    fn available(queue: &Queue, wanted: usize) -> usize;
 }
 
 impl Queue {
+    /// Returns where a side waits, and how much there is of what it waits for, as far as to say
+    /// whether it is at least the argument.
+    fn waits(&self, sends: bool) -> (&WaitQueue, impl Fn(usize) -> usize + Copy) {
+        let side = if sends { &self.consumers } else { &self.producers };
+        (&side.wait_queue, move |wanted| if sends { self.room() } else { self.messages(wanted) })
+    }
+
     /// Waits after an attempt that was refused, until another is not. `attempt` is told whether it
     /// was woken to try, and so may overtake others.
     #[cold]
@@ -63,102 +63,74 @@ impl Queue {
         refused: E,
         mut attempt: impl FnMut(bool) -> Result<R, E>,
     ) -> Result<R, E> {
-        let wait_queue = E::wait_queue(self);
-        if E::GROWS_IMPATIENT && wait_queue.pass_by() {
-            match attempt(false) {
-                Err(error) if error.is_for_now() => {}
-                result => return result,
-            }
+        let (wait_queue, available) = self.waits(E::SENDS);
+        let mut attempt = |has_turn| match attempt(has_turn) {
+            Err(error) if error.is_for_now() => None,
+            result => Some(result),
+        };
+        if wait_queue.pass_by()
+            && let Some(answer) = attempt(false)
+        {
+            return answer;
         }
         let deadline = match patience {
             Patience::Now => return Err(refused),
             Patience::Until(deadline) => Some(deadline),
             Patience::Forever => None,
         };
-        let available = |wanted| E::available(self, wanted);
-        let mut waiter = PendingWait::new(wait_queue, need, Kind::Thread, None, available);
-        let answer = self.wait_as(&mut waiter, deadline, &mut attempt);
+        let mut waiter = PendingWait::new(wait_queue, need, true, available);
+        let answer = 'waiting: loop {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                // Nobody woke it, and there may be something all the same.
+                break attempt(waiter.has_turn).unwrap_or(Err(E::TIMED_OUT));
+            }
+            if waiter.is_asleep(None) {
+                // Another one may be woken and not look, with nobody else to notice it.
+                let nap = wait_queue.is_impatient().then_some(PATIENCE);
+                if nap.is_some() {
+                    wait_queue.pass_by();
+                    wait_queue.look(available);
+                }
+                parking::park(left.into_iter().chain(nap).min());
+                continue;
+            }
+            if waiter.begin_spinning() {
+                for _ in 0..=self.spins {
+                    if waiter.sees()
+                        && let Some(answer) = attempt(waiter.has_turn)
+                    {
+                        break 'waiting answer;
+                    }
+                    core::hint::spin_loop();
+                }
+            }
+            if !waiter.sleep(parking::sleeper()) {
+                std::thread::sleep(PAUSE);
+            }
+        };
         // Here, and not at the end of the scope: it may wake others, and where a waker panics then,
         // a result that is returned already would be forgotten instead of dropped.
         drop(waiter);
         answer
     }
 
-    fn wait_as<R, E: Refusal>(
-        &self,
-        waiter: &mut PendingWait<'_, impl Fn(usize) -> usize>,
-        deadline: Option<Instant>,
-        attempt: &mut impl FnMut(bool) -> Result<R, E>,
-    ) -> Result<R, E> {
-        let mut attempt = |has_turn| match attempt(has_turn) {
-            Err(error) if error.is_for_now() => None,
-            result => Some(result),
-        };
-        let mut began = None;
-        loop {
-            if waiter.begin_spinning() {
-                for _ in 0..self.spins {
-                    if waiter.sees()
-                        && let Some(answer) = attempt(waiter.has_turn())
-                    {
-                        return answer;
-                    }
-                    core::hint::spin_loop();
-                }
-            }
-            let now = Instant::now();
-            let began = *began.get_or_insert(now);
-            if deadline.is_some_and(|deadline| now >= deadline) {
-                return attempt(waiter.has_turn()).unwrap_or(Err(E::TIMED_OUT));
-            }
-            if !waiter.sleep(parking::sleeper()) {
-                std::thread::sleep(PAUSE);
-            }
-            while waiter.is_asleep(None) {
-                let now = Instant::now();
-                let mut until = deadline;
-                if deadline.is_some_and(|deadline| now >= deadline) {
-                    // Nobody woke it, and there may be something all the same.
-                    return attempt(waiter.has_turn()).unwrap_or(Err(E::TIMED_OUT));
-                }
-                if E::GROWS_IMPATIENT && !waiter.is_impatient() && !cfg!(any(loom, shuttle)) {
-                    let late = began + PATIENCE;
-                    if now >= late {
-                        waiter.grow_impatient();
-                    } else {
-                        until = Some(until.map_or(late, |until| until.min(late)));
-                    }
-                }
-                if waiter.is_light_sleeper() && !cfg!(any(loom, shuttle)) {
-                    let nap = now + PATIENCE;
-                    until = Some(until.map_or(nap, |until| until.min(nap)));
-                    waiter.look();
-                }
-                parking::park(until.map(|until| until - now));
-            }
-            if let Some(answer) = attempt(waiter.has_turn()) {
-                return answer;
-            }
-        }
-    }
-
     /// Waits as [`wait`](Self::wait) does, for as long as it takes. The future may be dropped at
     /// any time.
-    pub(super) async fn wait_async<R, E: Refusal>(
+    pub(crate) async fn wait_async<R, E: Refusal>(
         &self,
         need: usize,
         mut attempt: impl FnMut(bool) -> Result<R, E>,
     ) -> Result<R, E> {
-        let since = E::GROWS_IMPATIENT.then(Instant::now);
-        let available = |wanted| E::available(self, wanted);
-        let mut waiter = PendingWait::new(E::wait_queue(self), need, Kind::Task, since, available);
+        let (wait_queue, available) = self.waits(E::SENDS);
+        let mut waiter = PendingWait::new(wait_queue, need, false, available);
         let mut coop = Coop::default();
         let answer = poll_fn(|context| {
             ready!(coop.poll_proceed(context));
             if waiter.is_asleep(Some(Waiter::task(context.waker().clone()))) {
                 return Poll::Pending;
             }
-            match attempt(waiter.has_turn()) {
+            match attempt(waiter.has_turn) {
                 Err(error) if error.is_for_now() => {}
                 answer => {
                     coop.made_progress();

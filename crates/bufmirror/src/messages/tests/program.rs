@@ -18,7 +18,7 @@ use buftest::bytes::Bytes;
 use buftest::lockstep::panics;
 use buftest::pattern;
 
-use super::{Message, MessageQueue, RecvError, SendError};
+use super::{Message, Receiver, RecvError, SendError, Sender};
 
 /// Steps of the longest program.
 const STEPS: usize = 200;
@@ -124,14 +124,16 @@ impl NaiveQueue {
 
 /// A queue, a naive one, and messages that are kept.
 struct Pair<'a> {
-    queue: &'a MessageQueue,
+    sender: &'a Sender,
+    receiver: &'a Receiver,
     naive: NaiveQueue,
     kept: Vec<Message<'a>>,
 }
 
 /// Runs one program.
-pub(crate) fn run(queue: &MessageQueue, bytes: &mut Bytes<'_>) {
-    let mut pair = Pair { queue, naive: NaiveQueue::new(queue.capacity()), kept: Vec::new() };
+pub(crate) fn run((sender, receiver): &(Sender, Receiver), bytes: &mut Bytes<'_>) {
+    let naive = NaiveQueue::new(sender.capacity());
+    let mut pair = Pair { sender, receiver, naive, kept: Vec::new() };
     for _ in 0..STEPS {
         if bytes.is_empty() {
             break;
@@ -148,8 +150,8 @@ fn guarded<T>(call: impl FnOnce() -> T) -> Option<T> {
 
 impl Pair<'_> {
     fn step(&mut self, bytes: &mut Bytes<'_>) {
-        let (sender, receiver) = (self.queue.sender(), self.queue.receiver());
-        let (kind, len) = (bytes.below(16), bytes.size().min(self.queue.capacity() + 100));
+        let (sender, receiver) = (self.sender, self.receiver);
+        let (kind, len) = (bytes.below(16), bytes.size().min(sender.capacity() + 100));
         match kind {
             0..=3 => {
                 let sent = message(self.naive.next, len);

@@ -16,16 +16,15 @@ use buftest::tasks::counting;
 use loom::sync::Arc;
 use loom::thread;
 
-use crate::MessageQueue;
 use crate::map::Mirror;
-use crate::messages::{Receiver, RecvError, SendError, Sender};
+use crate::messages::{Receiver, RecvError, SendError, Sender, over};
 
 /// A frame of a message of up to eight bytes.
 const FRAME: usize = 16;
 
 /// The ends of a queue of `frames` frames.
 fn queue(frames: usize) -> (Sender, Receiver) {
-    MessageQueue::over(Mirror::on_heap(frames * FRAME).expect("the heap has room")).split()
+    over(Mirror::on_heap(frames * FRAME).expect("the heap has room"))
 }
 
 /// What is received is what was sent, with its number, and was written before. Fails with

@@ -59,13 +59,11 @@ mod side;
 mod tests;
 mod wait_queue;
 
-use alloc::sync::Arc;
-
 pub use self::error::{RecvError, SendError};
 pub use self::receiver::{Message, Received, Receiver};
 pub use self::sender::{Sender, Written};
 
-use self::queue::{Handle, Queue};
+use self::queue::{Arc, Ends, Queue};
 use crate::map::Mirror;
 use crate::{Builder, ConfigError};
 
@@ -108,8 +106,8 @@ pub fn channel(bytes: usize) -> Result<(Sender, Receiver), ConfigError> {
 /// Makes the ends of a queue over memory of a multiple of [`frames::WORD_BYTES`].
 pub(crate) fn over(mirror: Mirror) -> (Sender, Receiver) {
     let queue = Arc::new(Queue::new(mirror));
-    let receiver = Receiver { queue: Handle::first(&queue) };
-    (Sender { queue: Handle::first(&queue) }, receiver)
+    let receiver = Receiver { side: Arc::new(Ends { queue: Arc::clone(&queue) }) };
+    (Sender { side: Arc::new(Ends { queue }) }, receiver)
 }
 
 impl Builder {

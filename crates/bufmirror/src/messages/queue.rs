@@ -11,10 +11,12 @@ mod receiving;
 mod sending;
 mod waiting;
 
-use alloc::sync::Arc;
-use core::ops::Deref;
+#[cfg(not(all(test, loom)))]
+pub(super) use alloc::sync::Arc;
+#[cfg(all(test, loom))]
+pub(super) use bufkit::sync::checker::sync::Arc;
 
-use bufkit::sync::{AtomicBool, AtomicUsize, Ordering};
+use bufkit::sync::{AtomicBool, Ordering};
 
 use super::frames::{Frames, WORD_BYTES};
 use super::side::{Positions, Side};
@@ -40,49 +42,17 @@ pub(crate) struct Queue {
     closed: AtomicBool,
     /// Nothing more comes (S2).
     over: AtomicBool,
-    senders: AtomicUsize,
-    receivers: AtomicUsize,
     spins: u32,
 }
 
-/// A share of a queue, as one of its producers or consumers. When the last one of a side is
-/// dropped, the queue is closed.
-pub(super) struct Handle<const PRODUCES: bool>(Arc<Queue>);
-
-impl<const PRODUCES: bool> Handle<PRODUCES> {
-    /// Makes the first one of its side.
-    pub(super) fn first(queue: &Arc<Queue>) -> Self {
-        Self(Arc::clone(queue))
-    }
-
-    fn count(&self) -> &AtomicUsize {
-        if PRODUCES { &self.0.senders } else { &self.0.receivers }
-    }
+/// What the ends of one side share. When the last of them is dropped, the queue is closed.
+pub(super) struct Ends {
+    pub(super) queue: Arc<Queue>,
 }
 
-impl<const PRODUCES: bool> Deref for Handle<PRODUCES> {
-    type Target = Queue;
-
-    #[inline]
-    fn deref(&self) -> &Queue {
-        &self.0
-    }
-}
-
-impl<const PRODUCES: bool> Clone for Handle<PRODUCES> {
-    fn clone(&self) -> Self {
-        // ORDER: Relaxed: a new one comes from one that is there.
-        self.count().fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<const PRODUCES: bool> Drop for Handle<PRODUCES> {
+impl Drop for Ends {
     fn drop(&mut self) {
-        // ORDER: AcqRel pairs with itself: the last one closes after all that the others did.
-        if self.count().fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.close();
-        }
+        self.queue.close();
     }
 }
 
@@ -98,8 +68,6 @@ impl Queue {
             consumers: Side::new(0, capacity),
             closed: AtomicBool::new(false),
             over: AtomicBool::new(false),
-            senders: AtomicUsize::new(1),
-            receivers: AtomicUsize::new(1),
             spins: if alone { 0 } else { SPINS },
         }
     }

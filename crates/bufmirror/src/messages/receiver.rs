@@ -5,7 +5,7 @@ use core::ops::Deref;
 use core::time::Duration;
 
 use super::error::RecvError;
-use super::queue::{Handle, Patience, Taken};
+use super::queue::{Arc, Ends, Patience, Taken};
 
 /// The end of a [`channel`](super::channel()) that receives. It is cloned for each consumer, or
 /// shared; each message goes to one of them.
@@ -37,7 +37,7 @@ use super::queue::{Handle, Patience, Taken};
 /// ```
 #[derive(Clone)]
 pub struct Receiver {
-    pub(super) queue: Handle<false>,
+    pub(super) side: Arc<Ends>,
 }
 
 /// The length and the number of a message that [`recv_into`](Receiver::recv_into) copied.
@@ -158,7 +158,7 @@ impl Receiver {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn recv_async(&self) -> Result<Message<'_>, RecvError> {
-        let taken = self.queue.wait_async(1, |_| self.queue.take()).await?;
+        let taken = self.side.queue.wait_async(1, |_| self.side.queue.take()).await?;
         Ok(Message { taken })
     }
 
@@ -215,13 +215,13 @@ impl Receiver {
     }
 
     fn lend(&self, patience: Patience) -> Result<Message<'_>, RecvError> {
-        let taken = self.queue.receive(patience, || self.queue.take())?;
+        let taken = self.side.queue.receive(patience, || self.side.queue.take())?;
         Ok(Message { taken })
     }
 
     #[inline]
     fn copy(&self, buffer: &mut [u8], patience: Patience) -> Result<Received, RecvError> {
-        let copied = self.queue.receive(patience, || self.queue.copy_next(buffer))?;
+        let copied = self.side.queue.receive(patience, || self.side.queue.copy_next(buffer))?;
         Ok(Received { len: copied.0, sequence: copied.1 })
     }
 
@@ -240,19 +240,19 @@ impl Receiver {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn close(&self) {
-        self.queue.close();
+        self.side.queue.close();
     }
 
     /// Returns whether nothing can be sent any more.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.queue.is_closed()
+        self.side.queue.is_closed()
     }
 
     /// Returns the bytes of the longest message: the capacity, less 8.
     #[must_use]
     pub fn max_message(&self) -> usize {
-        self.queue.max_message()
+        self.side.queue.max_message()
     }
 }
 

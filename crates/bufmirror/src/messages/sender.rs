@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::io::IoSlice;
 
 use super::error::SendError;
-use super::queue::{Handle, Patience};
+use super::queue::{Arc, Ends, Patience};
 use crate::copy::copy;
 
 /// The end of a [`channel`](super::channel()) that sends. It is cloned for each producer, or
@@ -36,7 +36,7 @@ use crate::copy::copy;
 /// ```
 #[derive(Clone)]
 pub struct Sender {
-    pub(super) queue: Handle<true>,
+    pub(super) side: Arc<Ends>,
 }
 
 /// What the writer of a message returns: how many bytes it wrote, or nothing for all of them.
@@ -159,7 +159,7 @@ impl Sender {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn send_async(&self, message: &[u8]) -> Result<u64, SendError> {
-        self.queue.send_async(message).await
+        self.side.queue.send_async(message).await
     }
 
     /// Sends the parts as one message, as soon as there is room.
@@ -261,7 +261,7 @@ impl Sender {
         max: usize,
         write: impl FnOnce(&mut [u8]) -> W,
     ) -> Result<u64, SendError> {
-        self.queue.send(max, Patience::Forever, false, write)
+        self.side.queue.send(max, Patience::Forever, false, write)
     }
 
     /// Sends as [`send_with`](Self::send_with) does, if there is room now.
@@ -304,18 +304,18 @@ impl Sender {
         max: usize,
         write: impl FnOnce(&mut [u8]) -> W,
     ) -> Result<u64, SendError> {
-        self.queue.send(max, Patience::Now, false, write)
+        self.side.queue.send(max, Patience::Now, false, write)
     }
 
     #[inline]
     fn copy(&self, message: &[u8], patience: Patience) -> Result<u64, SendError> {
-        self.queue.send(message.len(), patience, true, |slot| copy(slot, message))
+        self.side.queue.send(message.len(), patience, true, |slot| copy(slot, message))
     }
 
     fn gather(&self, parts: &[IoSlice<'_>], patience: Patience) -> Result<u64, SendError> {
         // Several parts may be the same bytes, so that their sum overflows.
         let len = parts.iter().fold(0_usize, |sum, part| sum.saturating_add(part.len()));
-        self.queue.send(len, patience, true, |mut slot| {
+        self.side.queue.send(len, patience, true, |mut slot| {
             for part in parts {
                 let (first, rest) = slot.split_at_mut(part.len());
                 copy(first, part);
@@ -339,13 +339,13 @@ impl Sender {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn close(&self) {
-        self.queue.close();
+        self.side.queue.close();
     }
 
     /// Returns whether nothing can be sent any more.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.queue.is_closed()
+        self.side.queue.is_closed()
     }
 
     /// Returns the bytes of the longest message: the capacity, less 8.
@@ -371,7 +371,7 @@ impl Sender {
     /// ```
     #[must_use]
     pub fn max_message(&self) -> usize {
-        self.queue.max_message()
+        self.side.queue.max_message()
     }
 
     /// Returns the bytes of the queue, which the frames of all its messages share. A frame is a
@@ -390,13 +390,13 @@ impl Sender {
     /// ```
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.queue.frames.capacity()
+        self.side.queue.frames.capacity()
     }
 
     /// Returns whether the memory is mapped twice. Otherwise it is twice the capacity.
     #[must_use]
     pub fn is_mapped(&self) -> bool {
-        self.queue.frames.is_mapped()
+        self.side.queue.frames.is_mapped()
     }
 }
 

@@ -17,13 +17,13 @@ use crate::steps::{Outcome, Steps};
 use crate::test::default_env;
 use crate::tools;
 
-pub(crate) const MANIFEST: &str = "fuzz/Cargo.toml";
+pub(crate) const MANIFEST: &str = "testing/fuzz/Cargo.toml";
 /// A file for each target.
-const TARGETS: &str = "fuzz/fuzz_targets";
+const TARGETS: &str = "testing/fuzz/fuzz_targets";
 /// A folder of inputs for each target, which are checked in.
-const CORPORA: &str = "fuzz/corpus";
+const CORPORA: &str = "testing/fuzz/corpus";
 /// A file for each target that has one: words that libFuzzer puts into its inputs.
-const WORDS: &str = "fuzz/words";
+const WORDS: &str = "testing/fuzz/words";
 /// Where it is built, and where what a run finds is kept.
 const BUILT: &str = "target/fuzz";
 

@@ -1,4 +1,4 @@
-//! Known defects of the libraries: `mutants/PACKAGE/NAME.patch`, each with a header that says which tests must find it.
+//! Known defects of the libraries: `testing/mutants/PACKAGE/NAME.patch`, each with a header that says which tests must find it.
 //!
 //! A header has one line for each thing, `key: value`, and an empty line in front of each case:
 //!
@@ -29,7 +29,7 @@ use crate::mutant_build::{Tool, read};
 use crate::packages::Package;
 
 /// Where the patches are.
-pub(crate) const FOLDER: &str = "mutants";
+pub(crate) const FOLDER: &str = "testing/mutants";
 /// The test target that is the unit tests of a package.
 const UNIT_TESTS: &str = "lib";
 /// The test target that has the usual test harness.

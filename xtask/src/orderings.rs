@@ -1,6 +1,6 @@
 //! Mutants of memory orders, which are generated: each order in the libraries once as the next weaker one (`broken --orderings`).
 //!
-//! The models have to fail with it, or the `races` programs under ThreadSanitizer. Otherwise a paragraph in `mutants/orderings.txt` says
+//! The models have to fail with it, or the `races` programs under ThreadSanitizer. Otherwise a paragraph in `testing/mutants/orderings.txt` says
 //! why no test can, or where else the order is shown to be needed:
 //!
 //! ```text
@@ -32,14 +32,14 @@ use crate::packages::{self, Package};
 pub(crate) use self::sources::of as sources;
 
 /// Where the paragraphs are about mutants that no test of this kind can find.
-pub(crate) const FILE: &str = "mutants/orderings.txt";
+pub(crate) const FILE: &str = "testing/mutants/orderings.txt";
 const VERDICTS: [&str; 2] = ["equivalent", "elsewhere"];
 
 /// One order of one operation, made weaker.
 #[derive(Debug)]
 struct Mutant {
     package: String,
-    /// As `mutants/orderings.txt` names it: function, operation, orders. The same in whichever file of the package it is.
+    /// As `testing/mutants/orderings.txt` names it: function, operation, orders. The same in whichever file of the package it is.
     name: String,
     /// Where it is, for people.
     place: String,

@@ -20,7 +20,7 @@ use crate::shell;
 const ADVISER: [&str; 2] = ["bufadvise", "buftrace"];
 const CORE: &str = "bufcore";
 /// Folders of what measures, tests and builds; those that do not exist count nothing.
-const TOOLS: [&str; 6] = ["benches", "xtask", "fuzz", "crates/buftest", "testing/kit", "testing/fuzz"];
+const TOOLS: [&str; 4] = ["benches", "xtask", "testing/kit", "testing/fuzz"];
 /// What the lock file of a program had with a package.
 const BEFORE: [(&str, &str); 1] = [("bufslot", "76")];
 /// Folders of a package whose files are not its product.

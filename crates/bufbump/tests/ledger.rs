@@ -14,8 +14,8 @@ use std::thread;
 
 use bufbump::BumpPool;
 use bufkit::orphan;
-use buftest::alloc::Ledger;
-use buftest::trials::books::{self, Special};
+use testkit::alloc::Ledger;
+use testkit::trials::books::{self, Special};
 
 #[global_allocator]
 static LEDGER: Ledger = Ledger::new();

@@ -11,9 +11,9 @@
 
 use bufbump::BumpPool;
 use bufbump::bufcore::{AcquireError, ConfigError, RegionError};
-use buftest::alloc::Failing;
-use buftest::pattern;
-use buftest::trials::refusals;
+use testkit::alloc::Failing;
+use testkit::pattern;
+use testkit::trials::refusals;
 
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;

@@ -6,8 +6,8 @@
 //! `--exact NAME` for one trial.
 
 use bufbump::BumpPool;
-use buftest::trials::clones;
-use buftest::{Kit, races};
+use testkit::trials::clones;
+use testkit::{Kit, races};
 
 /// Small shards, so that they go round; few of them are kept.
 fn small() -> BumpPool {
@@ -24,7 +24,7 @@ fn main() {
         is_fallback: |_| false,
         rejects: false,
         share: 1,
-        trim: buftest::trials::trim,
+        trim: testkit::trials::trim,
     };
     let mut ran = races::run("default", &kit(default)) + races::run("small shards", &kit(small));
     ran += races::run_own("parts", || clones::parts_elsewhere(small))

@@ -3,10 +3,10 @@
 //! keeper beside them.
 
 use bufbump::BumpPool;
-use buftest::stress::keeper::Kept;
-use buftest::stress::pools::{Moment, Subject, all_goes, round};
-use buftest::stress::run;
 use fastrand::Rng;
+use testkit::stress::keeper::Kept;
+use testkit::stress::pools::{Moment, Subject, all_goes, round};
+use testkit::stress::run;
 
 fn own(pool: &mut BumpPool, rng: &mut Rng, moment: Moment) {
     match rng.u8(..8) {

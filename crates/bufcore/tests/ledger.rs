@@ -8,8 +8,8 @@
 )]
 
 use bufcore::{HeapPool, Region, SharedBytes};
-use buftest::alloc::Ledger;
-use buftest::trials::books::drop_elsewhere;
+use testkit::alloc::Ledger;
+use testkit::trials::books::drop_elsewhere;
 
 #[global_allocator]
 static LEDGER: Ledger = Ledger::new();

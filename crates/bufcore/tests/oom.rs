@@ -5,7 +5,7 @@
 #![allow(clippy::std_instead_of_alloc, reason = "tests have an operating system")]
 
 use bufcore::{AcquireError, HeapPool, Region, RegionError};
-use buftest::alloc::Failing;
+use testkit::alloc::Failing;
 
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;

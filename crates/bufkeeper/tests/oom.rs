@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bufkeeper::{Keeper, Pressure, PressureSource};
-use buftest::alloc::Failing;
-use buftest::trials::keeper::Nothing;
+use testkit::alloc::Failing;
+use testkit::trials::keeper::Nothing;
 
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;

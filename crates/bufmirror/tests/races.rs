@@ -8,8 +8,8 @@
 use std::thread;
 
 use bufmirror::messages;
-use buftest::trials::scaled;
-use buftest::{pattern, races};
+use testkit::trials::scaled;
+use testkit::{pattern, races};
 
 /// Words from one thread to the other; `looks` how an end waits.
 fn channel(sleeps: bool) {

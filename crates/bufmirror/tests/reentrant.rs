@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use bufmirror::messages::{self, Receiver, Sender};
 use bufmirror::{Consumer, Producer};
-use buftest::alloc::Reentrant;
-use buftest::process::alone;
-use buftest::tasks::poll;
+use testkit::alloc::Reentrant;
+use testkit::process::alone;
+use testkit::tasks::poll;
 
 #[global_allocator]
 static ALLOCATOR: Reentrant = Reentrant::new();

@@ -16,10 +16,10 @@ use std::time::Duration;
 
 use bufmirror::messages::{self, Receiver, RecvError, SendError, Sender};
 use bufmirror::{Consumer, Producer, WaitError};
-use buftest::pattern;
-use buftest::stress::{Round, patience, run};
-use buftest::tasks::{block_on, poll};
 use fastrand::Rng;
+use testkit::pattern;
+use testkit::stress::{Round, patience, run};
+use testkit::tasks::{block_on, poll};
 
 /// Bytes that one channel carries.
 const MOST_BYTES: usize = 128 << 10;

@@ -7,8 +7,8 @@
 
 use bufcore::Region;
 use bufring::{Builder, RingPool};
-use buftest::alloc::Ledger;
-use buftest::trials::books::{Books, Special, drop_elsewhere};
+use testkit::alloc::Ledger;
+use testkit::trials::books::{Books, Special, drop_elsewhere};
 
 #[global_allocator]
 static LEDGER: Ledger = Ledger::new();

@@ -6,10 +6,10 @@
 
 use bufcore::{ConfigError, RegionError};
 use bufring::{LocalAcquire, LocalError, LocalRing, RingPool, Writer};
-use buftest::alloc::Failing;
-use buftest::append::Append;
-use buftest::pattern;
-use buftest::trials::refusals;
+use testkit::alloc::Failing;
+use testkit::append::Append;
+use testkit::pattern;
+use testkit::trials::refusals;
 
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;

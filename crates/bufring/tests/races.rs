@@ -6,7 +6,7 @@
 //! `--exact NAME` for one trial.
 
 use bufring::RingPool;
-use buftest::{Kit, races};
+use testkit::{Kit, races};
 
 fn main() {
     let ran = races::run(
@@ -17,7 +17,7 @@ fn main() {
             is_fallback: |_| false,
             rejects: true,
             share: 1,
-            trim: buftest::trials::trim,
+            trim: testkit::trials::trim,
         },
     );
     assert!(ran > 0, "no trial of this name");

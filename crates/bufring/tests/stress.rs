@@ -3,8 +3,8 @@
 
 use bufring::bufcore::{AcquireError, Buf, BufferPool, PoolStats};
 use bufring::{LocalAcquire, LocalError, LocalRing, RingLease, RingPool};
-use buftest::stress::pools::{Subject, round};
-use buftest::stress::run;
+use testkit::stress::pools::{Subject, round};
+use testkit::stress::run;
 
 const BYTES: usize = 128 << 10;
 

@@ -16,8 +16,8 @@ use std::thread;
 use std::time::Duration;
 
 use bufshard::{ShardBuf, ShardPool};
-use buftest::alloc::Ledger;
-use buftest::trials::books::{self, Special};
+use testkit::alloc::Ledger;
+use testkit::trials::books::{self, Special};
 
 static LEDGER: Ledger = Ledger::new();
 

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use bufshard::ShardPool;
 use bufshard::bufcore::{AcquireError, ConfigError, RegionError};
-use buftest::alloc::Failing;
-use buftest::trials::refusals;
+use testkit::alloc::Failing;
+use testkit::trials::refusals;
 
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;

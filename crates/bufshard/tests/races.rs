@@ -10,8 +10,8 @@ use core::time::Duration;
 use std::thread;
 
 use bufshard::ShardPool;
-use buftest::trials::clones;
-use buftest::{Kit, races};
+use testkit::trials::clones;
+use testkit::{Kit, races};
 
 /// Short chains and few places for them, so that they go round, and into the allocator.
 fn small() -> ShardPool {
@@ -56,7 +56,7 @@ fn trims() {
         while begun.load(Relaxed) < users.len() {
             thread::yield_now();
         }
-        for _ in 0..buftest::trials::scaled(50_000) {
+        for _ in 0..testkit::trials::scaled(50_000) {
             pool.trim();
             thread::yield_now();
         }
@@ -88,7 +88,7 @@ fn growth() {
                 }
             })
         });
-        for _ in 0..buftest::trials::scaled(50_000) {
+        for _ in 0..testkit::trials::scaled(50_000) {
             pool.trim_idle(Duration::ZERO);
             thread::yield_now();
         }
@@ -104,7 +104,7 @@ fn main() {
         is_fallback: |_| false,
         rejects: false,
         share: 1,
-        trim: buftest::trials::trim,
+        trim: testkit::trials::trim,
     };
     let mut ran = races::run("default", &kit(default)) + races::run("small caches", &kit(small));
     ran += races::run_own("parts", || clones::parts_elsewhere(small))

@@ -12,8 +12,8 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use bufshard::ShardPool;
-use buftest::alloc::Reentrant;
-use buftest::trials::reentry::Reentry;
+use testkit::alloc::Reentrant;
+use testkit::trials::reentry::Reentry;
 
 #[global_allocator]
 static ALLOCATOR: Reentrant = Reentrant::new();

@@ -17,11 +17,11 @@ use std::time::Duration;
 
 use bufshard::bufcore::{AcquireError, Buf};
 use bufshard::{Acquire, ShardLease, ShardPool};
-use buftest::stress::keeper::Kept;
-use buftest::stress::pools::{Moment, Subject, all_goes, round};
-use buftest::stress::{Round, patience, run};
-use buftest::tasks::{Counting, block_on, counting, poll};
 use fastrand::Rng;
+use testkit::stress::keeper::Kept;
+use testkit::stress::pools::{Moment, Subject, all_goes, round};
+use testkit::stress::{Round, patience, run};
+use testkit::tasks::{Counting, block_on, counting, poll};
 
 const BUDGET: usize = 512 << 10;
 /// The most that a request that waits asks for: several fit, and none is for nobody.

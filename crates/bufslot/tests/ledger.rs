@@ -6,8 +6,8 @@
 
 use bufcore::{NoFallback, Region};
 use bufslot::{Builder, SlotPool};
-use buftest::alloc::Ledger;
-use buftest::trials::books::Books;
+use testkit::alloc::Ledger;
+use testkit::trials::books::Books;
 
 #[global_allocator]
 static LEDGER: Ledger = Ledger::new();

@@ -11,10 +11,10 @@
 
 use bufcore::{AcquireError, ConfigError, RegionError, Writer};
 use bufslot::SlotPool;
-use buftest::alloc::Failing;
-use buftest::append::Append;
-use buftest::pattern;
-use buftest::trials::refusals;
+use testkit::alloc::Failing;
+use testkit::append::Append;
+use testkit::pattern;
+use testkit::trials::refusals;
 
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;

@@ -7,8 +7,8 @@
 
 use bufcore::NoFallback;
 use bufslot::SlotPool;
-use buftest::Kit;
-use buftest::races::run;
+use testkit::Kit;
+use testkit::races::run;
 
 fn main() {
     let refusing = run(
@@ -24,7 +24,7 @@ fn main() {
             is_fallback: |buf| buf.lease().is_fallback(),
             rejects: true,
             share: 1,
-            trim: buftest::trials::trim,
+            trim: testkit::trials::trim,
         },
     );
     let over_heap = run(
@@ -34,7 +34,7 @@ fn main() {
             is_fallback: |buf| buf.lease().is_fallback(),
             rejects: false,
             share: 1,
-            trim: buftest::trials::trim,
+            trim: testkit::trials::trim,
         },
     );
     assert!(refusing + over_heap > 0, "no trial of this name");

@@ -4,8 +4,8 @@
 #![cfg(not(any(feature = "stats", feature = "track")))]
 
 use bufslot::SlotPool;
-use buftest::alloc::Reentrant;
-use buftest::trials::reentry::Reentry;
+use testkit::alloc::Reentrant;
+use testkit::trials::reentry::Reentry;
 
 #[global_allocator]
 static ALLOCATOR: Reentrant = Reentrant::new();

@@ -3,8 +3,8 @@
 
 use bufslot::SlotPool;
 use bufslot::bufcore::{BufferPool, NoFallback};
-use buftest::stress::pools::{Subject, round};
-use buftest::stress::run;
+use testkit::stress::pools::{Subject, round};
+use testkit::stress::run;
 
 fn refusing() -> SlotPool<NoFallback> {
     let builder = SlotPool::builder().capacity(128 << 10).slots(48);

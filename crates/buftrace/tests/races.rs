@@ -77,7 +77,7 @@ mod trials {
 fn main() {
     #[cfg(target_os = "linux")]
     {
-        let ran = buftest::races::run_own("recordings_begin_and_end", trials::recordings_begin_and_end);
+        let ran = testkit::races::run_own("recordings_begin_and_end", trials::recordings_begin_and_end);
         assert!(ran > 0, "no trial of this name");
     }
 }

@@ -8,10 +8,10 @@
 
 use std::sync::Mutex;
 
-use buftest::stress::pools::{Subject, round};
-use buftest::stress::run;
 use bufworks::AnyPool;
 use bufworks::any::{AnyBuilder, SettingError};
+use testkit::stress::pools::{Subject, round};
+use testkit::stress::run;
 
 /// A pool that threads share, or how each makes its own.
 enum Shared {

@@ -6,8 +6,8 @@
 use core::cell::RefCell;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use bufbare::channel::{Reader, Writer};
-use bufbare::{Checked, check, some};
+use no_std_scenarios::channel::{Reader, Writer};
+use no_std_scenarios::{Checked, check, some};
 use bufmirror::StaticChannel;
 use cortex_m::peripheral::SYST;
 use cortex_m_semihosting::hprintln;

@@ -6,8 +6,8 @@
 use core::cell::RefCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use bufbare::pattern::{self, Numbers};
-use bufbare::{Checked, Strategy, check, fail, ok, some};
+use no_std_scenarios::pattern::{self, Numbers};
+use no_std_scenarios::{Checked, Strategy, check, fail, ok, some};
 use bufcore::{AcquireError, Buf, BufferPool, Frozen, NoFallback, Region};
 use bufring::{RingLease, RingPool};
 use bufslot::SlotPool;

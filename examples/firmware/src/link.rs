@@ -6,8 +6,8 @@
 
 use core::cell::RefCell;
 
-use bufbare::pattern::{self, Numbers};
-use bufbare::{Checked, Strategy, check, ok, some};
+use no_std_scenarios::pattern::{self, Numbers};
+use no_std_scenarios::{Checked, Strategy, check, ok, some};
 use bufcore::{Buf, NoFallback, Region, Writer};
 use bufring::RingPool;
 use bufslot::SlotPool;

@@ -1,6 +1,6 @@
 //! Firmware for the LM3S6965: the pools on bare metal, over static memory, with no allocator.
 //!
-//! 1. The scenarios of `bufbare`, which a program on Linux runs as well.
+//! 1. The scenarios of `no-std-scenarios`, which a program on Linux runs as well.
 //! 2. Buffers that are released in an exception handler, in the middle of what the main program does ([`interrupts`]).
 //! 3. Bytes from an exception handler to the main program, through a channel ([`channel`]).
 //! 4. A serial link in frames: received in interrupt handlers, straight into pools ([`link`]).
@@ -18,7 +18,7 @@ mod uart;
 
 use core::panic::PanicInfo;
 
-use bufbare::{Checked, Memory, check, ok};
+use no_std_scenarios::{Checked, Memory, check, ok};
 use bufcore::{Buf, NoFallback};
 use bufring::RingPool;
 use bufslot::SlotPool;
@@ -32,7 +32,7 @@ const ROUNDS: u32 = 20_000;
 macro_rules! region {
     ($bytes:literal) => {{
         let bytes = cortex_m::singleton!(: [u8; $bytes] = [0xEE; $bytes]);
-        bufcore::Region::from_static(bufbare::some!(bytes))
+        bufcore::Region::from_static(no_std_scenarios::some!(bytes))
     }};
 }
 
@@ -57,9 +57,9 @@ fn main() -> ! {
 
 fn run(corrupt: bool) -> Checked {
     let memory = Memory { lent: region!(8192), lost: [region!(2048), region!(2048), region!(2048)] };
-    let lent = bufbare::all(memory, ROUNDS, |scenario| hprintln!("{}", scenario))?;
+    let lent = no_std_scenarios::all(memory, ROUNDS, |scenario| hprintln!("{}", scenario))?;
     hprintln!("== released in exception handlers");
-    let mut timer = bufbare::some!(cortex_m::Peripherals::take()).SYST;
+    let mut timer = no_std_scenarios::some!(cortex_m::Peripherals::take()).SYST;
     let lent = interrupts::run(lent, region!(4096), &mut timer)?;
     hprintln!("== a channel from an exception handler");
     channel::run(&mut timer)?;

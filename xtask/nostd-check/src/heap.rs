@@ -1,6 +1,6 @@
 //! Pools on the heap: what of them outlives its pool, and that it all comes back.
 
-use bufbare::{Checked, check, ok, stream};
+use no_std_scenarios::{Checked, check, ok, stream};
 use bufkit::orphan;
 use bufmirror::MirrorRing;
 use bufring::RingPool;

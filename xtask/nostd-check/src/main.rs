@@ -1,4 +1,4 @@
-//! A program without the standard library. It runs the scenarios of `bufbare` over static memory, as the firmware does on a
+//! A program without the standard library. It runs the scenarios of `no-std-scenarios` over static memory, as the firmware does on a
 //! microcontroller, and, with `alloc`, pools on a heap that only grows.
 //!
 //! That it links says more than what it does. With `std` anywhere below, the panic handler would be there twice, and with
@@ -16,7 +16,7 @@ mod system;
 use core::cell::UnsafeCell;
 use core::fmt::Write;
 
-use bufbare::{Checked, Memory};
+use no_std_scenarios::{Checked, Memory};
 use bufslot::bufcore::Region;
 
 use system::{Output, exit, print};
@@ -51,7 +51,7 @@ fn scenarios() -> Checked {
         Region::from_static(unsafe { &mut *bytes })
     };
     let lost = LOST.each_ref().map(|memory| region(memory.0.get()));
-    bufbare::all(Memory { lent: region(LENT.0.get()), lost }, ROUNDS, |_| {})?;
+    no_std_scenarios::all(Memory { lent: region(LENT.0.get()), lost }, ROUNDS, |_| {})?;
     #[cfg(feature = "alloc")]
     heap::all()?;
     Ok(())

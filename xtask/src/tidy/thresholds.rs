@@ -10,7 +10,7 @@ use crate::orderings;
 use crate::packages::Package;
 
 /// The package with the list.
-const KIT: &str = "buftest";
+const KIT: &str = "testkit";
 /// The types of the constants.
 const TYPES: [&str; 5] = ["usize", "u64", "u32", "u16", "RangeInclusive<usize>"];
 

@@ -73,9 +73,9 @@ pub(crate) struct ThreadCache {
     spares: AtomicSlots<MAX_SPARES>,
     /// Stands for the fields above, to the model checker, and for the cache as others see it.
     #[cfg(all(test, loom))]
-    shadow: buftest::models::Shadow,
+    shadow: testkit::models::Shadow,
     #[cfg(all(test, loom))]
-    life: buftest::models::Shadow,
+    life: testkit::models::Shadow,
 }
 
 /// What the lists of a thread do with a cache.
@@ -104,9 +104,9 @@ impl ThreadCache {
             cursor: Cell::new(ptr::null()),
             spares: AtomicSlots::new(),
             #[cfg(all(test, loom))]
-            shadow: buftest::models::Shadow::default(),
+            shadow: testkit::models::Shadow::default(),
             #[cfg(all(test, loom))]
-            life: buftest::models::Shadow::default(),
+            life: testkit::models::Shadow::default(),
         }
     }
 

@@ -106,10 +106,10 @@ pub(crate) struct Shard {
     region: Cell<Option<Region>>,
     /// Stands for the memory, to the model checker.
     #[cfg(all(test, any(loom, shuttle)))]
-    pub(crate) shadow: buftest::models::Shadow,
+    pub(crate) shadow: testkit::models::Shadow,
     /// Likewise for its place in the owner's list.
     #[cfg(all(test, loom))]
-    pub(crate) links: buftest::models::Shadow,
+    pub(crate) links: testkit::models::Shadow,
     /// On a line of its own: others write to those above.
     pub(crate) own: Own,
 }
@@ -188,9 +188,9 @@ impl Shard {
             bytes: AtomicUsize::new(0),
             region: Cell::new(None),
             #[cfg(all(test, any(loom, shuttle)))]
-            shadow: buftest::models::Shadow::default(),
+            shadow: testkit::models::Shadow::default(),
             #[cfg(all(test, loom))]
-            links: buftest::models::Shadow::default(),
+            links: testkit::models::Shadow::default(),
             own: Own {
                 bump: Cell::new(ptr::null_mut()),
                 limit: Cell::new(0),

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use bufkit::sync::lock;
-use buftest::models::{self, Shadow};
 use loom::thread;
+use testkit::models::{self, Shadow};
 
 use super::loom::{Buffer, beside, briefly, freed, read_elsewhere, scribble, use_up};
 use crate::BumpPool;

@@ -15,9 +15,9 @@ use alloc::vec::Vec;
 use bufcore::{Buf, Frozen};
 use bufkit::orphan;
 use bufkit::sync::{AtomicUsize, Ordering};
-use buftest::models::{self, Shadow};
 use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
+use testkit::models::{self, Shadow};
 
 use crate::cache::local;
 use crate::shard::{Block, HEADER_BYTES, newly_freed};

@@ -9,10 +9,10 @@ use alloc::vec::Vec;
 
 use bufcore::{Buf, Frozen};
 use bufkit::orphan;
-use buftest::model::{Claim, Shadow};
-use buftest::models::{choice, explore};
 use shuttle::sync::Mutex;
 use shuttle::thread;
+use testkit::model::{Claim, Shadow};
+use testkit::models::{choice, explore};
 
 use crate::shard::HEADER_BYTES;
 use crate::{BumpLease, BumpPool};

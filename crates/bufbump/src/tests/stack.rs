@@ -7,9 +7,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ptr::NonNull;
 
-use buftest::models::Shadow;
 use loom::sync::Arc;
 use loom::thread;
+use testkit::models::Shadow;
 
 use crate::stack::{StackEntry, StackId, StackLink, Stacks};
 

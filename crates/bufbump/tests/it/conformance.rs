@@ -7,43 +7,43 @@ fn built(builder: Builder) -> BumpPool {
     builder.build().expect("settings are right")
 }
 
-buftest::conformance! {
+testkit::conformance! {
     name: default,
     pool: BumpPool = || built(BumpPool::builder().preallocate(1)),
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
     handle: |pool| Some(pool.clone()),
-    trim: buftest::trials::trim,
+    trim: testkit::trials::trim,
     sized: |bytes| BumpPool::builder().shard_size(bytes).max_idle_bytes(usize::MAX).preallocate(1).build(),
     aligned: |bytes| BumpPool::builder().shard_size(64 << 10).alignment(bytes).build(),
 }
 
 // Shards that few buffers fit into, none of which is kept, and no probes.
-buftest::conformance! {
+testkit::conformance! {
     name: tight,
     pool: BumpPool = || built(BumpPool::builder().shard_size(8 << 10).max_idle_bytes(0).max_probes(0).alignment(8)),
     is_fallback: |_| false,
     rejects: false,
     handle: |pool| Some(pool.clone()),
-    trim: buftest::trials::trim,
+    trim: testkit::trials::trim,
     aligned: |bytes| BumpPool::builder().shard_size(100).alignment(bytes).build(),
 }
 
 // With headers in tables.
-buftest::conformance! {
+testkit::conformance! {
     name: pages,
     pool: BumpPool = || built(BumpPool::builder().shard_size(64 << 10).alignment(512)),
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
     handle: |pool| Some(pool.clone()),
-    trim: buftest::trials::trim,
+    trim: testkit::trials::trim,
     sized: |bytes| BumpPool::builder().shard_size(bytes).alignment(4096).max_idle_bytes(usize::MAX).preallocate(1).build(),
     aligned: |bytes| BumpPool::builder().shard_size(300 << 10).alignment(bytes).build(),
 }
 
 // With mappings.
 #[cfg(feature = "mmap")]
-buftest::conformance! {
+testkit::conformance! {
     name: mapped,
     pool: BumpPool = || built(BumpPool::builder().shard_size(20_000).mapped_from(1)),
     is_fallback: |buf| buf.lease().is_fallback(),
@@ -51,19 +51,19 @@ buftest::conformance! {
     aligned: |bytes| BumpPool::builder().shard_size(20_000).mapped_from(1).alignment(bytes).build(),
 }
 
-buftest::conformance_by_reference! {
+testkit::conformance_by_reference! {
     name: by_reference,
     pool: BumpPool = || built(BumpPool::builder().shard_size(16 << 10).max_idle_bytes(64 << 10)),
 }
 
 #[cfg(feature = "wipe")]
-buftest::conformance_wiping! {
+testkit::conformance_wiping! {
     name: wiping,
     pool: BumpPool = || built(BumpPool::builder().shard_size(20_000).wipe(true)),
 }
 
 #[cfg(feature = "wipe")]
-buftest::conformance_wiping! {
+testkit::conformance_wiping! {
     name: wiping_pages,
     pool: BumpPool = || built(BumpPool::builder().shard_size(20_000).alignment(1024).wipe(true)),
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 fn t26_late_releases() {
     // Shards of some buffers, so that many go with their last one.
     let make = |_buffers| bufbump::BumpPool::builder().shard_size(1024).build().expect("settings are right");
-    buftest::process::alone(module_path!(), "t26_late_releases", Duration::from_secs(600), || {
-        buftest::trials::costs::t26_late_releases(make);
+    testkit::process::alone(module_path!(), "t26_late_releases", Duration::from_secs(600), || {
+        testkit::trials::costs::t26_late_releases(make);
     });
 }
 
@@ -15,7 +15,7 @@ fn t26_late_releases() {
 fn t26_an_end_costs_the_same_beside_kept_buffers() {
     let make = |_buffers| bufbump::BumpPool::builder().shard_size(64).build().expect("settings are right");
     let name = "t26_an_end_costs_the_same_beside_kept_buffers";
-    buftest::process::alone(module_path!(), name, Duration::from_secs(600), || {
-        buftest::trials::costs::t26_an_end_costs_the_same_beside_kept_buffers(make);
+    testkit::process::alone(module_path!(), name, Duration::from_secs(600), || {
+        testkit::trials::costs::t26_an_end_costs_the_same_beside_kept_buffers(make);
     });
 }

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use bufbump::{BumpPool, Trim};
-use buftest::trials::keeper::{self, AGE, burst, keeper, look, wait_until};
+use testkit::trials::keeper::{self, AGE, burst, keeper, look, wait_until};
 
 const MIB: usize = 1 << 20;
 
@@ -69,7 +69,7 @@ fn every_growth_rings() {
     for alignment in [16, 4096] {
         for growth in growths {
             let pool = BumpPool::builder().alignment(alignment).build().expect("settings are right");
-            let (wakes, waker) = buftest::tasks::counting();
+            let (wakes, waker) = testkit::tasks::counting();
             assert!(pool.wake_when_grown(&waker));
             assert_eq!(wakes.count(), 0);
             growth(&pool);

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bufbump::{AcquireError, Builder, BumpPool, ConfigError, HugePages, MapOptions, RegionError};
-use buftest::process::{self, address_space_bytes, alone, mappings, resident_bytes};
+use testkit::process::{self, address_space_bytes, alone, mappings, resident_bytes};
 
 const PAGE: usize = 4096;
 const KIB: usize = 1 << 10;

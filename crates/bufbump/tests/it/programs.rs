@@ -12,10 +12,10 @@ use std::thread;
 
 use bufbump::bufcore::{Buf, Frozen};
 use bufbump::{BumpLease, BumpPool};
-use buftest::model::{Expected, Shadow};
-use buftest::pattern;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
+use testkit::model::{Expected, Shadow};
+use testkit::pattern;
 
 /// Steps of the longest program.
 const STEPS: usize = 3000;
@@ -381,7 +381,7 @@ fn split_freeze_send_and_move() {
     let program = (prop::collection::vec(op(), 1..=STEPS), any::<bool>(), 0..4_usize);
     let mut total = 0_usize;
     let counted = std::cell::Cell::new(0);
-    let outcome = TestRunner::new(buftest::ops::config(cases)).run(&program, |(ops, pool_first, probes)| {
+    let outcome = TestRunner::new(testkit::ops::config(cases)).run(&program, |(ops, pool_first, probes)| {
         let builder = BumpPool::builder().shard_size(4096).max_probes(probes).max_idle_bytes(probes * 8192);
         let mut runner = Lockstep::new(builder.alignment(8 << probes));
         for (step, op) in ops.iter().enumerate() {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use bufbump::bufcore::MemoryProvider;
 use bufbump::{BumpPool, ConfigError, RegionError};
-use buftest::source::{Lender, Loan};
-use buftest::trials::sources::Sourced;
+use testkit::source::{Lender, Loan};
+use testkit::trials::sources::Sourced;
 
 const PAGE: usize = 4096;
 
@@ -25,7 +25,7 @@ const KINDS: [Sourced<BumpPool>; 3] = [
     },
 ];
 
-buftest::sourced!(KINDS);
+testkit::sourced!(KINDS);
 
 /// From the size on that was asked for, all buffers are in the source's memory, which is whole
 /// pages.

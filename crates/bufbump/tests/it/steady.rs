@@ -6,9 +6,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bufbump::BumpPool;
-use buftest::process::{alone, resident_bytes, steady_allocator};
+use testkit::process::{alone, resident_bytes, steady_allocator};
 #[cfg(target_env = "gnu")]
-use buftest::trials::memory;
+use testkit::trials::memory;
 
 /// For each test, except for what `BUFTEST_STEADY_SECONDS` adds.
 const LIMIT: Duration = Duration::from_secs(3600);

@@ -3,8 +3,8 @@
 use std::thread;
 
 use bufbump::{BumpPool, PoolStats};
-use buftest::lockstep::Lockstep;
-use buftest::ops::Op;
+use testkit::lockstep::Lockstep;
+use testkit::ops::Op;
 
 /// Asserts what holds in the statistics of a pool that no other thread uses.
 #[track_caller]
@@ -42,7 +42,7 @@ fn after_every_step() {
                         assert!(ended.is_ok());
                     });
                 }
-                _ => lockstep.step(Op::decode(&mut buftest::bytes::Bytes::new(&bytes))),
+                _ => lockstep.step(Op::decode(&mut testkit::bytes::Bytes::new(&bytes))),
             }
             add_up(&pool);
         }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use bufbump::BumpPool;
-use buftest::trials::clones;
+use testkit::trials::clones;
 
 fn small() -> BumpPool {
     BumpPool::builder().shard_size(4096).max_idle_bytes(16 << 10).build().expect("settings are right")

@@ -59,7 +59,7 @@ fn zero_after_anything() {
 mod resident {
     use std::time::Duration;
 
-    use buftest::process::{alone, resident_bytes, steady_allocator};
+    use testkit::process::{alone, resident_bytes, steady_allocator};
 
     use super::*;
 

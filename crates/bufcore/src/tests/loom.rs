@@ -1,8 +1,8 @@
 //! Models of the count of a memory's handles, for every interleaving that loom finds.
 
-use buftest::models::{Shadow, the_last_has_it_alone};
 use loom::sync::Arc;
 use loom::thread;
+use testkit::models::{Shadow, the_last_has_it_alone};
 
 use crate::lease::ref_count::RefCount;
 

@@ -2,7 +2,7 @@
 
 use bufcore::{ConfigError, HeapPool};
 
-buftest::conformance! {
+testkit::conformance! {
     name: heap,
     pool: HeapPool = HeapPool::new,
     is_fallback: |_| false,
@@ -12,9 +12,9 @@ buftest::conformance! {
 
 mod split {
     use bufcore::HeapPool;
-    use buftest::trials::parts;
+    use testkit::trials::parts;
 
-    buftest::conformance_split! {
+    testkit::conformance_split! {
         pool: HeapPool = HeapPool::new,
     }
 
@@ -35,6 +35,6 @@ mod wiping {
 
     #[test]
     fn t11_wiped() {
-        buftest::ops::run_wiping(|| HeapPool::new().with_wipe(true));
+        testkit::ops::run_wiping(|| HeapPool::new().with_wipe(true));
     }
 }

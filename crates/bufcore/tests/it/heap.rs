@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bufcore::HeapPool;
 #[cfg(target_os = "linux")]
-use buftest::process;
+use testkit::process;
 
 /// An alignment costs no memory that is written: a small buffer is small at an alignment of 1 MiB
 /// as well.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bufcore::{HugePages, MapOptions, MemoryProvider, Provided, Region, RegionError};
-use buftest::process::{alone, page_bytes, resident_bytes, steady_allocator};
+use testkit::process::{alone, page_bytes, resident_bytes, steady_allocator};
 
 const MIB: usize = 1 << 20;
 const LIMIT: Duration = Duration::from_secs(60);

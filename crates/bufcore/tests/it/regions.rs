@@ -6,8 +6,8 @@ use std::fs;
 use std::time::Duration;
 
 use bufcore::{HugePages, MapOptions, Region, RegionError};
-use buftest::process::{self, alone, smaps};
-use buftest::sandbox;
+use testkit::process::{self, alone, smaps};
+use testkit::sandbox;
 
 const MIB: usize = 1 << 20;
 const LIMIT: Duration = Duration::from_secs(60);

@@ -6,7 +6,7 @@ use std::io;
 use bufcore::{
     AcquireError, ByteSource, ConfigError, Error, HeapPool, Region, RegionError, ReserveError, Writer,
 };
-use buftest::words::says;
+use testkit::words::says;
 
 const REGIONS: [(RegionError, &[&str]); 5] = [
     (RegionError::Empty, &["one byte"]),

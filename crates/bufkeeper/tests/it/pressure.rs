@@ -111,7 +111,7 @@ fn of_a_group_that_is_made_for_it() {
     use std::time::{Duration, Instant};
 
     use bufkeeper::Keeper;
-    use buftest::process::alone;
+    use testkit::process::alone;
 
     use self::group::Made;
     use super::keeper::{Event, Fake};

@@ -8,9 +8,9 @@ use core::ptr::NonNull;
 use core::task::Waker;
 use std::task::Wake;
 
-use buftest::models::{Shadow, the_last_has_it_alone};
 use loom::sync::Arc;
 use loom::thread;
+use testkit::models::{Shadow, the_last_has_it_alone};
 
 use crate::orphan::{self, Methods, Orphan};
 use crate::sync::{AtomicBool, AtomicU32, Ordering};

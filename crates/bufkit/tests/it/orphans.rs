@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use bufkit::orphan::{self, Methods, Orphan};
-use buftest::process::alone;
+use testkit::process::alone;
 
 const LIMIT: Duration = Duration::from_secs(60);
 

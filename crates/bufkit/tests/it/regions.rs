@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bufcore::Region;
 use bufkit::{DedicatedPages, PoolProvider};
-use buftest::process::{self, alone};
-use buftest::sandbox;
+use testkit::process::{self, alone};
+use testkit::sandbox;
 
 const MIB: usize = 1 << 20;
 const LIMIT: Duration = Duration::from_secs(60);

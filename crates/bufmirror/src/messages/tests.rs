@@ -3,10 +3,10 @@
 
 use alloc::vec;
 
-use buftest::bytes::Bytes;
-use buftest::pattern;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use testkit::bytes::Bytes;
+use testkit::pattern;
 
 use self::program::message;
 use super::frames::{WORD_BYTES, frame_bytes};

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use bufkit::Waiter;
 use bufkit::sync::checker;
-use buftest::models::Signal;
+use testkit::models::Signal;
 
 checker::thread_local! {
     static SIGNAL: Arc<Signal> = Signal::new();

@@ -12,9 +12,9 @@ use core::future::Future;
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 
-use buftest::models::{Signal, choice, explore, finish, handle_carelessly};
 use shuttle::sync::Mutex;
 use shuttle::thread;
+use testkit::models::{Signal, choice, explore, finish, handle_carelessly};
 
 use crate::channel::waking::ends::over;
 use crate::map::Mirror;

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use bufmirror::bufcore::ReserveError;
 use bufmirror::{Builder, ConfigError, GetError, WaitError, channel};
-use buftest::process::alone;
-use buftest::trials::scaled;
+use testkit::process::alone;
+use testkit::trials::scaled;
 
 use crate::ring::{Ends, Ring, ends};
 
@@ -269,7 +269,7 @@ fn t07_a_forgotten_end() {
 #[test]
 fn t12_channels_give_all_back() {
     alone(module_path!(), "t12_channels_give_all_back", LONG, || {
-        use buftest::process::{address_space_bytes, mappings, open_files};
+        use testkit::process::{address_space_bytes, mappings, open_files};
         let held = || [open_files(), mappings(), address_space_bytes()];
         drop(ends(1));
         let before = held();

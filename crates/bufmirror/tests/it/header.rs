@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use bufmirror::{ShareError, SharedRing, WaitError};
-use buftest::bytes::Bytes;
+use testkit::bytes::Bytes;
 
 /// Bytes in front of what both ends share, and with it.
 const PREAMBLE: u64 = 128;

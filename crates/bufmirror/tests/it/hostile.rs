@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use bufmirror::messages::{self, Receiver, RecvError, SendError, Sender};
 use bufmirror::{Consumer, MirrorRing, Producer, RegionError, WaitError};
-use buftest::errands::Errands;
-use buftest::process::{self, alone};
-use buftest::sandbox;
+use testkit::errands::Errands;
+use testkit::process::{self, alone};
+use testkit::sandbox;
 
 use crate::waits::block_on;
 

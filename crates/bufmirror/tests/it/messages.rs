@@ -14,8 +14,8 @@ use std::time::Instant;
 
 use bufmirror::messages::{self, Receiver, RecvError, SendError, Sender};
 use bufmirror::{Builder, ConfigError};
-use buftest::pattern;
-use buftest::trials::scaled;
+use testkit::pattern;
+use testkit::trials::scaled;
 
 /// Long enough that what has to go to sleep does.
 const NAP: Duration = Duration::from_millis(20);

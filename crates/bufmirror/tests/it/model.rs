@@ -1,8 +1,8 @@
 //! Generated programs on a ring and on a `VecDeque`.
 
-use buftest::bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use testkit::bytes::Bytes;
 
 use crate::program::run;
 use crate::ring::ends;

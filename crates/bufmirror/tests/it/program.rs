@@ -5,8 +5,8 @@ use std::mem;
 
 use bufmirror::bufcore::ReserveError;
 use bufmirror::{GetError, WaitError};
-use buftest::bytes::Bytes;
-use buftest::lockstep::panics;
+use testkit::bytes::Bytes;
+use testkit::lockstep::panics;
 
 use super::ring::Ring;
 

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use std::{env, process, thread};
 
 use bufmirror::{GetError, RegionError, ShareError, SharedRing, WaitError};
-use buftest::process::{self as system, alone};
-use buftest::trials::scaled;
+use testkit::process::{self as system, alone};
+use testkit::trials::scaled;
 
 const LONG: Duration = Duration::from_secs(60);
 /// In which the end of a process is to be noticed: a tenth of a second is promised, on a machine

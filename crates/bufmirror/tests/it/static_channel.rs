@@ -5,8 +5,8 @@ use std::{mem, thread};
 
 use bufmirror::bufcore::{ByteSink, ReserveError};
 use bufmirror::{GetError, StaticChannel};
-use buftest::pattern;
-use buftest::trials::scaled;
+use testkit::pattern;
+use testkit::trials::scaled;
 
 /// Random calls, compared after each one.
 fn like_a_queue<const BYTES: usize>() {

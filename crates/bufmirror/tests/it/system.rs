@@ -4,8 +4,8 @@ use std::time::Duration;
 use std::{fs, thread};
 
 use bufmirror::{Builder, ConfigError, MirrorRing, RegionError, WaitError};
-use buftest::process::{self, alone};
-use buftest::sandbox::refuse;
+use testkit::process::{self, alone};
+use testkit::sandbox::refuse;
 
 use crate::waits::block_on;
 

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bufmirror::{channel, messages};
-use buftest::tasks::{lets_others_run, poll_new, select};
+use testkit::tasks::{lets_others_run, poll_new, select};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
@@ -112,7 +112,7 @@ fn t38_no_end_is_passed_over_twice() {
             }
         };
         let waker = std::task::Waker::noop();
-        let polled = buftest::tasks::poll(std::pin::pin!(task(1000)), waker);
+        let polled = testkit::tasks::poll(std::pin::pin!(task(1000)), waker);
         assert!(polled.is_ready());
     }
 }

@@ -12,10 +12,10 @@ use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use bufmirror::messages::{self, Receiver, RecvError, SendError, Sender};
-use buftest::process::alone;
-use buftest::tasks::counting;
-use buftest::trials::moved::{self, Waiting};
-use buftest::wakers::{Event, hooked};
+use testkit::process::alone;
+use testkit::tasks::counting;
+use testkit::trials::moved::{self, Waiting};
+use testkit::wakers::{Event, hooked};
 
 /// Longer than anything takes, shorter than for ever.
 const LONG: Duration = Duration::from_secs(20);

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bufmirror::messages::{self, Receiver, RecvError, SendError, Sender};
-use buftest::tasks::{Counting, counting};
+use testkit::tasks::{Counting, counting};
 
 /// Until a thread sleeps that has begun to wait.
 const A_WHILE: Duration = Duration::from_millis(100);

@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind};
 use bufmirror::bufcore::Region;
 use bufmirror::messages::{self, RecvError, SendError};
 use bufmirror::{Builder, ConfigError, RegionError, WaitError, channel};
-use buftest::words::says;
+use testkit::words::says;
 
 const WAITS: [(WaitError, ErrorKind, &[&str]); 5] = [
     (WaitError::Closed { requested: 77, available: 55 }, ErrorKind::BrokenPipe, &["77 bytes", "55 bytes"]),

@@ -15,9 +15,9 @@ use alloc::vec::Vec;
 
 use bufcore::Buf;
 use bufkit::orphan;
-use buftest::models::{self, Shadow, ends};
 use loom::sync::Arc;
 use loom::thread;
+use testkit::models::{self, Shadow, ends};
 
 use crate::{RingLease, RingPool};
 

@@ -3,12 +3,12 @@
 use bufcore::Region;
 use bufring::{Builder, RingPool};
 
-buftest::conformance! {
+testkit::conformance! {
     name: heap,
     pool: RingPool = || RingPool::new(1 << 20).expect("settings are right"),
     is_fallback: |_| false,
     rejects: true,
-    trim: buftest::trials::trim,
+    trim: testkit::trials::trim,
     sized: RingPool::new,
     aligned: |bytes| RingPool::builder().capacity(1 << 20).alignment(bytes).build(),
     promised: |n, bytes| {
@@ -16,7 +16,7 @@ buftest::conformance! {
     },
 }
 
-buftest::conformance! {
+testkit::conformance! {
     name: small,
     pool: RingPool = || {
         let region = Region::heap(80_000, 1).expect("the heap has room");
@@ -25,7 +25,7 @@ buftest::conformance! {
     is_fallback: |_| false,
     rejects: true,
     share: 5,
-    trim: buftest::trials::trim,
+    trim: testkit::trials::trim,
     promised: |n, bytes| {
         let settings = Builder::new().capacity(n * bytes).buffers(n).alignment(256);
         let region = Region::heap(settings.required_bytes().expect("settings are right"), 1);
@@ -34,13 +34,13 @@ buftest::conformance! {
 }
 
 // With guards of a whole alignment.
-buftest::conformance! {
+testkit::conformance! {
     name: pages,
     pool: RingPool = || RingPool::builder().capacity(1 << 20).alignment(512).build().expect("settings are right"),
     is_fallback: |_| false,
     rejects: true,
     share: 5,
-    trim: buftest::trials::trim,
+    trim: testkit::trials::trim,
     promised: |n, bytes| {
         let settings = Builder::new().capacity(n * bytes).buffers(n).alignment(4096);
         let region = Region::heap(settings.required_bytes().expect("settings are right"), 1);
@@ -49,7 +49,7 @@ buftest::conformance! {
 }
 
 #[cfg(feature = "mmap")]
-buftest::conformance! {
+testkit::conformance! {
     name: mapped,
     pool: RingPool = || {
         let region = Region::mapped(1 << 20, bufcore::MapOptions::new()).expect("the system maps");
@@ -58,7 +58,7 @@ buftest::conformance! {
     is_fallback: |_| false,
     rejects: true,
     share: 5,
-    trim: buftest::trials::trim,
+    trim: testkit::trials::trim,
     sized: |bytes| -> Result<RingPool, bufcore::Error> {
         let region = Region::mapped(bytes.saturating_add(8192), bufcore::MapOptions::new())?;
         Ok(Builder::new().capacity(bytes).build_in(region)?)
@@ -66,7 +66,7 @@ buftest::conformance! {
 }
 
 #[cfg(feature = "wipe")]
-buftest::conformance! {
+testkit::conformance! {
     name: wiping,
     pool: RingPool = || {
         RingPool::builder().capacity(1 << 18).wipe(true).build().expect("settings are right")
@@ -74,7 +74,7 @@ buftest::conformance! {
     is_fallback: |_| false,
     rejects: true,
     share: 5,
-    trim: buftest::trials::trim,
+    trim: testkit::trials::trim,
     wiping: || {
         RingPool::builder().capacity(20_000).buffers(8).wipe(true).build().expect("settings are right")
     },
@@ -84,12 +84,12 @@ buftest::conformance! {
 /// frozen, released on other threads, forgotten.
 #[test]
 fn long_programs() {
-    let kit = buftest::Kit::<RingPool> {
+    let kit = testkit::Kit::<RingPool> {
         make: || RingPool::new(150_000).expect("settings are right"),
         is_fallback: |_| false,
         rejects: true,
         share: 1,
-        trim: buftest::trials::trim,
+        trim: testkit::trials::trim,
     };
-    buftest::ops::run_long(&kit, 600, buftest::trials::scaled(1_000_000));
+    testkit::ops::run_long(&kit, 600, testkit::trials::scaled(1_000_000));
 }

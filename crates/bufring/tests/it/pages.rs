@@ -1,4 +1,4 @@
-//! Pages that go back to the system while the ring is in use (`buftest::trials::pages`).
+//! Pages that go back to the system while the ring is in use (`testkit::trials::pages`).
 
 #![cfg(all(feature = "mmap", target_os = "linux"))]
 
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bufcore::{MapOptions, Region};
 use bufring::{Builder, LocalAcquire, LocalRing, RingPool, Writer};
-use buftest::process::{alone, resident_bytes, steady_allocator};
-use buftest::trials::pages;
+use testkit::process::{alone, resident_bytes, steady_allocator};
+use testkit::trials::pages;
 
 const MIB: usize = 1 << 20;
 const LIMIT: Duration = Duration::from_secs(120);
@@ -18,7 +18,7 @@ fn large(alignment: usize) -> RingPool {
     builder.build().expect("settings are right")
 }
 
-buftest::conformance! {
+testkit::conformance! {
     name: aligned_to_pages,
     pool: RingPool = || {
         let builder = RingPool::builder().capacity(4 << 20).buffers(64).alignment(4096);
@@ -27,7 +27,7 @@ buftest::conformance! {
     is_fallback: |_| false,
     rejects: true,
     share: 5,
-    trim: buftest::trials::trim,
+    trim: testkit::trials::trim,
 }
 
 #[test]

@@ -9,7 +9,7 @@ fn leaked(bytes: usize) -> &'static mut [u8] {
 
 #[test]
 fn t37_returned_regions_are_not_taken_to_be_zero() {
-    buftest::trials::zeroed::t37_given_back(
+    testkit::trials::zeroed::t37_given_back(
         |region| Builder::new().build_in(region).expect("room enough"),
         |ring| ring.into_region().expect("all was released"),
     );
@@ -229,7 +229,7 @@ fn alignments_beyond_the_limit() {
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[test]
 fn alignments_beyond_the_limit_in_a_vast_region() {
-    let refused = Builder::new().alignment(1 << 36).build_static(buftest::process::vast(3 << 36));
+    let refused = Builder::new().alignment(1 << 36).build_static(testkit::process::vast(3 << 36));
     let expected = ConfigError::TooLarge { setting: "alignment", requested: 1 << 36, limit: 1 << 35 };
     assert_eq!(refused.err(), Some(expected));
 }
@@ -239,7 +239,7 @@ fn alignments_beyond_the_limit_in_a_vast_region() {
 #[test]
 fn a_region_beyond_the_limit() {
     const LIMIT: usize = 16 << 32;
-    let mut ring = Builder::new().build_static(buftest::process::vast(LIMIT + (1 << 20))).expect("in part");
+    let mut ring = Builder::new().build_static(testkit::process::vast(LIMIT + (1 << 20))).expect("in part");
     // What is not there are the guards, and the lines that they begin at.
     let missing = LIMIT - ring.capacity();
     assert!((1..=128).contains(&missing), "{missing}");

@@ -1,9 +1,9 @@
 //! Buffers that are split.
 
 use bufring::RingPool;
-use buftest::trials::parts;
+use testkit::trials::parts;
 
-buftest::conformance_split! {
+testkit::conformance_split! {
     pool: RingPool = || RingPool::new(1 << 16).expect("settings are right"),
 }
 

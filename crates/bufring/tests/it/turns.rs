@@ -2,7 +2,7 @@
 
 use bufcore::{AcquireError, Buf};
 use bufring::{RingLease, RingPool, Writer};
-use buftest::trials::room;
+use testkit::trials::room;
 
 /// A ring for exactly `buffers` buffers of `bytes` bytes.
 fn ring(buffers: usize, bytes: usize) -> RingPool {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use bufcore::AcquireError;
 use bufring::{PushError, RingPool, RingVec};
-use buftest::model::Shadow;
+use testkit::model::Shadow;
 
 fn ring() -> RingPool {
     RingPool::new(1 << 18).expect("settings are right")

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use bufcore::{AcquireError, ConfigError, Region, RegionError};
 use bufring::{Builder, LocalError, PushError, RingPool, Writer};
-use buftest::words::says;
+use testkit::words::says;
 
 #[test]
 fn errors() {

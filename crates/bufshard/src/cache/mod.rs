@@ -139,7 +139,7 @@ pub(crate) struct ThreadCache {
     store: [Slot; STORE_SLOTS],
     free_ranges: Cell<u32>,
     #[cfg(all(test, any(loom, shuttle)))]
-    shadow: buftest::models::Shadow,
+    shadow: testkit::models::Shadow,
 }
 
 // A thread that used a pool once costs less than a page, or less than 10 KiB with its counters.
@@ -184,7 +184,7 @@ impl ThreadCache {
             store: [const { Cell::new(ptr::null()) }; STORE_SLOTS],
             free_ranges: Cell::new(ALL_RANGES),
             #[cfg(all(test, any(loom, shuttle)))]
-            shadow: buftest::models::Shadow::default(),
+            shadow: testkit::models::Shadow::default(),
         }
     }
 

@@ -36,7 +36,7 @@ pub(super) struct ClassBins {
     first: LazyArray<Bin>,
     /// Stands for what is written when it is made.
     #[cfg(all(test, loom))]
-    shadow: buftest::models::Shadow,
+    shadow: testkit::models::Shadow,
 }
 
 /// What is made when it has been missed.
@@ -48,7 +48,7 @@ struct Rest {
     /// How many of these each bin has.
     each: usize,
     #[cfg(all(test, loom))]
-    shadow: buftest::models::Shadow,
+    shadow: testkit::models::Shadow,
 }
 
 /// The bin of a shard.
@@ -225,8 +225,8 @@ impl<'a> BinRef<'a> {
 }
 
 #[cfg(all(test, loom))]
-fn written() -> buftest::models::Shadow {
-    let shadow = buftest::models::Shadow::default();
+fn written() -> testkit::models::Shadow {
+    let shadow = testkit::models::Shadow::default();
     shadow.write();
     shadow
 }

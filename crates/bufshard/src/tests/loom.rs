@@ -22,9 +22,9 @@ use core::time::Duration;
 
 use bufcore::Buf;
 use bufkit::thread_cache;
-use buftest::models::{self, Shadow, Signal, finish};
 use loom::sync::Arc;
 use loom::thread::{self, JoinHandle};
+use testkit::models::{self, Shadow, Signal, finish};
 
 use crate::class::LEAST_BYTES;
 use crate::{ShardLease, ShardPool};

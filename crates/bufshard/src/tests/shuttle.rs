@@ -18,10 +18,10 @@ use core::task::{Context, Waker};
 
 use bufcore::Buf;
 use bufkit::orphan;
-use buftest::model::{Claim, Shadow};
-use buftest::models::{Signal, choice, explore, finish, handle_carelessly};
 use shuttle::sync::Mutex;
 use shuttle::thread;
+use testkit::model::{Claim, Shadow};
+use testkit::models::{Signal, choice, explore, finish, handle_carelessly};
 
 use crate::block::Block;
 use crate::{ShardLease, ShardPool};

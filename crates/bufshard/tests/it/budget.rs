@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use bufshard::bufcore::{AcquireError, Buf, ConfigError};
 use bufshard::{Builder, ShardLease, ShardPool};
-use buftest::trials::refusing;
-use buftest::{Kit, tasks};
+use testkit::trials::refusing;
+use testkit::{Kit, tasks};
 
 /// Long enough for any machine; nobody waits for it unless a wake-up is lost.
 const LONG: Duration = Duration::from_secs(30);
@@ -308,7 +308,7 @@ fn many_wait() {
     let pool =
         ShardPool::builder().max_bytes(3 * 70_000).thread_cache(2).build().expect("settings are right");
     let served = Arc::new(AtomicUsize::new(0));
-    let rounds = buftest::trials::scaled(20_000).max(50);
+    let rounds = testkit::trials::scaled(20_000).max(50);
     let threads: Vec<_> = (0..8_u64)
         .map(|index| {
             let (pool, served) = (pool.clone(), Arc::clone(&served));
@@ -370,7 +370,7 @@ fn t27_refusals() {
     #[cfg(feature = "mmap")]
     let makes = makes.into_iter().chain(mapped);
     for make in makes {
-        let kit = Kit { make, is_fallback: |_| false, rejects: true, share: 2, trim: buftest::trials::trim };
+        let kit = Kit { make, is_fallback: |_| false, rejects: true, share: 2, trim: testkit::trials::trim };
         refusing::t27_refusals(&kit);
     }
 }

@@ -14,65 +14,65 @@ fn sized(bytes: usize) -> Result<ShardPool, Error> {
     Ok(pool)
 }
 
-buftest::conformance! {
+testkit::conformance! {
     name: default,
     pool: ShardPool = || built(ShardPool::builder()),
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
     handle: |pool| Some(pool.clone()),
-    trim: buftest::trials::trim,
+    trim: testkit::trials::trim,
     sized: sized,
     aligned: |bytes| ShardPool::builder().alignment(bytes).build(),
 }
 
 // No caches to speak of, one shard with one place, and a small largest class.
-buftest::conformance! {
+testkit::conformance! {
     name: tight,
     pool: ShardPool = || built(ShardPool::builder().thread_cache(1).shards(1).shard_buffers(1).largest_pooled(3000)),
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
     handle: |pool| Some(pool.clone()),
-    trim: buftest::trials::trim,
+    trim: testkit::trials::trim,
     aligned: |bytes| ShardPool::builder().thread_cache(0).alignment(bytes).build(),
 }
 
 // Headers apart from the bytes.
-buftest::conformance! {
+testkit::conformance! {
     name: pages,
     pool: ShardPool = || built(ShardPool::builder().alignment(4096)),
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
     share: 5,
     handle: |pool| Some(pool.clone()),
-    trim: buftest::trials::trim,
+    trim: testkit::trials::trim,
 }
 
 // A mapping for each buffer of a page or more, with the header in it, and beside it.
 #[cfg(feature = "mmap")]
-buftest::conformance! {
+testkit::conformance! {
     name: mapped,
     pool: ShardPool = || built(ShardPool::builder().mapped_from(1).shard_buffers(2)),
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
     share: 5,
     handle: |pool| Some(pool.clone()),
-    trim: buftest::trials::trim,
+    trim: testkit::trials::trim,
     aligned: |bytes| ShardPool::builder().mapped_from(1).alignment(bytes).build(),
 }
 
-buftest::conformance_by_reference! {
+testkit::conformance_by_reference! {
     name: by_reference,
     pool: ShardPool = || built(ShardPool::builder().thread_cache(2).shard_buffers(4)),
 }
 
 #[cfg(feature = "wipe")]
-buftest::conformance_wiping! {
+testkit::conformance_wiping! {
     name: wiping,
     pool: ShardPool = || built(ShardPool::builder().largest_pooled(20_000).wipe(true)),
 }
 
 #[cfg(feature = "wipe")]
-buftest::conformance_wiping! {
+testkit::conformance_wiping! {
     name: wiping_pages,
     pool: ShardPool = || built(ShardPool::builder().largest_pooled(20_000).alignment(4096).wipe(true)),
 }

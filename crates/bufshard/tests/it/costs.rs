@@ -9,8 +9,8 @@ fn t26_late_releases() {
         let builder = bufshard::ShardPool::builder().shards(1).largest_pooled(64);
         builder.build().expect("settings are right")
     };
-    buftest::process::alone(module_path!(), "t26_late_releases", Duration::from_secs(600), || {
-        buftest::trials::costs::t26_late_releases(make);
+    testkit::process::alone(module_path!(), "t26_late_releases", Duration::from_secs(600), || {
+        testkit::trials::costs::t26_late_releases(make);
     });
 }
 
@@ -21,7 +21,7 @@ fn t26_an_end_costs_the_same_beside_kept_buffers() {
         builder.build().expect("settings are right")
     };
     let name = "t26_an_end_costs_the_same_beside_kept_buffers";
-    buftest::process::alone(module_path!(), name, Duration::from_secs(600), || {
-        buftest::trials::costs::t26_an_end_costs_the_same_beside_kept_buffers(make);
+    testkit::process::alone(module_path!(), name, Duration::from_secs(600), || {
+        testkit::trials::costs::t26_an_end_costs_the_same_beside_kept_buffers(make);
     });
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bufshard::ShardPool;
 use bufshard::bufcore::Buf;
-use buftest::process::{alone, resident_bytes, steady_allocator};
+use testkit::process::{alone, resident_bytes, steady_allocator};
 
 const HANDOFFS: u64 = if cfg!(debug_assertions) { 50_000 } else { 10_000_000 };
 /// Bytes of each, and how many are on their way at most.

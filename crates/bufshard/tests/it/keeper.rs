@@ -10,10 +10,10 @@ use std::time::Instant;
 
 use bufshard::{Keeper, PressureSource, ShardPool, Watch};
 #[cfg(target_os = "linux")]
-use buftest::process::{alone, resident_bytes, steady_allocator};
-use buftest::trials::keeper::{self, AGE, burst, keeper, look, wait_until};
+use testkit::process::{alone, resident_bytes, steady_allocator};
+use testkit::trials::keeper::{self, AGE, burst, keeper, look, wait_until};
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-use buftest::trials::memory;
+use testkit::trials::memory;
 
 const MIB: usize = 1 << 20;
 #[cfg(target_os = "linux")]
@@ -185,7 +185,7 @@ fn every_growth_rings() {
     ];
     for growth in growths {
         let pool = pool();
-        let (wakes, waker) = buftest::tasks::counting();
+        let (wakes, waker) = testkit::tasks::counting();
         assert!(bufshard::Trim::wake_when_grown(&pool, &waker));
         assert_eq!(wakes.count(), 0);
         growth(&pool);
@@ -223,7 +223,7 @@ fn it_keeps_no_pool() {
 #[test]
 fn pools_and_threads_end_amid_looks() {
     let running = Arc::new(keeper().spawn().expect("a thread starts"));
-    let rounds = buftest::trials::scaled(4000).clamp(20, 400);
+    let rounds = testkit::trials::scaled(4000).clamp(20, 400);
     let threads: Vec<_> = (0..4_u64)
         .map(|seed| {
             let running = Arc::clone(&running);

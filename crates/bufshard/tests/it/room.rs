@@ -4,8 +4,8 @@ use std::thread;
 use std::time::Duration;
 
 use bufshard::{Builder, ShardPool};
-use buftest::process::{alone, resident_bytes, steady_allocator};
-use buftest::trials::live;
+use testkit::process::{alone, resident_bytes, steady_allocator};
+use testkit::trials::live;
 
 const PAGE: usize = 4096;
 /// What every allocation starts at a multiple of.
@@ -244,7 +244,7 @@ mod mapped {
     use std::collections::HashSet;
 
     use bufshard::bufcore::{AcquireError, HugePages, MapOptions};
-    use buftest::process::{self, address_space_bytes, mappings};
+    use testkit::process::{self, address_space_bytes, mappings};
 
     use super::*;
 

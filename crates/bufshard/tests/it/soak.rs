@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use bufshard::bufcore::Buf;
 use bufshard::{ShardLease, ShardPool};
-use buftest::pattern;
-use buftest::process::{alone, open_files, resident_bytes, steady_allocator};
+use testkit::pattern;
+use testkit::process::{alone, open_files, resident_bytes, steady_allocator};
 
 const THREADS: usize = 8;
 const MIB: usize = 1 << 20;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
 use bufshard::bufcore::MemoryProvider;
 use bufshard::{AcquireError, ShardPool};
-use buftest::source::{Lender, Loan};
-use buftest::trials::sources::Sourced;
+use testkit::source::{Lender, Loan};
+use testkit::trials::sources::Sourced;
 
 const PAGE: usize = 4096;
 
@@ -26,7 +26,7 @@ const KINDS: [Sourced<ShardPool>; 3] = [
     },
 ];
 
-buftest::sourced!(KINDS);
+testkit::sourced!(KINDS);
 
 /// From the size on that was asked for, buffers are in the source's memory, which is whole pages.
 #[test]

@@ -1,13 +1,13 @@
-//! Buffers that are split: the trials of `buftest`, and what only this crate's pool lists.
+//! Buffers that are split: the trials of `testkit`, and what only this crate's pool lists.
 
 use bufshard::ShardPool;
-use buftest::trials::parts;
+use testkit::trials::parts;
 
 fn pool() -> ShardPool {
     ShardPool::new().expect("the allocator has room")
 }
 
-buftest::conformance_split! {
+testkit::conformance_split! {
     pool: ShardPool = pool,
 }
 

@@ -18,7 +18,7 @@ fn check(builder: Builder, expected: impl Fn(usize) -> usize) -> usize {
     let mut rng = fastrand::Rng::with_seed(7);
     let (mut seen, mut again) = (HashSet::new(), 0);
     let mut held = Vec::new();
-    for round in 0..buftest::trials::scaled(20_000).max(200) {
+    for round in 0..testkit::trials::scaled(20_000).max(200) {
         let bytes = match round % 3 {
             0 => rng.usize(1..4 * FROM),
             1 => rng.usize(CLASS_FROM - 2..FROM + 3),

@@ -4,9 +4,9 @@ use std::thread;
 use std::time::Duration;
 
 use bufshard::{Builder, ClassStats, PoolStats, ShardPool};
-use buftest::lockstep::Lockstep;
-use buftest::ops;
-use buftest::ops::Op;
+use testkit::lockstep::Lockstep;
+use testkit::ops;
+use testkit::ops::Op;
 
 use crate::totals;
 
@@ -64,7 +64,7 @@ fn after_every_step() {
                             assert!(ended.is_ok());
                         });
                     }
-                    _ => lockstep.step(Op::decode(&mut buftest::bytes::Bytes::new(&bytes))),
+                    _ => lockstep.step(Op::decode(&mut testkit::bytes::Bytes::new(&bytes))),
                 }
                 add_up(&pool);
             }
@@ -84,18 +84,18 @@ fn after_every_step() {
 /// Of every program of the suite.
 #[test]
 fn after_programs() {
-    let kit = buftest::Kit {
+    let kit = testkit::Kit {
         make: || ShardPool::builder().thread_cache(1).shard_buffers(1).build().expect("settings are right"),
         is_fallback: |buf| buf.lease().is_fallback(),
         rejects: false,
         share: 1,
-        trim: buftest::trials::trim,
+        trim: testkit::trials::trim,
     };
     let mut rng = fastrand::Rng::with_seed(3);
     for _ in 0..20 {
         let mut bytes = [0; 1024];
         rng.fill(&mut bytes);
-        let mut bytes = buftest::bytes::Bytes::new(&bytes);
+        let mut bytes = testkit::bytes::Bytes::new(&bytes);
         let ops: Vec<_> = (0..100).map(|_| Op::decode(&mut bytes)).collect();
         ops::execute(&kit, &ops, rng.bool());
     }

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use bufshard::ShardPool;
 use bufshard::bufcore::AcquireError;
-use buftest::errands::Errands;
-use buftest::process::{ThreadTimer, alone, thread_sleeps};
-use buftest::sandbox;
-use buftest::tasks::{block_on, counting, poll};
+use testkit::errands::Errands;
+use testkit::process::{ThreadTimer, alone, thread_sleeps};
+use testkit::sandbox;
+use testkit::tasks::{block_on, counting, poll};
 
 const LIMIT: Duration = Duration::from_secs(60);
 const BUDGET: usize = 1 << 20;

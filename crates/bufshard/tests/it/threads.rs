@@ -3,7 +3,7 @@
 use std::thread;
 
 use bufshard::ShardPool;
-use buftest::trials::clones;
+use testkit::trials::clones;
 
 fn small() -> ShardPool {
     ShardPool::builder().thread_cache(2).shards(1).shard_buffers(4).build().expect("settings are right")

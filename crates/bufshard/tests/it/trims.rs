@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bufshard::ShardPool;
 #[cfg(target_os = "linux")]
-use buftest::process::{alone, resident_bytes, steady_allocator};
+use testkit::process::{alone, resident_bytes, steady_allocator};
 
 const MIB: usize = 1 << 20;
 #[cfg(target_os = "linux")]
@@ -225,7 +225,7 @@ fn preallocated() {
 #[cfg(target_os = "linux")]
 #[test]
 fn resident_preallocated() {
-    use buftest::process::status_bytes;
+    use testkit::process::status_bytes;
 
     const BYTES: usize = 64 * MIB;
     alone(module_path!(), "resident_preallocated", LIMIT, || {

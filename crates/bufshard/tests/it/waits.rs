@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use bufshard::bufcore::{AcquireError, Buf};
 use bufshard::{Acquire, ShardLease, ShardPool};
-use buftest::tasks::{Counting, block_on, counting, lets_others_run, poll, poll_new, select};
-use buftest::trials::moved::Waiting;
+use testkit::tasks::{Counting, block_on, counting, lets_others_run, poll, poll_new, select};
+use testkit::trials::moved::Waiting;
 
 const BUDGET: usize = 100_000;
 /// Nobody waits so long unless a wake-up is lost.
@@ -279,7 +279,7 @@ fn t24_releases_at_any_moment() {
             }
         }
     });
-    for round in 0..buftest::trials::scaled(100_000) {
+    for round in 0..testkit::trials::scaled(100_000) {
         let served = |bytes| block_on(pool.acquire_async(bytes), LONG).expect("a wake-up was lost");
         let bufs = (0..3).map(|_| served(30_000).expect("room")).collect();
         give.send((bufs, round % 64 * 8)).expect("it takes them");
@@ -315,7 +315,7 @@ fn timeouts() {
 /// as they are woken, all are served.
 #[test]
 fn programs() {
-    let programs = buftest::trials::scaled(20_000).max(400) as u64;
+    let programs = testkit::trials::scaled(20_000).max(400) as u64;
     for seed in 0..programs {
         let mut rng = fastrand::Rng::with_seed(seed);
         let pool = pool();
@@ -366,7 +366,7 @@ fn programs() {
 /// A request goes from one executor to another.
 #[test]
 fn t24_moved() {
-    buftest::trials::moved::t24_moved(|| {
+    testkit::trials::moved::t24_moved(|| {
         let pool = pool();
         let held = pool.acquire(90_000).expect("room");
         let future = Box::pin(async move {

@@ -7,8 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use bufshard::ShardPool;
-use buftest::process::{alone, spoil_freed_memory};
-use buftest::tasks::{Counting, block_on, counting, drop_panics, hostile, poll};
+use testkit::process::{alone, spoil_freed_memory};
+use testkit::tasks::{Counting, block_on, counting, drop_panics, hostile, poll};
 
 const BUDGET: usize = 200_000;
 /// Of a class that is pooled.

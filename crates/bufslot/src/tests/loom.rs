@@ -13,9 +13,9 @@
 
 use bufcore::{Buf, NoFallback, NoLease};
 use bufkit::orphan;
-use buftest::models::{self, Shadow, ends};
 use loom::sync::Arc;
 use loom::thread;
+use testkit::models::{self, Shadow, ends};
 
 use crate::{Builder, SlotLease, SlotPool};
 

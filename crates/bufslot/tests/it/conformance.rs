@@ -3,12 +3,12 @@
 use bufcore::{ConfigError, NoFallback, Region};
 use bufslot::{Builder, SlotPool};
 
-buftest::conformance! {
+testkit::conformance! {
     name: heap,
     pool: SlotPool = || SlotPool::new(1 << 20, 64).expect("settings are right"),
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
-    trim: buftest::trials::trim,
+    trim: testkit::trials::trim,
     sized: |bytes| SlotPool::new(bytes, 8),
     aligned: |bytes| -> Result<SlotPool, ConfigError> {
         SlotPool::builder().capacity(1 << 20).slots(16).alignment(bytes).build()
@@ -16,18 +16,18 @@ buftest::conformance! {
     over: |hostile| SlotPool::builder().capacity(4096).build_with(hostile).expect("settings are right"),
 }
 
-buftest::conformance! {
+testkit::conformance! {
     name: rejecting,
     pool: SlotPool<NoFallback> = || SlotPool::builder().capacity(1 << 20).slots(1000).build_with(NoFallback).expect("settings are right"),
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: true,
-    trim: buftest::trials::trim,
+    trim: testkit::trials::trim,
     sized: |bytes| SlotPool::builder().capacity(bytes).slots(8).build_with(NoFallback),
     aligned: |bytes| SlotPool::builder().capacity(1 << 20).slots(16).alignment(bytes).build_with(NoFallback),
     promised: |n, bytes| rejecting_for(n, bytes, 1),
 }
 
-buftest::conformance! {
+testkit::conformance! {
     name: eight_slots,
     pool: SlotPool<NoFallback> = || {
         let region = Region::heap(80_000, 1).expect("the heap has room");
@@ -36,7 +36,7 @@ buftest::conformance! {
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: true,
     share: 5,
-    trim: buftest::trials::trim,
+    trim: testkit::trials::trim,
     promised: |n, bytes| {
         let builder = Builder::new().slots(n).capacity(n * bytes);
         let region = Region::heap(builder.required_bytes().expect("settings are right"), 1);
@@ -55,7 +55,7 @@ fn rejecting_for(n: usize, bytes: usize, alignment: usize) -> SlotPool<NoFallbac
 #[test]
 fn t27_equal_aligned_buffers() {
     for alignment in [2, 32, 64, 128, 256, 4096] {
-        buftest::trials::refusing::t27_equal_buffers(
+        testkit::trials::refusing::t27_equal_buffers(
             |n, bytes| rejecting_for(n, bytes, alignment),
             |buf| buf.lease().is_fallback(),
         );
@@ -63,7 +63,7 @@ fn t27_equal_aligned_buffers() {
 }
 
 #[cfg(feature = "mmap")]
-buftest::conformance! {
+testkit::conformance! {
     name: mapped,
     pool: SlotPool = || {
         let region = Region::mapped(1 << 20, bufcore::MapOptions::new()).expect("the system maps");
@@ -72,7 +72,7 @@ buftest::conformance! {
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: false,
     share: 5,
-    trim: buftest::trials::trim,
+    trim: testkit::trials::trim,
     sized: |bytes| -> Result<SlotPool, bufcore::Error> {
         let region = Region::mapped(bytes.saturating_add(8192), bufcore::MapOptions::new())?;
         Ok(Builder::new().capacity(bytes).build_in(region, bufcore::HeapPool::new())?)
@@ -80,7 +80,7 @@ buftest::conformance! {
 }
 
 #[cfg(feature = "wipe")]
-buftest::conformance! {
+testkit::conformance! {
     name: wiping,
     // Refusing, because the heap would serve, and so have to wipe, gigabytes.
     pool: SlotPool<NoFallback> = || {
@@ -89,7 +89,7 @@ buftest::conformance! {
     is_fallback: |buf| buf.lease().is_fallback(),
     rejects: true,
     share: 5,
-    trim: buftest::trials::trim,
+    trim: testkit::trials::trim,
     wiping: || {
         SlotPool::builder().capacity(20_000).wipe(true).build_with(NoFallback).expect("settings are right")
     },
@@ -99,7 +99,7 @@ buftest::conformance! {
 #[cfg(feature = "wipe")]
 #[test]
 fn t11_wiped_fallback() {
-    buftest::ops::run_wiping(|| {
+    testkit::ops::run_wiping(|| {
         SlotPool::builder().capacity(6000).slots(4).wipe(true).build().expect("settings are right")
     });
 }

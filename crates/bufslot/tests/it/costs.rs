@@ -8,8 +8,8 @@ fn t26_late_releases() {
         let pool = bufslot::SlotPool::builder().slots(buffers).capacity(32 * buffers);
         pool.build_with(bufslot::bufcore::NoFallback).expect("settings are right")
     };
-    buftest::process::alone(module_path!(), "t26_late_releases", Duration::from_secs(600), || {
-        buftest::trials::costs::t26_late_releases(make);
+    testkit::process::alone(module_path!(), "t26_late_releases", Duration::from_secs(600), || {
+        testkit::trials::costs::t26_late_releases(make);
     });
 }
 
@@ -20,7 +20,7 @@ fn t26_an_end_costs_the_same_beside_kept_buffers() {
         pool.build_with(bufslot::bufcore::NoFallback).expect("settings are right")
     };
     let name = "t26_an_end_costs_the_same_beside_kept_buffers";
-    buftest::process::alone(module_path!(), name, Duration::from_secs(600), || {
-        buftest::trials::costs::t26_an_end_costs_the_same_beside_kept_buffers(make);
+    testkit::process::alone(module_path!(), name, Duration::from_secs(600), || {
+        testkit::trials::costs::t26_an_end_costs_the_same_beside_kept_buffers(make);
     });
 }

@@ -1,4 +1,4 @@
-//! Pages that go back to the system while the pool is in use (`buftest::trials::pages`).
+//! Pages that go back to the system while the pool is in use (`testkit::trials::pages`).
 
 #![cfg(all(feature = "mmap", target_os = "linux"))]
 
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bufcore::{MapOptions, NoFallback, Region};
 use bufslot::{Builder, SlotPool};
-use buftest::process::alone;
-use buftest::trials::pages;
+use testkit::process::alone;
+use testkit::trials::pages;
 
 const MIB: usize = 1 << 20;
 const LIMIT: Duration = Duration::from_secs(120);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bufcore::{Buf, BufferPool, HeapPool};
 use bufslot::{SlotLease, SlotPool, Writer};
-use buftest::append::Append;
+use testkit::append::Append;
 
 type Lease = SlotLease<<HeapPool as BufferPool>::Lease>;
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use bufcore::{Buf, NoFallback};
 use bufslot::{SlotLease, SlotPool};
-use buftest::trials::room;
+use testkit::trials::room;
 
 type Held = Buf<SlotLease<bufcore::HeapLease>>;
 

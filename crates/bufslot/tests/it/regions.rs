@@ -33,7 +33,7 @@ fn misaligned_static_regions() {
 
 #[test]
 fn t37_returned_regions_are_not_taken_to_be_zero() {
-    buftest::trials::zeroed::t37_given_back(
+    testkit::trials::zeroed::t37_given_back(
         |region| Builder::new().slots(16).build_in(region, NoFallback).expect("room enough"),
         |pool| pool.into_region().expect("all was released"),
     );

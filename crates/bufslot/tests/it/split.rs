@@ -2,12 +2,12 @@
 
 use bufcore::NoFallback;
 use bufslot::SlotPool;
-use buftest::trials::parts;
+use testkit::trials::parts;
 
 mod region {
     use super::*;
 
-    buftest::conformance_split! {
+    testkit::conformance_split! {
         pool: SlotPool<NoFallback> = || SlotPool::builder().slots(64).capacity(1 << 16).build_with(NoFallback).expect("settings are right"),
     }
 }
@@ -15,7 +15,7 @@ mod region {
 mod fallback {
     use super::*;
 
-    buftest::conformance_split! {
+    testkit::conformance_split! {
         pool: SlotPool = || SlotPool::new(8, 1).expect("settings are right"),
     }
 }

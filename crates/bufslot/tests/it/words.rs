@@ -4,7 +4,7 @@ use std::error::Error;
 
 use bufcore::{ConfigError, HeapPool, NoFallback, Region, Writer};
 use bufslot::{Builder, SlotPool};
-use buftest::words::says;
+use testkit::words::says;
 
 #[test]
 fn errors() {

@@ -1,9 +1,9 @@
 //! The file format: exact bytes, round trips, and whatever else may stand in a file.
 
-use buftest::words::says;
 use buftrace::format::{MAGIC, MAX_TEXT_BYTES};
 use buftrace::{DecodeError, Event, EventKind, Fault, MAX_BYTES, Meta, Trace, TraceError};
 use proptest::prelude::*;
+use testkit::words::says;
 
 use crate::{acquire, release};
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use bufcore::{Buf, BufferPool, Lease};
-use buftest::hostile::{Answer, Scripted};
-use buftest::pattern;
 use buftrace::{EventKind, Meta, Recorder, Recording, Trace};
+use testkit::hostile::{Answer, Scripted};
+use testkit::pattern;
 
 /// Sizes of requests.
 const SIZES: [usize; 4] = [100, 3000, 1, 50_000];

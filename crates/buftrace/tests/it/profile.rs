@@ -1,10 +1,10 @@
 //! The file of a heap recording: exact bytes, what is refused, and whatever else may stand in one.
 
-use buftest::words::says;
 use buftrace::format::MAGIC;
 use buftrace::profile::format::{MAX_BLOCK_BYTES, MAX_FRAMES};
 use buftrace::{DecodeError, Ending, EventKind, Fault, Growth, Profile, Trace};
 use proptest::prelude::*;
+use testkit::words::says;
 
 /// A head, and a start: recorded by `r`, the program `/bin/p`, process 5, second 9, 1 to 127 bytes.
 const START: &[u8] = b"\x00\x01r\x06/bin/p\x05\x09\x01";

@@ -1,7 +1,7 @@
 //! Processes that are killed while operations are in flight.
 
-use buftest::process::alone;
-use buftest::sandbox::{Ended, forked};
+use testkit::process::alone;
+use testkit::sandbox::{Ended, forked};
 
 use bufuring::Descriptor;
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 
 use bufcore::HeapPool;
-use buftest::process::ThreadTimer;
 use bufuring::{Descriptor, Driver, Operation};
+use testkit::process::ThreadTimer;
 
 use crate::{PAGE, arena, file, free_pages, page, pool_in, ring, started, stream};
 

@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use bufcore::{HeapPool, NoFallback};
 use bufslot::SlotPool;
-use buftest::process::alone;
-use buftest::sandbox::refuse;
 use bufuring::{Arena, Descriptor, Driver, Group, Mode};
+use testkit::process::alone;
+use testkit::sandbox::refuse;
 
 use crate::{PAGE, SOON, arena, drivers, free_pages, pool_in, ring, stream};
 

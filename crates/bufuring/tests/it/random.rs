@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use bufcore::{Buf, NoFallback, NoLease};
 use bufslot::{SlotLease, SlotPool};
-use buftest::process::alone;
 use bufuring::{Arena, Descriptor, Driver, Group, Operation, Receiver};
+use testkit::process::alone;
 
 use crate::{LIMIT, PAGE, free_pages, page, pool_in, ring};
 

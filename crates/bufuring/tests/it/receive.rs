@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use bufcore::{AcquireError, BufferPool, HeapPool, NoFallback, NoLease};
 use bufslot::{SlotLease, SlotPool};
-use buftest::process::{address_space_bytes, alone};
 use bufuring::{Driver, Group, Receiver};
+use testkit::process::{address_space_bytes, alone};
 
 use crate::{LIMIT, PAGE, arena, drivers, free_pages, is_exhausted, pool_in, ring, stream};
 

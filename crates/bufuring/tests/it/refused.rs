@@ -3,9 +3,9 @@
 use std::fs::File;
 
 use bufcore::{MapOptions, RegionError};
-use buftest::process::alone;
-use buftest::sandbox::refuse;
 use bufuring::{Arena, Descriptor, Driver, Mode};
+use testkit::process::alone;
+use testkit::sandbox::refuse;
 
 use crate::{LIMIT, PAGE, arena, free_pages, page, pool_in, ring, started, stream};
 

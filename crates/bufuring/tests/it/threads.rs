@@ -8,7 +8,7 @@ use std::task::{Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
-use buftest::process::alone;
+use testkit::process::alone;
 
 use crate::{PAGE, SOON, free_pages, page, started};
 

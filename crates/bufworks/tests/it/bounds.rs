@@ -6,12 +6,12 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use buftest::{have, lack};
 use bufworks::any::{AnyBuilder, AnyLease, HeapBuilder, SettingError};
 use bufworks::{
     AcquireError, AnyPool, Buf, BufferPool, ConfigError, Error, Frozen, HeapLease, HeapPool, NoFallback,
     NoLease, PoolStats, Region, ReserveError, SharedBytes,
 };
+use testkit::{have, lack};
 
 /// A pool that is not `Sync`, and one that is not `Send` either.
 struct Owned<T>(T);
@@ -79,8 +79,8 @@ mod vocabulary {
     use bufkit::orphan::Orphan;
     use bufkit::thread_cache::Cache;
     use bufkit::{Link, RefCounts};
-    use buftest::{have, lack};
     use bufworks::bufcore::author::{RefCount, Released, TaggedPtr, Tracker};
+    use testkit::{have, lack};
 
     have!(Send, Sync => RefCounts, Released, Tracker, RefCount);
     lack!(Send => Orphan, TaggedPtr<u64>, Cache, Link<u64>);
@@ -90,9 +90,9 @@ mod vocabulary {
 #[cfg(feature = "slot")]
 mod slot {
     use super::{NotSent, NotShared};
-    use buftest::{have, lack};
     use bufworks::slot::{BuildInError, Builder, SlotLease, SlotPool};
     use bufworks::{HeapLease, HeapPool};
+    use testkit::{have, lack};
 
     have!(Send, Sync => SlotPool, SlotLease<HeapLease>, BuildInError<HeapPool>, Builder);
     have!(Send => SlotPool<NotShared>, BuildInError<NotShared>);
@@ -107,8 +107,8 @@ mod ring {
     use std::rc::Rc;
     use std::sync::MutexGuard;
 
-    use buftest::{have, lack};
     use bufworks::ring::{Builder, IntoIter, LocalError, LocalRing, PushError, RingLease, RingPool, RingVec};
+    use testkit::{have, lack};
 
     have!(Send, Sync => RingLease, RingVec<u8>, IntoIter<u8>, PushError<u8>, LocalError, Builder);
     have!(Send => RingPool, LocalRing, RingVec<Cell<u8>>, IntoIter<Cell<u8>>);
@@ -121,8 +121,8 @@ mod ring {
 
 #[cfg(feature = "bump")]
 mod bump {
-    use buftest::{have, lack};
     use bufworks::bump::{BumpLease, BumpPool};
+    use testkit::{have, lack};
 
     have!(Send, Sync => BumpPool, BumpLease);
     lack!(Clone => BumpLease);
@@ -130,8 +130,8 @@ mod bump {
 
 #[cfg(feature = "shard")]
 mod shard {
-    use buftest::{have, lack};
     use bufworks::shard::{Acquire, ClassStats, ShardLease, ShardPool};
+    use testkit::{have, lack};
 
     have!(Send, Sync => ShardPool, ShardLease, ClassStats, Acquire<'static>);
     lack!(Clone => ShardLease, Acquire<'static>);
@@ -139,17 +139,17 @@ mod shard {
 
 #[cfg(feature = "mirror")]
 mod mirror {
-    use buftest::{have, lack};
     use bufworks::mirror::messages::{Message, Receiver, Sender};
     use bufworks::mirror::{Builder, Consumer, MirrorRing, Producer};
+    use testkit::{have, lack};
 
     have!(Send, Sync => MirrorRing, Producer, Consumer, Sender, Receiver, Message<'static>, Builder);
     lack!(Clone => MirrorRing, Producer, Consumer, Message<'static>);
 
     #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
     mod shared {
-        use buftest::{have, lack};
         use bufworks::mirror::{SharedConsumer, SharedProducer, SharedRing};
+        use testkit::{have, lack};
 
         have!(Send, Sync => SharedRing, SharedProducer, SharedConsumer);
         lack!(Clone => SharedRing, SharedProducer, SharedConsumer);

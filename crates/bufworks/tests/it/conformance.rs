@@ -20,14 +20,14 @@ macro_rules! suites {
     ) => {
         $(
             #[cfg(feature = $feature)]
-            buftest::conformance! {
+            testkit::conformance! {
                 name: $module,
                 pool: AnyPool = || built($name),
                 is_fallback: |buf| buf.lease().is_fallback(),
                 rejects: $refuses,
                 share: 20,
                 handle: AnyPool::share,
-                trim: buftest::trials::trim,
+                trim: testkit::trials::trim,
             }
         )*
     };

@@ -1,8 +1,8 @@
 //! What a request costs where there are many pools.
 
-use buftest::trials::many;
 use bufworks::bump::BumpPool;
 use bufworks::shard::ShardPool;
+use testkit::trials::many;
 
 /// Room for one thread's small buffers, since there are thousands.
 fn shard() -> ShardPool {

@@ -87,7 +87,7 @@ fn of_sockets() {
     said_once(&ReadError::Acquire(ACQUIRE), "321");
     said_once(&ReadError::Io(io::Error::other("the cable is out")), "cable");
     said_once(&io::Error::from(ReadError::Acquire(ACQUIRE)), "321");
-    buftest::words::says(&ReadError::NoRoom, &["no room"]);
+    testkit::words::says(&ReadError::NoRoom, &["no room"]);
     assert!(ReadError::NoRoom.source().is_none());
     let lost = || io::Error::from(io::ErrorKind::ConnectionReset);
     let errors = [

@@ -77,8 +77,8 @@ fn end_elsewhere_asleep<T: Send + Sync + 'static>(pool: ShardPool, kept: T) {
 
 /// Runs a test where freed memory is not what it was.
 fn alone(test: &str, body: impl FnOnce()) {
-    buftest::process::alone(module_path!(), test, Duration::from_secs(60), || {
-        buftest::process::spoil_freed_memory();
+    testkit::process::alone(module_path!(), test, Duration::from_secs(60), || {
+        testkit::process::spoil_freed_memory();
         body();
     });
 }
@@ -87,7 +87,7 @@ fn alone(test: &str, body: impl FnOnce()) {
 /// that is not to be had. What a thread has of pools that are there, and end later, is left to it.
 fn refuse_fences() -> bool {
     #[cfg(target_os = "linux")]
-    return buftest::sandbox::refuse_fences();
+    return testkit::sandbox::refuse_fences();
     #[cfg(not(target_os = "linux"))]
     false
 }

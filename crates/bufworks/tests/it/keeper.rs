@@ -62,7 +62,7 @@ fn every_strategy() {
 #[cfg(feature = "shard")]
 #[test]
 fn it_tells_what_its_strategy_tells() {
-    let (wakes, waker) = buftest::tasks::counting();
+    let (wakes, waker) = testkit::tasks::counting();
     for name in AnyBuilder::NAMES {
         let mut pool = super::any::built(name);
         let (uses, woken) = (pool.uses(), wakes.count());

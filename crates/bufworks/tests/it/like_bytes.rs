@@ -28,7 +28,7 @@ fn view<P: BufferPool>(pool: &mut P, bytes: &[u8]) -> Frozen<P::Lease> {
 }
 
 fn panics<T>(call: impl FnOnce() -> T) -> bool {
-    buftest::lockstep::panics(|| drop(call()))
+    testkit::lockstep::panics(|| drop(call()))
 }
 
 /// A value of every width, read from what `make` makes of its bytes: big, little and native, whole

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use buftest::process::{alone, steady_allocator};
-use buftest::trials::live::{LIVE, resident_each};
 use bufworks::bump::BumpPool;
 use bufworks::ring::RingPool;
 use bufworks::shard::ShardPool;
 use bufworks::slot::SlotPool;
 use bufworks::{BufferPool, Lease};
+use testkit::process::{alone, steady_allocator};
+use testkit::trials::live::{LIVE, resident_each};
 
 /// Resident bytes of each.
 fn each<P: BufferPool<Lease: Lease>>(bytes: usize, pool: impl Fn() -> P) -> f64 {

@@ -8,7 +8,6 @@ use core::time::Duration;
 use std::io::{self, IoSlice, Read};
 
 use allocator_api2::vec::Vec as VecIn;
-use buftest::secret;
 use bufworks::any::{AnyBuf, AnyBuilder, AnyPool};
 use bufworks::bufcore::allocator::PoolAllocator;
 use bufworks::frames::{
@@ -17,6 +16,7 @@ use bufworks::frames::{
 use bufworks::net::{ReadReady, read_exact_waiting, read_ready};
 use bufworks::{AcquireError, SharedBytes};
 use bytes::{Buf as _, BufMut as _, Bytes};
+use testkit::secret;
 use tokio::io::{AsyncRead, ReadBuf};
 
 const FRAME: usize = 3000;
@@ -231,5 +231,5 @@ fn t35_no_secret_is_left_in_memory() {
         drop(pools.collect::<Vec<_>>());
     };
     let name = "t35_no_secret_is_left_in_memory";
-    buftest::process::alone(module_path!(), name, Duration::from_secs(120), body);
+    testkit::process::alone(module_path!(), name, Duration::from_secs(120), body);
 }

@@ -12,11 +12,11 @@ use std::thread;
 use std::time::Duration;
 
 use bufkit::orphan;
-use buftest::process::alone;
 use bufworks::bufcore::{MemoryProvider, Provided};
 use bufworks::ring::RingPool;
 use bufworks::slot::SlotPool;
 use bufworks::{Buf, BufferPool, Lease, NoFallback, Region, RegionError};
+use testkit::process::alone;
 
 const LIMIT: Duration = Duration::from_secs(60);
 const BYTES: usize = 64 << 10;

@@ -15,7 +15,7 @@ macro_rules! suites {
             mod $module {
                 use super::*;
 
-                buftest::conformance_split! {
+                testkit::conformance_split! {
                     pool: AnyPool = || built($name),
                 }
             }

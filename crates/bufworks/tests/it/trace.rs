@@ -8,10 +8,10 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use buftest::process::{alone, resident_bytes, status_bytes};
 use buftrace::{EventKind, Trace};
 use bufworks::Keeper;
 use bufworks::shard::ShardPool;
+use testkit::process::{alone, resident_bytes, status_bytes};
 
 const MIB: usize = 1 << 20;
 /// Stack that each thread has used before memory is measured.

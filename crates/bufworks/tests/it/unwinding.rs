@@ -4,11 +4,11 @@
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
-use buftest::have;
 use bufworks::any::{AnyBuilder, HeapBuilder};
 use bufworks::{
     AnyBuf, AnyPool, Buf, BufferPool, Frozen, HeapBuf, HeapPool, HeapView, NoFallback, Region, SharedBytes,
 };
+use testkit::have;
 
 have!(UnwindSafe, RefUnwindSafe => HeapPool, HeapBuf, HeapView, SharedBytes, Region, NoFallback, AnyPool, AnyBuf, AnyBuilder);
 

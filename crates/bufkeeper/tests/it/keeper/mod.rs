@@ -288,7 +288,7 @@ fn a_keeper_that_ended_keeps_nothing() {
     assert_eq!(Arc::weak_count(&pool), 0, "it was new");
     keeps_nothing(&handle);
     // A task, which is woken no more.
-    let (wakes, waker) = buftest::tasks::counting();
+    let (wakes, waker) = testkit::tasks::counting();
     for is_polled in [false, true] {
         let ended = keeper();
         let handle = ended.handle();
@@ -387,7 +387,7 @@ fn as_a_task() {
             if ready.swap(false, SeqCst) { Poll::Ready(()) } else { Poll::Pending }
         })
     })));
-    let (wakes, waker) = buftest::tasks::counting();
+    let (wakes, waker) = testkit::tasks::counting();
     let mut cx = Context::from_waker(&waker);
     assert!(task.as_mut().poll(&mut cx).is_pending());
     assert_eq!((pool.looks(), sleeps.try_iter().collect::<Vec<_>>()), (1, vec![AGE]));

@@ -90,7 +90,7 @@ fn a_panic_in_a_waker_keeps_none_asleep() {
     }
 
     let growth = GrowthSignal::default();
-    let (wakes, counting) = buftest::tasks::counting();
+    let (wakes, counting) = testkit::tasks::counting();
     let panicking = || Waker::from(Arc::new(Panicking));
     for waker in [panicking(), panicking(), counting] {
         assert!(growth.register(&waker));

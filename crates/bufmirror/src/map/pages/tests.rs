@@ -5,7 +5,7 @@ use core::cell::RefCell;
 use core::time::Duration;
 use std::os::fd::OwnedFd;
 
-use buftest::process::{self, alone};
+use testkit::process::{self, alone};
 
 use super::*;
 

@@ -10,7 +10,7 @@ use core::time::Duration;
 use std::os::windows::io::AsRawHandle;
 
 use bufcore::size;
-use buftest::process::alone;
+use testkit::process::alone;
 use windows_sys::Win32::System::Memory::{
     MEM_RELEASE, MEM_RESERVE, PAGE_NOACCESS, VirtualAlloc, VirtualFree,
 };

@@ -14,9 +14,9 @@ use std::time::Duration;
 use std::vec;
 use std::vec::Vec;
 
-use buftest::bytes::Bytes;
-use buftest::lockstep::panics;
-use buftest::pattern;
+use testkit::bytes::Bytes;
+use testkit::lockstep::panics;
+use testkit::pattern;
 
 use super::{Message, Receiver, RecvError, SendError, Sender};
 

@@ -12,9 +12,9 @@ use core::future::Future;
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 
-use buftest::models::{Shadow, Signal, finish};
 use loom::sync::Arc;
 use loom::thread;
+use testkit::models::{Shadow, Signal, finish};
 
 use crate::channel::waking::ends::over;
 use crate::map::Mirror;

@@ -11,10 +11,10 @@ use core::future::Future;
 use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 
-use buftest::models::Shadow;
-use buftest::tasks::counting;
 use loom::sync::Arc;
 use loom::thread;
+use testkit::models::Shadow;
+use testkit::tasks::counting;
 
 use crate::map::Mirror;
 use crate::messages::{Receiver, RecvError, SendError, Sender, over};

@@ -5,9 +5,9 @@
 
 use alloc::boxed::Box;
 
-use buftest::models::Shadow;
 use loom::sync::Arc;
 use loom::thread;
+use testkit::models::Shadow;
 
 use crate::{StaticChannel, StaticConsumer, StaticProducer};
 

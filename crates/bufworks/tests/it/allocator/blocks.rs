@@ -3,8 +3,8 @@
 use std::alloc::Layout;
 use std::ptr::NonNull;
 
-use buftest::pattern;
-use buftest::trials::scaled;
+use testkit::pattern;
+use testkit::trials::scaled;
 
 use super::{Pool, on_all};
 

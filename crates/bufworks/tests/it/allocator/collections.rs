@@ -6,8 +6,8 @@ use std::vec::Vec as StdVec;
 
 use allocator_api2::boxed::Box;
 use allocator_api2::vec::Vec;
-use buftest::trials::scaled;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
+use testkit::trials::scaled;
 
 use super::{Pool, on_all};
 

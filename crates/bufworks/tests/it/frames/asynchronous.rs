@@ -6,7 +6,6 @@ use core::time::Duration;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
 
-use buftest::trials::scaled;
 use bufworks::frames::{
     Delimited, FrameReader, Framing, LengthDelimited, write_all_vectored_async, write_frames,
     write_frames_async,
@@ -14,6 +13,7 @@ use bufworks::frames::{
 use bufworks::net::ReadReady;
 use bufworks::shard::ShardPool;
 use bufworks::{AcquireError, HeapBuf, HeapLease, HeapPool};
+use testkit::trials::scaled;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;

@@ -9,9 +9,9 @@ mod writing;
 
 use std::io::{self, ErrorKind, Read};
 
-use buftest::trials::scaled;
 use bufworks::any::{AnyLease, AnyPool, AnyView};
 use bufworks::frames::{Delimited, FrameError, FrameReader, Framing, LengthDelimited, write_frames};
+use testkit::trials::scaled;
 
 /// Bytes of the longest frame of a random stream.
 const LONGEST: usize = 3000;

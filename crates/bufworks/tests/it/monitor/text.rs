@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use buftest::process;
 use bufworks::any::AnyBuilder;
 use bufworks::monitor::Monitor;
 use bufworks::shard::ShardPool;
 use bufworks::slot::SlotPool;
 use bufworks::{NoFallback, PoolStats, Watch};
+use testkit::process;
 
 use super::{Says, numbers, parse};
 

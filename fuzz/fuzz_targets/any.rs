@@ -1,4 +1,0 @@
-//! Operations on a pool whose strategy is chosen at run time.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| buffuzz::any::run(data));

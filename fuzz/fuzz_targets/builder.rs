@@ -1,4 +1,0 @@
-//! Texts of `AnyBuilder`, and small pools built from them.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| buffuzz::builder::run(data));

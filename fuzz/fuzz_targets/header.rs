@@ -1,4 +1,0 @@
-//! Arbitrary bytes in the header of a shared ring.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| buffuzz::header::run(data));

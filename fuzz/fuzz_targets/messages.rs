@@ -1,4 +1,0 @@
-//! Operations on a queue of messages and on a naive one.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| buffuzz::messages::run(data));

@@ -1,4 +1,0 @@
-//! Operations on mirrored rings and on a `VecDeque`.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| buffuzz::mirror::run(data));

@@ -1,4 +1,0 @@
-//! Operations on a ring.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| buffuzz::ring::run(data));

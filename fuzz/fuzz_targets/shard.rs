@@ -1,4 +1,0 @@
-//! Operations on a sharded pool.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| buffuzz::shard::run(data));

@@ -1,4 +1,0 @@
-//! Operations on a slot pool over fallbacks.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| buffuzz::slot::run(data));

@@ -1,0 +1,4 @@
+//! Trace files.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzing::trace::run(data));

@@ -51,11 +51,7 @@ impl Task {
         let queue = Arc::clone(queue);
         let future: Pin<Box<dyn Future<Output = usize> + Send>> = if is_sender {
             Box::pin(async move {
-                queue
-                    .0
-                    .send_async(&message(len as u64, len))
-                    .await
-                    .expect("it fits, and is not closed");
+                queue.0.send_async(&message(len as u64, len)).await.expect("it fits, and is not closed");
                 len
             })
         } else {

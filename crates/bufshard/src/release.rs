@@ -84,8 +84,8 @@ unsafe fn release_cached(cache: &ThreadCache, block: NonNull<Block>) {
     }
 }
 
-/// Releases a block by a thread that may not enter its cache: it is claimed, or its pool is gone, or
-/// the thread is to keep nothing.
+/// Releases a block by a thread that may not enter its cache: it is claimed, or its pool is gone,
+/// or the thread is to keep nothing.
 ///
 /// # Safety
 ///

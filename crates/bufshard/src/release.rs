@@ -40,16 +40,9 @@ unsafe fn release_cached(cache: &ThreadCache, block: NonNull<Block>) {
         // SAFETY: the caller's promise.
         return unsafe { free(shared, block) };
     }
-    let home = cache.home();
     if !cache.enter() {
-        if cache.is_gone() {
-            cache.drain_closed();
-        } else {
-            // SAFETY: the block keeps the pool's bookkeeping (`block`, K3).
-            unsafe { Shared::empty_disabled(shared, cache) };
-        }
-        // SAFETY: the caller's promise.
-        return unsafe { put(shared, home, class, block) };
+        // SAFETY: the caller's promise; of this pool.
+        return unsafe { release_beside(cache, block) };
     }
     // SAFETY: the block keeps the pool's bookkeeping (`block`, K3).
     if cache.is_waited() && unsafe { shared.as_ref() }.is_waited_for() {
@@ -91,13 +84,35 @@ unsafe fn release_cached(cache: &ThreadCache, block: NonNull<Block>) {
     }
 }
 
+/// Releases a block by a thread that may not enter its cache: it is claimed, or its pool is gone,
+/// or the thread is to keep nothing.
+///
+/// # Safety
+///
+/// The caller has the block, of the cache's pool, and gives it up.
+#[cold]
+#[inline(never)]
+unsafe fn release_beside(cache: &ThreadCache, block: NonNull<Block>) {
+    // SAFETY: the caller has the block.
+    let header = unsafe { block.as_ref() };
+    let (shared, home, class) = (Shared::of(header), cache.home(), header.class());
+    if cache.is_gone() {
+        cache.drain_closed();
+    } else {
+        // SAFETY: the block keeps the pool's bookkeeping (`block`, K3).
+        unsafe { Shared::empty_disabled(shared, cache) };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { put(shared, home, class, block) };
+}
+
 /// Moves the oldest blocks of a full magazine to the shards, and puts this one in their place.
 /// Returns what the shards have no room for, and what keeps the bookkeeping for those who wait.
 ///
 /// # Safety
 ///
 /// The caller has the block, of this pool, and gives it up. The cache is entered.
-#[inline]
+#[inline(never)]
 unsafe fn overflow(cache: &ThreadCache, pool: &Shared, block: NonNull<Block>) -> (Chain, Option<CoreRef>) {
     // SAFETY: the caller has the block.
     let class = unsafe { block.as_ref() }.class();

@@ -376,6 +376,7 @@ impl ThreadCache {
         self.enter_unless(CLAIMED | CLOSED)
     }
 
+    #[inline(always)]
     fn enter_unless(&self, flags: usize) -> bool {
         self.is_left();
         // ORDER: Release, as in `begin`.

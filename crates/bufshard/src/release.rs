@@ -117,11 +117,7 @@ unsafe fn overflow(cache: &ThreadCache, pool: &Shared, block: NonNull<Block>) ->
     // SAFETY: the caller has the block.
     let class = unsafe { block.as_ref() }.class();
     let home = cache.home();
-    let mut moved = cache.unwanted(class);
-    let mut rest = pool.put(home, class, || {
-        moved = moved.checked_sub(1)?;
-        cache.take_of_magazine(class)
-    });
+    let mut rest = pool.put(home, class, cache.unwanted(class));
     // SAFETY: the caller's promise; of this pool.
     if !unsafe { cache.put_one(class, block) } {
         // A class of which a thread keeps nothing.

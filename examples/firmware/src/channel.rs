@@ -6,12 +6,12 @@
 use core::cell::RefCell;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use no_std_scenarios::channel::{Reader, Writer};
-use no_std_scenarios::{Checked, check, some};
 use bufmirror::StaticChannel;
 use cortex_m::peripheral::SYST;
 use cortex_m_semihosting::hprintln;
 use critical_section::Mutex;
+use no_std_scenarios::channel::{Reader, Writer};
+use no_std_scenarios::{Checked, check, some};
 
 /// Bytes that have to come. After each part of them the main program waits until the handler finds too little room.
 const BYTES: usize = 400_000;

@@ -6,8 +6,6 @@
 use core::cell::RefCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use no_std_scenarios::pattern::{self, Numbers};
-use no_std_scenarios::{Checked, Strategy, check, fail, ok, some};
 use bufcore::{AcquireError, Buf, BufferPool, Frozen, NoFallback, Region};
 use bufring::{RingLease, RingPool};
 use bufslot::SlotPool;
@@ -17,6 +15,8 @@ use cortex_m_rt::exception;
 use cortex_m_semihosting::hprintln;
 use critical_section::Mutex;
 use heapless::spsc::{Consumer, Queue};
+use no_std_scenarios::pattern::{self, Numbers};
+use no_std_scenarios::{Checked, Strategy, check, fail, ok, some};
 
 type SlotLease = <SlotPool<NoFallback> as BufferPool>::Lease;
 

@@ -6,8 +6,6 @@
 
 use core::cell::RefCell;
 
-use no_std_scenarios::pattern::{self, Numbers};
-use no_std_scenarios::{Checked, Strategy, check, ok, some};
 use bufcore::{Buf, NoFallback, Region, Writer};
 use bufring::RingPool;
 use bufslot::SlotPool;
@@ -16,6 +14,8 @@ use crc::{CRC_16_IBM_SDLC, Crc};
 use critical_section::Mutex;
 use heapless::spsc::{Consumer, Producer, Queue};
 use lm3s6965::interrupt;
+use no_std_scenarios::pattern::{self, Numbers};
+use no_std_scenarios::{Checked, Strategy, check, ok, some};
 
 use crate::uart::{UART0, UART1, Uart};
 

@@ -18,12 +18,12 @@ mod uart;
 
 use core::panic::PanicInfo;
 
-use no_std_scenarios::{Checked, Memory, check, ok};
 use bufcore::{Buf, NoFallback};
 use bufring::RingPool;
 use bufslot::SlotPool;
 use cortex_m_rt::entry;
 use cortex_m_semihosting::{debug, hprintln};
+use no_std_scenarios::{Checked, Memory, check, ok};
 
 /// Rounds of traffic on each pool.
 const ROUNDS: u32 = 20_000;

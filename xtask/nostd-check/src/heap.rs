@@ -1,10 +1,10 @@
 //! Pools on the heap: what of them outlives its pool, and that it all comes back.
 
-use no_std_scenarios::{Checked, check, ok, stream};
 use bufkit::orphan;
 use bufmirror::MirrorRing;
 use bufring::RingPool;
 use bufslot::SlotPool;
+use no_std_scenarios::{Checked, check, ok, stream};
 
 use crate::bump;
 

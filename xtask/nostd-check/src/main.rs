@@ -16,8 +16,8 @@ mod system;
 use core::cell::UnsafeCell;
 use core::fmt::Write;
 
-use no_std_scenarios::{Checked, Memory};
 use bufslot::bufcore::Region;
+use no_std_scenarios::{Checked, Memory};
 
 use system::{Output, exit, print};
 

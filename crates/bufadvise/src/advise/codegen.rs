@@ -96,7 +96,7 @@ mod tests {
             ("slot:capacity=64KiB,slots=16", include_str!("../../tests/generated/slot.rs")),
             ("ring:capacity=1500000,buffers=9", include_str!("../../tests/generated/ring.rs")),
             ("bump:shard_size=64KiB,max_idle_bytes=3MiB", include_str!("../../tests/generated/bump.rs")),
-            ("shard:thread_cache=4,shard_buffers=115", include_str!("../../tests/generated/shard.rs")),
+            ("shard:shard_buffers=115,thread_cache=4", include_str!("../../tests/generated/shard.rs")),
             ("heap:alignment=4KiB", include_str!("../../tests/generated/heap.rs")),
             ("vec", include_str!("../../tests/generated/vec.rs")),
         ] {

@@ -1,7 +1,7 @@
 //! Chosen by bufadvise 0.1.0 for the trace app.
 
 /// The strategy with its settings, as `bufadvise check` reads them.
-pub const SETTINGS: &str = "shard:thread_cache=4,shard_buffers=115";
+pub const SETTINGS: &str = "shard:shard_buffers=115,thread_cache=4";
 
 /// Builds the pool: all threads share it, each has a clone.
 pub fn pool() -> Result<bufworks::shard::ShardPool, bufworks::ConfigError> {

@@ -111,6 +111,22 @@ impl Magazine {
         old
     }
 
+    /// Takes the newest block. The caller has the cache.
+    #[inline(always)]
+    fn take_newest(&self) -> Option<NonNull<Block>> {
+        let len = self.len();
+        if len == 0 {
+            return None;
+        }
+        // SAFETY: `len` is at most the limit (N2), and the magazine is the caller's (N1).
+        let block = unsafe { self.slot(len - 1) }.get();
+        // ORDER: Relaxed: only who has the magazine reads it.
+        let popped = self.popped.load(Ordering::Relaxed);
+        // ORDER: Release, as in `pop`.
+        self.popped.store(popped.wrapping_add(1), RELEASE);
+        NonNull::new(block.cast_mut())
+    }
+
     /// Takes the `count` oldest blocks, or all, and adds them to `chain`. The caller has the cache.
     pub(super) fn take_oldest(&self, count: u32, chain: &mut Chain) {
         let len = self.len();
@@ -173,18 +189,7 @@ impl ThreadCache {
 
     /// Takes the newest block of a magazine.
     pub(crate) fn take_of_magazine(&self, class: usize) -> Option<NonNull<Block>> {
-        let magazine = self.magazines.get(class)?;
-        let len = magazine.len();
-        if len == 0 {
-            return None;
-        }
-        // SAFETY: `len` is at most the limit (N2), and the magazine is the caller's (N1).
-        let block = unsafe { magazine.slot(len - 1) }.get();
-        // ORDER: Relaxed: only who has the magazine reads it.
-        let popped = magazine.popped.load(Ordering::Relaxed);
-        // ORDER: Release, as in `pop`.
-        magazine.popped.store(popped.wrapping_add(1), RELEASE);
-        NonNull::new(block.cast_mut())
+        self.magazines.get(class)?.take_newest()
     }
 
     /// Returns the class of the block that is apart, or a number beyond all classes.
@@ -275,9 +280,14 @@ impl ThreadCache {
         limit.clamp(1, growth::batch(class)) as usize
     }
 
-    /// Returns how many blocks of a class a trip to the depot takes away.
-    pub(crate) fn unwanted(&self, class: usize) -> usize {
-        self.magazines.get(class).map_or(0, |magazine| magazine.len().min(growth::batch(class))) as usize
+    /// Returns what takes the newest blocks of a class, as many as a trip to the depot takes away.
+    pub(crate) fn unwanted(&self, class: usize) -> impl FnMut() -> Option<NonNull<Block>> {
+        let magazine = self.magazines.get(class);
+        let mut left = magazine.map_or(0, |magazine| magazine.len().min(growth::batch(class)));
+        move || {
+            left = left.checked_sub(1)?;
+            magazine?.take_newest()
+        }
     }
 
     /// Returns a number that changes when the cache is used, as far as can be seen without stopping

@@ -117,7 +117,7 @@ impl Shared {
         turn: Turn,
     ) -> Result<Obtained, NoBlock> {
         let home = cache.map_or(0, ThreadCache::home);
-        let (mut found, mut lacks_bins) = (None, false);
+        let (found, lacks_bins);
         let mut array = None;
         let mut left = Arrays::new();
         let entered = cache.filter(|cache| {
@@ -126,30 +126,15 @@ impl Shared {
             is_entered
         });
         if let Some(block) = entered.and_then(|cache| cache.take_one(class)) {
-            found = Some(Obtained { block, tier: Tier::Thread });
+            (found, lacks_bins) = (Some(Obtained { block, tier: Tier::Thread }), false);
         } else {
             let taker = entered.filter(|cache| !cache.is_waited());
             if let Some(cache) = taker {
                 left = cache.note_miss(class, array.take());
             }
-            let wanted = taker.map_or(1, |cache| cache.wanted(class));
-            lacks_bins = self.depot.take(home, class, wanted, |block| {
-                if found.is_none() {
-                    found = Some(Obtained { block, tier: Tier::Shard });
-                } else if let Some(cache) = taker {
-                    // SAFETY: just taken out of the shards of this pool.
-                    let is_kept = unsafe { cache.put_one(class, block) };
-                    debug_assert!(
-                        is_kept,
-                        "the cache had nothing of the class, and is asked to keep less than its limit"
-                    );
-                }
-            });
-            if found.is_some()
-                && let Some(cache) = taker
-            {
-                cache.note_served(class);
-            }
+            let block;
+            (block, lacks_bins) = self.refill(taker, home, class);
+            found = block.map(|block| Obtained { block, tier: Tier::Shard });
         }
         if let Some(cache) = entered {
             cache.leave_open();
@@ -167,5 +152,37 @@ impl Shared {
         }
         let block = self.pooled(class, bytes, turn)?;
         Ok(Obtained { block, tier: Tier::Fresh })
+    }
+
+    /// Takes a block of a class out of the shards, and others into the cache, which has none, if
+    /// there is one. Returns as well whether the shards lack bins of the class.
+    ///
+    /// Apart, so that the loop has registers of its own.
+    #[inline(never)]
+    fn refill(
+        &self,
+        cache: Option<&ThreadCache>,
+        home: usize,
+        class: usize,
+    ) -> (Option<NonNull<Block>>, bool) {
+        let wanted = cache.map_or(1, |cache| cache.wanted(class));
+        let mut first = None;
+        let lacks_bins = self.depot.take(home, class, wanted, |block| match cache {
+            Some(cache) if first.is_some() => {
+                // SAFETY: just taken out of the shards of this pool.
+                let is_kept = unsafe { cache.put_one(class, block) };
+                debug_assert!(
+                    is_kept,
+                    "the cache had nothing of the class, and is asked to keep less than its limit"
+                );
+            }
+            _ => first = Some(block),
+        });
+        if first.is_some()
+            && let Some(cache) = cache
+        {
+            cache.note_served(class);
+        }
+        (first, lacks_bins)
     }
 }

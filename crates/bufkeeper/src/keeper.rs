@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use super::calls::{Calls, KeeperHandle};
 use super::trim::Watch;
-use super::watched::{PAUSES, Pass, Watched};
+use super::watched::{PAUSES, Pass, Watched, later};
 use crate::PressureSource;
 
 /// The age of idle memory at which it goes, unless set. It goes after one to two of them, and so
@@ -220,8 +220,8 @@ impl Keeper {
         }
         let max_sleep = self.max_sleep.max(self.purge_delay);
         // A call that does not wake it is answered as late as a pool is looked at that cannot wake.
-        let last =
-            now + if wakes { max_sleep } else { max_sleep.min(self.purge_delay.saturating_mul(PAUSES)) };
+        let pause = if wakes { max_sleep } else { max_sleep.min(self.purge_delay.saturating_mul(PAUSES)) };
+        let last = later(now, pause);
         self.watched.iter().map(|watched| watched.next(now)).fold(last, Instant::min)
     }
 

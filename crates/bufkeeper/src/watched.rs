@@ -48,6 +48,16 @@ pub(super) struct Watched {
     pause: Duration,
 }
 
+/// Returns the time so long after `now`, or less where the clock does not go so far.
+pub(super) fn later(now: Instant, mut pause: Duration) -> Instant {
+    loop {
+        if let Some(time) = now.checked_add(pause) {
+            return time;
+        }
+        pause /= 2;
+    }
+}
+
 impl Watched {
     pub(super) fn new(pool: Box<dyn WeakPool>) -> Self {
         Self { id: pool.id(), pool, seen: None, looked: None, pause: Duration::ZERO }
@@ -74,7 +84,7 @@ impl Watched {
 
     /// Returns when the pool is to be looked at.
     pub(super) fn next(&self, now: Instant) -> Instant {
-        self.looked.map_or(now, |looked| looked + self.pause)
+        self.looked.map_or(now, |looked| later(looked, self.pause))
     }
 
     /// Lets the pool wait no longer than usual, since it may have changed.

@@ -37,7 +37,7 @@ impl RingPool {
             }
         }
         let reach = self.block_alone(buf).map_or(0, |at| self.most_in_place(at)).saturating_sub(growth.len);
-        Err(self.refuse(additional, growth.len, reach))
+        Err(self.refuse(additional, growth.len, reach.max(growth.spare)))
     }
 
     /// Returns the block of this ring of which `buf` has all.
@@ -93,10 +93,16 @@ impl RingPool {
         if growth.least > reach - front {
             return false;
         }
+        let old_end = self.ring.block_end(at);
         self.widen(at, usize::MAX);
         self.move_to(at);
         if !most {
-            self.cut(at, front + growth.roomy.min(reach - front));
+            let bytes = front + growth.roomy.min(reach - front);
+            // SAFETY: so many bytes are in the block.
+            let end = unsafe { self.ring.data(at).add(bytes) };
+            // A buffer that was cut down by its user has more of its block than it needs.
+            self.ring.wipe(end, old_end);
+            self.cut(at, bytes);
         }
         self.count_resized(at, old);
         let capacity = self.ring.room(at) - front;

@@ -68,7 +68,7 @@ impl<F: BufferPool> SlotPool<F> {
                 // Buffers may have come back while the fallback was asked.
                 Err(_) if self.grow_in_place(buf, growth, &fallback_stats) => {}
                 Err(largest) => {
-                    let largest = largest.max(self.room_in_place(buf));
+                    let largest = largest.max(self.room_in_place(buf)).max(growth.len + growth.spare);
                     return Err(self.refusal(error, growth.least, growth.len, largest));
                 }
             },

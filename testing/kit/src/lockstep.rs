@@ -390,12 +390,17 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
                     }
                 }
                 if let Err(error) = grown {
+                    let spare = buf.spare_capacity();
                     // A handle is out.
                     self.live.push(Live { expected, handle: Handle::Buf(buf) });
                     match (self.refusal, error) {
                         (Some(refusal), _) => refusal(error, bytes),
                         (None, AcquireError::TooLarge { requested, limit }) => {
-                            assert!(requested == bytes && limit < requested, "{error}");
+                            assert!(requested == bytes && spare <= limit && limit < requested, "{error}");
+                        }
+                        (None, AcquireError::Exhausted { requested, available }) => {
+                            let is_right = requested == bytes && spare <= available && available < requested;
+                            assert!(self.rejects && is_right, "{error}, beside {spare} spare bytes");
                         }
                         (None, _) => assert!(self.rejects, "{error}"),
                     }

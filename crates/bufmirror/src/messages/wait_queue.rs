@@ -201,15 +201,11 @@ impl WaitQueue {
         let wanted = next.map(|next| next.need.saturating_add(kept.max(queue.promised)));
         let is_enough = wanted.is_some_and(|wanted| there(wanted) >= wanted);
         drop(queue);
-        // The thread first: a waker may panic.
+        // Wakers are users' code.
         if let Some(second) = second {
-            second.sleeper.wake();
+            second.sleeper.wake_caught();
         }
-        if is_enough {
-            first.sleeper.wake_caught();
-        } else {
-            first.sleeper.wake();
-        }
+        first.sleeper.wake_caught();
         is_enough
     }
 

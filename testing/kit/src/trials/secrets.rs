@@ -57,7 +57,7 @@ where
     use crate::secret;
 
     type Handling<P> = fn(&mut P, Buf<<P as BufferPool>::Lease>);
-    let handlings: [(&str, Handling<P>); 7] = [
+    let handlings: [(&str, Handling<P>); 8] = [
         ("drop", |_, buf| drop(buf)),
         ("joins", |_, mut buf| {
             let mut back = buf.split_off(700);
@@ -77,6 +77,16 @@ where
             }
             buf.truncate(10);
             pool.shrink(&mut buf);
+        }),
+        ("growth after a cut", |pool, mut buf| {
+            buf.truncate(8);
+            buf.shrink_to(16);
+            // What it had before is its own no longer.
+            let _ = pool.grow(&mut buf, 20);
+            buf.extend_from_slice(&[0; 8]).expect("there is room");
+            let mut other = pool.acquire(2000).expect("an ordinary request");
+            let mut windows = other.spare_mut().windows(8);
+            assert!(!windows.any(secret::is_in), "secret bytes are in another's buffer");
         }),
         ("thaw", |pool, buf| {
             let mut view = buf.freeze();

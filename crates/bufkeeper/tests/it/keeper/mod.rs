@@ -131,6 +131,25 @@ fn looks_once_an_age_while_something_changes() {
 }
 
 #[test]
+fn the_clock_may_end() {
+    let mut now = Instant::now();
+    let mut step = Duration::MAX;
+    while step > Duration::ZERO {
+        match now.checked_add(step) {
+            Some(later) => now = later,
+            None => step /= 2,
+        }
+    }
+    let pool = Arc::new(Fake::default());
+    pool.set_reserved(1);
+    let mut keeper = keeper().purge_delay(Duration::MAX).watch(&pool);
+    for _ in 0..3 {
+        assert!(keeper.tick(now) <= now);
+    }
+    assert!(keeper.tick(Instant::now()) > Instant::now());
+}
+
+#[test]
 fn looks_rarely_while_nothing_changes() {
     let pool = Arc::new(Fake::default());
     let mut keeper = keeper().watch(&pool);

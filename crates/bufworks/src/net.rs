@@ -166,11 +166,11 @@ impl From<io::Error> for ReadError {
     }
 }
 
-/// `OutOfMemory` for a buffer that was refused, `StorageFull` for one without room.
+/// The kind of the [`AcquireError`] for a buffer that was refused, `StorageFull` for one without room.
 impl From<ReadError> for io::Error {
     fn from(error: ReadError) -> Self {
         match error {
-            ReadError::Acquire(_) => Self::new(io::ErrorKind::OutOfMemory, error),
+            ReadError::Acquire(refused) => Self::new(Self::from(refused).kind(), error),
             ReadError::NoRoom => Self::new(io::ErrorKind::StorageFull, error),
             ReadError::Io(error) => error,
         }

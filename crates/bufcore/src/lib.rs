@@ -30,7 +30,8 @@
 //!    the last buffer has been dropped; the module `orphan` of `bufkit` describes the one case in
 //!    which that is a little later.
 //! 4. Failure is a value. Exhaustion, absurd sizes and a system that refuses are errors with
-//!    numbers in them. The failed call changes no byte, and no pool.
+//!    numbers in them. The failed call leaves the pool and the
+//!    filled bytes as they were.
 //!
 //! # Features
 //!

@@ -303,7 +303,9 @@ where
 ///
 /// `acquire` is called when the first of the bytes have come, as by [`read_ready_waiting`], whose
 /// rules about the order of requests hold here too. The buffer is held until the last of them has
-/// come. `len` bytes are appended, and no more are read.
+/// come, so a server under a budget
+/// [sets a deadline](https://docs.rs/bufworks/latest/bufworks/guide/#bounded-memory). `len` bytes
+/// are appended, and no more are read.
 ///
 /// # Errors
 ///

@@ -166,7 +166,8 @@ impl From<io::Error> for ReadError {
     }
 }
 
-/// The kind of the [`AcquireError`] for a buffer that was refused, `StorageFull` for one without room.
+/// The kind of the [`AcquireError`] for a buffer that was refused, `StorageFull` for one without
+/// room.
 impl From<ReadError> for io::Error {
     fn from(error: ReadError) -> Self {
         match error {

@@ -168,7 +168,7 @@ impl BumpPool {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire). `buf` is unchanged then.
+    /// As [`acquire`](Self::acquire). What is filled is as before then.
     ///
     /// ```
     /// use bufbump::BumpPool;

@@ -27,10 +27,11 @@
 //!    its filled part only.
 //! 3. A buffer may outlive its pool, move to another thread, be leaked, or be dropped while a
 //!    thread unwinds or ends. Dropping a buffer or a pool never blocks. The memory is freed when
-//!    the last buffer has been dropped; The module `orphan` of `bufkit` describes the one case in
+//!    the last buffer has been dropped; the module `orphan` of `bufkit` describes the one case in
 //!    which that is a little later.
 //! 4. Failure is a value. Exhaustion, absurd sizes and a system that refuses are errors with
-//!    numbers in them. The failed call changes nothing.
+//!    numbers in them. The failed call leaves the pool and the
+//!    filled bytes as they were.
 //!
 //! # Features
 //!
@@ -38,11 +39,11 @@
 //! | --- | --- |
 //! | `std` (default) | `std::io` for buffers; it implies `alloc` |
 //! | `alloc` | [`HeapPool`], regions from the heap, `Vec` and `String` |
-//! | `allocator-api2-0_2`, `allocator-api2-0_4` | [`allocator::PoolAllocator`]: collections whose memory is in a pool; by version of that crate |
+//! | `allocator-api2-0_2`, `allocator-api2-0_4` | `allocator::PoolAllocator`: collections whose memory is in a pool; by version of that crate |
 //! | `bytes` | the traits of `bytes`, and `Bytes` from buffers |
 //! | `embedded-io-0_7`, `embedded-io-async-0_7` | the traits of `embedded_io` and `embedded_io_async` |
 //! | `tokio-uring-0_5`, `monoio-0_2` | their `IoBuf` and `IoBufMut`; on Linux, on Unix |
-//! | `compio-buf-0_8` | its `IoBuf`, and [`compio::ReadBuf`] for reads; on Unix and Windows |
+//! | `compio-buf-0_8` | its `IoBuf`, and `compio::ReadBuf` for reads; on Unix and Windows |
 //! | `serde` | `Serialize` for buffers and views; mapping options in a configuration file |
 //! | `mmap` | regions of mapped pages |
 //! | `wipe` | pools that zero bytes on release |

@@ -69,9 +69,9 @@ impl MirrorRing {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Zero`] for no bytes, [`ConfigError::TooLarge`], [`ConfigError::Refused`] with the
-    /// failing call and the system's error number; where nothing is mapped
-    /// [`ConfigError::OutOfMemory`]. Nothing stays mapped or open then. A process with a limit on the
+    /// [`ConfigError::Zero`] for no bytes, [`ConfigError::TooLarge`], [`ConfigError::Region`] with the
+    /// failing call and the system's error number; where nothing is mapped, for lack of memory.
+    /// Nothing stays mapped or open then. A process with a limit on the
     /// size of files (`RLIMIT_FSIZE`) gets `SIGXFSZ` as well, and ends unless it ignores that.
     ///
     /// ```

@@ -122,6 +122,9 @@ bufkit::settings! {
             /// request fits, not even for one byte, is refused when the pool is built. A request
             /// that does not fit is refused as [`AcquireError::Exhausted`](bufcore::AcquireError).
             ///
+            /// Requests that wait come first: meanwhile every other request that needs new memory
+            /// is refused, however small it is, with `available: 0`.
+            ///
             /// ```
             /// use bufshard::ShardPool;
             /// use bufshard::bufcore::AcquireError;

@@ -15,7 +15,7 @@ impl ShardPool {
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire). `buf` is unchanged then.
+    /// As [`acquire`](Self::acquire). What is filled is as before then.
     ///
     /// ```
     /// use bufshard::ShardPool;

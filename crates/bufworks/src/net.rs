@@ -166,11 +166,12 @@ impl From<io::Error> for ReadError {
     }
 }
 
-/// `OutOfMemory` for a buffer that was refused, `StorageFull` for one without room.
+/// The kind of the [`AcquireError`] for a buffer that was refused, `StorageFull` for one without
+/// room.
 impl From<ReadError> for io::Error {
     fn from(error: ReadError) -> Self {
         match error {
-            ReadError::Acquire(_) => Self::new(io::ErrorKind::OutOfMemory, error),
+            ReadError::Acquire(refused) => Self::new(Self::from(refused).kind(), error),
             ReadError::NoRoom => Self::new(io::ErrorKind::StorageFull, error),
             ReadError::Io(error) => error,
         }
@@ -303,7 +304,9 @@ where
 ///
 /// `acquire` is called when the first of the bytes have come, as by [`read_ready_waiting`], whose
 /// rules about the order of requests hold here too. The buffer is held until the last of them has
-/// come. `len` bytes are appended, and no more are read.
+/// come, so a server under a budget
+/// [sets a deadline](https://docs.rs/bufworks/latest/bufworks/guide/#bounded-memory). `len` bytes
+/// are appended, and no more are read.
 ///
 /// # Errors
 ///

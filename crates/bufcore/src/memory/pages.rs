@@ -27,7 +27,7 @@ impl Region {
     /// Returns whether pages of the region may go back to the system while the region is in use.
     ///
     /// They may where the memory comes from the global allocator or from
-    /// [`mapped`](Self::mapped), or where its [`MemoryProvider`](crate::MemoryProvider) says so.
+    /// `Region::mapped`, or where its [`MemoryProvider`](crate::MemoryProvider) says so.
     /// They may not where it is the caller's, and where a mapping was asked to be populated, locked
     /// in memory, or of huge pages that the administrator set aside.
     ///

@@ -78,7 +78,8 @@ macro_rules! pool_methods {
             ///
             /// # Errors
             ///
-            /// The errors are those of [`acquire`](Self::acquire). `buf` is unchanged then.
+            /// The errors are those of [`acquire`](Self::acquire). What is filled is as before
+            /// then; see [`BufferPool::grow`](bufcore::BufferPool::grow).
             #[inline]
             #[cfg_attr(feature = "track", track_caller)]
             pub fn grow(

@@ -113,7 +113,9 @@ pub trait BufferPool {
     /// `buf` may be of another pool with the same kind of lease, or a part of a split buffer: it
     /// moves then. Room of bytes that were consumed in front of the filled ones is used first.
     ///
-    /// Contents: the new room has recycled bytes, unless the pool wipes.
+    /// Contents: the new room has recycled bytes. A pool that wipes does so when the last part of a
+    /// memory is gone. So there the new room may still have bytes that were consumed, or of a part
+    /// that was split off and dropped.
     ///
     /// Cost: nothing when there is room. In place some fifty instructions; otherwise an acquire, a
     /// copy of the filled bytes, and a release. While both buffers are out, the pool needs room for
@@ -122,7 +124,8 @@ pub trait BufferPool {
     /// # Errors
     ///
     /// The errors are those of [`acquire`](Self::acquire), in the numbers of this request. The
-    /// filled bytes are unchanged then.
+    /// filled bytes are as before then. They may have moved to the front of the buffer's memory, as
+    /// by [`compact`](Buf::compact): the capacity is then larger by what was consumed there.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {

@@ -1,7 +1,8 @@
 //! The traits of a pool that threads share.
 
 /// Implements [`BufferPool`](bufcore::BufferPool) for a pool that threads share, and for references
-/// to it. The pool's own methods of the same names do the work. A clone shares its field `handle`.
+/// to it. The pool's own methods of the same names do the work; `shrink` is added to them. A clone
+/// shares its field `handle`.
 ///
 /// It is for authors of strategies, and the reverse of [`bufcore::pool_methods`]: the
 /// methods exist, and the trait is made of them.
@@ -48,6 +49,15 @@ macro_rules! shared_pool {
             /// forgotten (`mem::forget`).
             fn clone(&self) -> Self {
                 Self { handle: self.handle.clone(), ..*self }
+            }
+        }
+
+        impl $pool {
+            /// Lowers the capacity of `buf` to what is filled, as
+            /// [`BufferPool::shrink`](bufcore::BufferPool::shrink) does, through a shared reference.
+            #[inline]
+            pub fn shrink(&self, buf: &mut $crate::bufcore::Buf<$lease>) {
+                $crate::bufcore::BufferPool::shrink(&mut &*self, buf);
             }
         }
 

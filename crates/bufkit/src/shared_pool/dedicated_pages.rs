@@ -83,7 +83,7 @@ impl DedicatedPages {
     ///
     /// # Errors
     ///
-    /// As for [`Region::mapped`], [`Region::from_provider`] and [`Region::heap`]. A panic of the
+    /// As for `Region::mapped`, [`Region::from_provider`] and [`Region::heap`]. A panic of the
     /// source ends when its hook has reported it, and counts as a refusal.
     pub fn take(self, len: usize, source: &PoolProvider) -> Result<Region, RegionError> {
         match self.kind {

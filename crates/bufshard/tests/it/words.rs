@@ -93,6 +93,8 @@ fn the_rest_of_a_class_is_room() {
         pool.grow(&mut buf, class - bytes).expect("in place");
         assert_eq!((buf.as_ptr(), buf.capacity()), (start, class));
         assert!(pool.grow(&mut buf, class - bytes + 1).is_err() == (class > 1000), "no more");
+        pool.shrink(&mut buf);
+        assert_eq!(buf.capacity(), bytes);
         assert!(buf.iter().all(|byte| *byte == 7) && buf.len() == bytes);
     }
     let mut buf = pool.acquire(65).expect("room");

@@ -65,7 +65,7 @@
 //! | --- | --- |
 //! | the fallback of `bufslot`'s `Builder::build_with` | A value of the program's. `slot` falls back on the heap, and `bounded-slot` refuses. |
 //! | the region of `build_in` and `build_static`, of `bufslot` and `bufring` | Memory of the program's. |
-//! | the source of `build_from`, of `bufbump` and `bufshard` | Likewise. |
+//! | the provider of `build_from`, of `bufbump` and `bufshard` | Likewise. |
 //! | `ShardPool::preallocate` | An act on a pool that is there, which may be repeated. `preallocate` of `bump` is a setting. |
 //! | how long idle memory is kept | A setting of the [`Keeper`](bufkeeper::Keeper), which watches pools of all strategies. |
 //! | the mirrored ring | It has bytes that go through it, and hands out no buffers. |

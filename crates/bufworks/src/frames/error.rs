@@ -40,8 +40,8 @@ pub enum FrameError {
     },
     /// The pool refused a buffer. Nothing is lost: the next call asks again.
     Acquire(AcquireError),
-    /// The buffer that `acquire` returned has less room than it was asked for, or is not empty.
-    /// Nothing is lost.
+    /// The buffer that `acquire` returned has less room than it was asked for, or has the room and
+    /// is not empty. Nothing is lost.
     NoRoom {
         /// Bytes that it was asked for.
         requested: usize,
@@ -65,6 +65,9 @@ impl fmt::Display for FrameError {
             }
             Self::HasDelimiter { at } => write!(f, "the frame has the delimiter in it, at byte {at}"),
             Self::Acquire(_) => write!(f, "no buffer for a frame"),
+            Self::NoRoom { requested, available } if available >= requested => {
+                write!(f, "a buffer of {requested} bytes was asked for, and is not empty")
+            }
             Self::NoRoom { requested, available } => {
                 write!(f, "a buffer of {requested} bytes was asked for, and has room for {available}")
             }
@@ -97,13 +100,14 @@ impl From<AcquireError> for FrameError {
     }
 }
 
-/// `OutOfMemory` for a buffer that was refused, `StorageFull` for one without room, `UnexpectedEof`
-/// for a frame without its end, and `InvalidData` for what is wrong with a frame.
+/// The kind of the [`AcquireError`] for a buffer that was refused, `StorageFull` for one without
+/// room, `UnexpectedEof` for a frame without its end, and `InvalidData` for what is wrong with a
+/// frame.
 impl From<FrameError> for io::Error {
     fn from(error: FrameError) -> Self {
         let kind = match error {
             FrameError::Io(error) => return error,
-            FrameError::Acquire(_) => io::ErrorKind::OutOfMemory,
+            FrameError::Acquire(refused) => Self::from(refused).kind(),
             FrameError::NoRoom { .. } => io::ErrorKind::StorageFull,
             FrameError::Truncated => io::ErrorKind::UnexpectedEof,
             FrameError::TooLong { .. } | FrameError::TooShort { .. } | FrameError::HasDelimiter { .. } => {

@@ -21,7 +21,7 @@
 //! its sender announces. The buffer is held from the first byte behind the length on, until all
 //! have come. So a sender that stops in between keeps that much of a budget. The limit of the
 //! framing bounds how much, and a deadline bounds how long: see
-//! [`next_frame_async`](FrameReader::next_frame_async).
+//! `FrameReader::next_frame_async`.
 //!
 //! While the reader waits for the pool, it copies the part of a frame that a chunk holds to memory
 //! that is not the pool's. The reader zeroes this memory before it frees it.

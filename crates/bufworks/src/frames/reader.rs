@@ -20,6 +20,11 @@ const CHUNK_BYTES: usize = 8 << 10;
 /// a pool, or take turns with it. Which buffer a reader holds when is in the table of
 /// [the module](super).
 ///
+/// A frame is read-only, and has no room in front of it. [`try_into_mut`](Frozen::try_into_mut)
+/// fails while the reader or another frame has a part of its chunk, which is so for most frames;
+/// [by frame](Self::by_frame) it succeeds. How to put another header in front is in
+/// [the guide](https://docs.rs/bufworks/latest/bufworks/guide/#frames).
+///
 /// ```
 /// use bufworks::frames::{Delimited, FrameReader};
 /// use bufworks::HeapPool;

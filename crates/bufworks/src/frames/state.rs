@@ -151,7 +151,7 @@ impl<F: Framing, L: Lease> State<F, L> {
     ///
     /// When it is not empty, or has less room than was asked for. The state is as before then.
     pub(super) fn give(&mut self, mut buf: Buf<L>, requested: usize) -> Result<(), FrameError> {
-        let available = if buf.is_empty() { buf.spare_capacity() } else { 0 };
+        let available = buf.spare_capacity();
         let no_room = FrameError::NoRoom { requested, available };
         if available < requested || !buf.is_empty() {
             return Err(no_room);

@@ -26,6 +26,7 @@ fn levels(error: &(dyn Error + 'static)) -> Vec<String> {
 
 const REGION: RegionError = RegionError::OutOfMemory { requested: 4321 };
 const ACQUIRE: AcquireError = AcquireError::Exhausted { requested: 321, available: 21 };
+const REFUSED: AcquireError = AcquireError::OutOfMemory { requested: 77 };
 const RESERVE: ReserveError = ReserveError { requested: 5, available: 4 };
 
 /// How often a number is said by the whole chain.
@@ -91,7 +92,8 @@ fn of_sockets() {
     assert!(ReadError::NoRoom.source().is_none());
     let lost = || io::Error::from(io::ErrorKind::ConnectionReset);
     let errors = [
-        (ReadError::Acquire(ACQUIRE), io::ErrorKind::OutOfMemory),
+        (ReadError::Acquire(ACQUIRE), io::Error::from(ACQUIRE).kind()),
+        (ReadError::Acquire(REFUSED), io::ErrorKind::OutOfMemory),
         (ReadError::NoRoom, io::ErrorKind::StorageFull),
         (ReadError::from(lost()), io::ErrorKind::ConnectionReset),
     ];
@@ -111,7 +113,8 @@ fn of_frames() {
         (FrameError::HasDelimiter { at: 77 }, "77", io::ErrorKind::InvalidData),
         (FrameError::NoRoom { requested: 500, available: 60 }, "500", io::ErrorKind::StorageFull),
         (FrameError::Truncated, "inside a frame", io::ErrorKind::UnexpectedEof),
-        (FrameError::from(ACQUIRE), "321", io::ErrorKind::OutOfMemory),
+        (FrameError::from(ACQUIRE), "321", io::Error::from(ACQUIRE).kind()),
+        (FrameError::from(REFUSED), "77", io::ErrorKind::OutOfMemory),
         (FrameError::from(broken()), "cable", io::ErrorKind::ConnectionReset),
     ];
     for (error, number, kind) in kinds {

@@ -257,7 +257,7 @@ fn a_refused_buffer_loses_nothing() {
             matches!(refused, ReadError::Acquire(AcquireError::Exhausted { requested: 600, .. })),
             "{refused}"
         );
-        assert_eq!(io::Error::from(refused).kind(), ErrorKind::OutOfMemory);
+        assert_eq!(io::Error::from(refused).kind(), ErrorKind::StorageFull);
         let never = read_ready(&mut server, || NoFallback.acquire(1)).await.unwrap_err();
         assert!(matches!(never, ReadError::Acquire(AcquireError::TooLarge { .. })), "{never}");
         drop(all);

@@ -61,7 +61,9 @@ fn t21_a_buffer_for_nothing_that_is_not_empty() {
         buf.extend_from_slice(b"x").expect("room for it");
         Ok(buf)
     };
-    assert!(matches!(reader.next_frame(lying), Err(FrameError::NoRoom { requested: 0, available: 0 })));
+    let refused = reader.next_frame(lying).unwrap_err();
+    assert!(matches!(refused, FrameError::NoRoom { requested: 0, available: 0 }), "{refused}");
+    assert!(refused.to_string().ends_with("is not empty"), "{refused}");
     assert_eq!(reader.next_frame(honest).unwrap().unwrap(), *b"");
 }
 

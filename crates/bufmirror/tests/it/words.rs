@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 
 use bufmirror::bufcore::Region;
 use bufmirror::messages::{self, RecvError, SendError};
-use bufmirror::{Builder, ConfigError, RegionError, WaitError, channel};
+use bufmirror::{Builder, ConfigError, WaitError, channel};
 use testkit::words::says;
 
 const WAITS: [(WaitError, ErrorKind, &[&str]); 5] = [
@@ -61,7 +61,7 @@ fn errors_of_rings() {
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #[test]
 fn errors_of_shared_rings() {
-    use bufmirror::ShareError;
+    use bufmirror::{RegionError, ShareError};
     let errors: [(ShareError, ErrorKind, &[&str]); 3] = [
         (ShareError::from(RegionError::TooLarge { requested: 77 }), ErrorKind::InvalidInput, &["77 bytes"]),
         (ShareError::NotARing, ErrorKind::InvalidData, &["not a shared ring"]),

@@ -1,6 +1,6 @@
 //! What a pool and its leases print of themselves, and a pool's own methods.
 
-use bufbump::{BufferPool, BumpPool};
+use bufbump::BumpPool;
 
 #[test]
 fn handles_print_what_they_know() {

@@ -3,7 +3,7 @@
 use bufbump::BumpPool;
 use bufcore::ConfigError;
 
-use super::whole::{Planned, Whole};
+use super::whole::{Growing, Planned, Whole};
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Settings};
 
@@ -22,7 +22,7 @@ pub(super) fn contestant() -> Contestant {
     .whole::<Whole<BumpPool>>()
     .sends::<Whole<BumpPool>>()
     .threads_share::<Whole<BumpPool>>()
-    .no_frames("has no frames: its buffers are whole from the start, and are split")
+    .frames::<Growing<BumpPool>>()
 }
 
 /// Shards of 256 KiB.

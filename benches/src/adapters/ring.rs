@@ -3,7 +3,7 @@
 use bufcore::{Buf, ConfigError, Writer};
 use bufring::{RingLease, RingPool};
 
-use super::whole::{Growing, Grows, Planned};
+use super::whole::{Growing, Planned};
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::Pool;
@@ -40,9 +40,7 @@ impl Planned for RingPool {
         // Buffers of different sizes leave holes.
         Self::builder().buffers(plan.with_spare(plan.room)).capacity(plan.with_spare(plan.peak_bytes)).build()
     }
-}
 
-impl Grows for RingPool {
     /// A frame may have to move to the ring's front.
     fn with_moves(plan: &Plan) -> Plan {
         Plan { peak_bytes: plan.peak_bytes + plan.largest, room: plan.room + 1, ..*plan }

@@ -3,7 +3,7 @@
 use bufcore::ConfigError;
 use bufshard::ShardPool;
 
-use super::whole::{Planned, Whole};
+use super::whole::{Growing, Planned, Whole};
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Settings};
 
@@ -20,7 +20,7 @@ pub(super) fn contestant() -> Contestant {
     .whole::<Whole<ShardPool>>()
     .sends::<Whole<ShardPool>>()
     .threads_share::<Whole<ShardPool>>()
-    .no_frames("has no frames: its buffers are whole from the start")
+    .frames::<Growing<ShardPool>>()
 }
 
 /// As a program makes it that sets nothing.

@@ -3,7 +3,7 @@
 use bufcore::ConfigError;
 use bufslot::SlotPool;
 
-use super::whole::{Growing, Grows, Planned, Whole};
+use super::whole::{Growing, Planned, Whole};
 use crate::harness::contestant::{Contestant, Kind};
 use crate::harness::plan::{Plan, Settings, Spare};
 
@@ -43,8 +43,6 @@ impl Planned for SlotPool {
         Self::builder().slots(slots).capacity(plan.with_spare(plan.peak_bytes)).build()
     }
 }
-
-impl Grows for SlotPool {}
 
 pub(crate) type SlotBuffers = Whole<SlotPool>;
 pub(crate) type SlotFrames = Growing<SlotPool>;

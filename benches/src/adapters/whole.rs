@@ -6,17 +6,14 @@ use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool};
 
 /// A pool that serves every request that a workload has.
-pub(crate) trait Planned: BufferPool + Sized + 'static {
+pub(crate) trait Planned: BufferPool<Lease: SplitLease + Send> + Sized + 'static {
     /// Builds it for what the workload will ask.
     ///
     /// # Errors
     ///
     /// When the pool cannot be as large.
     fn planned(plan: &Plan) -> Result<Self, ConfigError>;
-}
 
-/// A pool whose buffers grow.
-pub(crate) trait Grows: Planned<Lease: SplitLease + Send> {
     /// What it has to be built for where a frame may move.
     fn with_moves(plan: &Plan) -> Plan {
         *plan
@@ -53,7 +50,7 @@ impl<P: Planned> Pool for Whole<P> {
 /// Frames of such a pool.
 pub(crate) struct Growing<P>(P);
 
-impl<P: Grows> Frames for Growing<P> {
+impl<P: Planned> Frames for Growing<P> {
     type Frame = Buf<P::Lease>;
     type Open<'a> = Open<'a, P>;
 
@@ -72,9 +69,9 @@ impl<P: Grows> Frames for Growing<P> {
 }
 
 /// A frame that is being filled.
-pub(crate) struct Open<'a, P: Grows>(Writer<&'a mut P>);
+pub(crate) struct Open<'a, P: Planned>(Writer<&'a mut P>);
 
-impl<P: Grows> OpenFrame for Open<'_, P> {
+impl<P: Planned> OpenFrame for Open<'_, P> {
     type Frame = Buf<P::Lease>;
 
     #[inline(always)]

@@ -18,7 +18,7 @@ const TERMINAL: usize = 120;
 
 /// The look of the page.
 const STYLE: &str = "body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem } \
-    table { border-collapse: collapse; display: block; overflow-x: auto; font-variant-numeric: tabular-nums } \
+    table { border-collapse: collapse; margin-bottom: 1.5em; display: block; overflow-x: auto; font-variant-numeric: tabular-nums } \
     th, td { padding: 0.2rem 0.6rem; border-bottom: 1px solid #8884; white-space: nowrap } img { max-width: 100% }";
 
 /// A report.

@@ -4,7 +4,9 @@ use bufcore::author::{check_alignment, check_setting};
 use bufcore::{BuildInError, ConfigError, Region, size};
 
 use crate::RingPool;
-use crate::ring::{Grid, MAX_BYTES, Ring, blocks_bytes, most_buffers, most_capacity, overhead_bytes};
+use crate::ring::{
+    Grid, MAX_BYTES, Ring, blocks_bytes, most_buffers, most_capacity, note_region, overhead_bytes,
+};
 
 /// The capacity over heap memory unless another is asked for. Pages that no buffer needed are not
 /// touched, so where there are addresses for it, there is room for a burst.
@@ -173,7 +175,7 @@ impl Builder {
     pub fn build(self) -> Result<RingPool, ConfigError> {
         let builder = self.capacity(self.capacity.unwrap_or(DEFAULT_CAPACITY));
         let region = Region::heap(builder.required_bytes()?, size::CACHE_LINE_BYTES)?;
-        builder.build_in(region).map_err(|refused| refused.error)
+        builder.build_over(region).map_err(|refused| refused.error)
     }
 
     /// Builds the ring over the caller's `region`. It needs no allocator.
@@ -209,6 +211,11 @@ impl Builder {
     /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; the region comes back in the
     /// error.
     pub fn build_in(self, region: Region) -> Result<RingPool, BuildInError> {
+        note_region();
+        self.build_over(region)
+    }
+
+    fn build_over(self, region: Region) -> Result<RingPool, BuildInError> {
         let checked = self.check().and_then(|grid| {
             let blocks = self.capacity.map(|capacity| self.blocks(capacity)).transpose()?;
             Ok((grid, blocks))

@@ -6,7 +6,7 @@
 use bufcore::author::Growth;
 use bufcore::{AcquireError, Buf, PoolStats};
 
-use crate::ring::{GuardPtr, UNIT};
+use crate::ring::{GuardPtr, UNIT, may_nest};
 use crate::{RingLease, RingPool};
 
 impl RingPool {
@@ -29,7 +29,7 @@ impl RingPool {
         let roomy = (growth.roomy > growth.least).then_some(growth.roomy);
         for bytes in roomy.into_iter().chain([growth.least]) {
             if let Some(at) = self.take(bytes) {
-                let mut larger = self.hand_out(at, self.ring.data(at), bytes);
+                let mut larger = self.hand_out(at, bytes);
                 let moved = larger.extend_from_slice(buf);
                 debug_assert!(moved.is_ok(), "{} bytes do not fit in {bytes}", buf.len());
                 *buf = larger;
@@ -43,8 +43,29 @@ impl RingPool {
     /// Returns the block of this ring of which `buf` has all.
     #[inline]
     fn block_alone(&self, buf: &Buf<RingLease>) -> Option<GuardPtr> {
-        // No live block of another ring is in this one's region.
-        buf.lease().alone().filter(|&at| self.ring.front() < at && at < self.ring.end())
+        buf.lease().alone().filter(|&at| self.has(at))
+    }
+
+    /// Returns whether the guard of a live block is one of this ring's.
+    #[inline]
+    fn has(&self, at: GuardPtr) -> bool {
+        at == self.newest
+            || (self.ring.front() < at && at < self.ring.end() && (!may_nest() || self.is_listed(at)))
+    }
+
+    /// Returns whether an address between the ends is that of a guard of this ring. It reads the
+    /// ring's own guards only, from the newest block on.
+    #[cold]
+    #[inline(never)]
+    fn is_listed(&self, at: GuardPtr) -> bool {
+        let mut near = self.newest;
+        while near < at {
+            near = self.ring.next(near);
+        }
+        while near > at {
+            near = self.ring.before(near);
+        }
+        near == at
     }
 
     /// Returns the guard behind the block and the free ones behind that.

@@ -9,7 +9,6 @@
 //! - P2: every live block belongs to one lease.
 
 use core::fmt;
-use core::ptr::NonNull;
 
 use bufcore::author::{Counters, Served, Tracker};
 use bufcore::{AcquireError, Buf, BufferPool, PoolStats};
@@ -273,16 +272,15 @@ impl RingPool {
         }
     }
 
-    /// Makes the buffer of the first `bytes` bytes from `start` on in a block that was just
-    /// occupied.
+    /// Makes the buffer of the first `bytes` bytes of a block that was just occupied.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
-    pub(crate) fn hand_out(&mut self, at: GuardPtr, start: NonNull<u8>, bytes: usize) -> Buf<RingLease> {
+    pub(crate) fn hand_out(&mut self, at: GuardPtr, bytes: usize) -> Buf<RingLease> {
         let lease = self.ring.lease(at);
         // SAFETY: the bytes lie in the block, which is initialised (R1); the block is live until
         // the lease is dropped, and a live block is neither handed out nor merged, so nobody else
         // gets them.
-        let buf = unsafe { Buf::from_raw_parts(start, bytes, lease) };
+        let buf = unsafe { Buf::from_raw_parts(self.ring.data(at), bytes, lease) };
         if cfg!(feature = "stats") {
             let taken = self.ring.room(at);
             self.counters.acquired(Served::Reused, taken, self.ring.released(), PoolStats::default);
@@ -333,7 +331,7 @@ impl BufferPool for RingPool {
     #[inline(always)]
     fn acquire(&mut self, capacity: usize) -> Result<Buf<RingLease>, AcquireError> {
         if let Some(at) = self.take(capacity) {
-            Ok(self.hand_out(at, self.ring.data(at), capacity))
+            Ok(self.hand_out(at, capacity))
         } else {
             // Taken apart and put together, so that what comes back in memory does not force the
             // other case there too. That it is empty is said once more, where the compiler can see
@@ -347,7 +345,7 @@ impl BufferPool for RingPool {
     #[inline(always)]
     fn acquire_most(&mut self, capacity: usize) -> Result<Buf<RingLease>, AcquireError> {
         if let Some(at) = self.take_whole(capacity) {
-            Ok(self.hand_out(at, self.ring.data(at), self.ring.room(at)))
+            Ok(self.hand_out(at, self.ring.room(at)))
         } else {
             // As in `acquire`.
             let mut buf = self.acquire_slow(capacity)?;
@@ -359,7 +357,9 @@ impl BufferPool for RingPool {
     /// Gives `buf` room for at least `additional` bytes behind the filled ones.
     ///
     /// Cost: one comparison when there is room. It grows in place into the free blocks behind it;
-    /// otherwise it moves, with its bytes.
+    /// otherwise it moves, with its bytes. Where the program has built a ring in a region that it was
+    /// given, growing and shrinking another buffer than the newest one begins with a walk over the
+    /// blocks between the two.
     #[inline(always)]
     fn grow(&mut self, buf: &mut Buf<RingLease>, additional: usize) -> Result<(), AcquireError> {
         if additional <= buf.spare_capacity() { Ok(()) } else { self.make_room(buf, additional, false) }

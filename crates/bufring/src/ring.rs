@@ -15,6 +15,7 @@
 mod guard;
 mod layout;
 mod lease;
+mod nesting;
 mod orphaned;
 
 use core::ops::Range;
@@ -31,6 +32,7 @@ pub(crate) use self::layout::{
     FIRST_BYTES, Grid, MAX_BYTES, blocks_bytes, most_buffers, most_capacity, overhead_bytes, room,
 };
 pub use self::lease::{RingBuf, RingLease, RingView};
+pub(crate) use self::nesting::{may_nest, note_region};
 
 /// Units of the smallest block: a guard without a byte behind it. Whatever a cut leaves is a block
 /// of its own, which later requests merge with its neighbours. So a buffer keeps no unit that it

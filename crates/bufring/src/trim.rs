@@ -27,7 +27,7 @@ impl RingPool {
     ///
     /// A program calls it after a burst, or from time to time in a tick of the loop that has the
     /// ring. Each thread does so with its [`LocalRing`](crate::LocalAcquire::with_ring). A ring in
-    /// a mutex can be watched by a `Keeper` of `bufcore`, which calls it.
+    /// a mutex can be watched by a `Keeper` of `bufkeeper`, which calls it.
     ///
     /// Cost: a look at every block, and two system calls for each run of free ones with a whole
     /// page. Each page that is used again is a page fault.

@@ -30,7 +30,7 @@ impl<F: BufferPool> SlotPool<F> {
     /// does nothing. The fallback is not trimmed.
     ///
     /// A program calls it after a burst, or from time to time in a tick of the loop that has the
-    /// pool. A pool in a mutex can be watched by a `Keeper` of `bufcore`, which calls it.
+    /// pool. A pool in a mutex can be watched by a `Keeper` of `bufkeeper`, which calls it.
     ///
     /// Cost: a look at every slot, and two system calls for each gap with a whole page. Each page
     /// that is used again is a page fault.

@@ -364,6 +364,9 @@ impl<L: Lease> Buf<L> {
         }
         let Some(start) = self.guard.lease.start() else { return };
         let front = self.ptr.addr().get() - start.addr().get();
+        if front == 0 {
+            return;
+        }
         // SAFETY: `front` bytes of the memory are in front of this buffer's first one (`Lease`,
         // rule 5), and nobody else's: the buffer is the only handle. So the filled bytes may move
         // there; the two places may overlap.

@@ -106,6 +106,8 @@ impl<L: Lease> Buf<L> {
     /// 1. `ptr` is valid for reads and writes of `capacity` bytes until `lease` has been dropped.
     ///    All of them are initialised, and they are at most `isize::MAX`.
     /// 2. Nobody else reads or writes them until then.
+    /// 3. `lease` is a lease of this memory: it keeps the rules of [`Lease`] for it. So its
+    ///    [`views`](Lease::views) is `None` only if `capacity` is 0.
     ///
     /// ```
     /// use std::ptr::NonNull;

@@ -104,7 +104,7 @@ impl From<SharedBytes> for Bytes {
 /// Cost: one small allocation, no copy; nothing for none.
 impl From<Bytes> for SharedBytes {
     fn from(bytes: Bytes) -> Self {
-        Self::from_owner(bytes)
+        if bytes.is_empty() { Self::new() } else { Self::from_owner(bytes) }
     }
 }
 

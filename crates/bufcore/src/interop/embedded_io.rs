@@ -63,9 +63,9 @@ impl<P: BufferPool<Lease: SplitLease>> Write for Writer<P> {
 
 #[cfg(all(test, feature = "alloc"))]
 mod tests {
-    use embedded_io::{Read, Write};
+    use embedded_io::{Error, ErrorKind, Read, Write};
 
-    use crate::{HeapPool, ReserveError};
+    use crate::{HeapPool, NoFallback, ReserveError, Writer};
 
     #[test]
     fn writes_until_full_and_reads_back() {
@@ -78,5 +78,14 @@ mod tests {
         view.read_exact(&mut all).unwrap();
         assert_eq!(&all, b"abc");
         assert_eq!(view.read(&mut all), Ok(0));
+    }
+
+    #[test]
+    fn a_writer_grows_or_says_why_not() {
+        let mut writer = Writer::new(HeapPool::new());
+        assert_eq!((writer.write(&[1; 400]), writer.write(&[2; 200])), (Ok(400), Ok(200)));
+        assert_eq!((writer.write_all(b""), writer.flush(), writer.filled().len()), (Ok(()), Ok(()), 600));
+        let refused = Writer::new(NoFallback).write_all(b"a").unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidInput);
     }
 }

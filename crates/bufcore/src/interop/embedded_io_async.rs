@@ -39,7 +39,7 @@ mod tests {
 
     use embedded_io_async::{BufRead, Read, Write};
 
-    use crate::{HeapPool, ReserveError, SharedBytes};
+    use crate::{HeapPool, NoFallback, ReserveError, SharedBytes, Writer};
 
     fn at_once<T>(future: impl Future<Output = T>) -> T {
         match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
@@ -66,5 +66,13 @@ mod tests {
         assert_eq!((&two, at_once(shared.fill_buf())), (b"ab", Ok(&b"c"[..])));
         BufRead::consume(&mut shared, 1);
         assert_eq!(at_once(shared.read(&mut two)), Ok(0));
+    }
+
+    #[test]
+    fn a_writer_does_not_wait() {
+        let mut writer = Writer::new(HeapPool::new());
+        assert_eq!((at_once(writer.write_all(&[1; 400])), at_once(writer.write(b"ab"))), (Ok(()), Ok(2)));
+        assert_eq!((at_once(writer.flush()), &writer.filled()[399..]), (Ok(()), &[1, b'a', b'b'][..]));
+        assert!(at_once(Writer::new(NoFallback).write_all(b"a")).is_err());
     }
 }

@@ -29,8 +29,8 @@ use crate::sync::{AtomicUsize, Ordering};
 /// are out.
 ///
 /// A mark is what requests saw, and at least what is out at the moment of the snapshot. In between
-/// it may miss what only snapshots can see: a frame that is open in a fallback, and in `bufshard`
-/// buffers that other threads had for a moment.
+/// it may miss what only snapshots can see: buffers that a fallback handed out to others, and in
+/// `bufshard` buffers that other threads had for a moment.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -59,7 +59,7 @@ pub struct PoolStats {
     pub fallbacks: u64,
     /// Requests refused as exhausted.
     pub exhausted: u64,
-    /// Buffers that are out now. Without the `stats` feature, an open frame counts as one.
+    /// Buffers that are out now, with the one of each [`Writer`](crate::Writer) that is being filled.
     pub in_use: usize,
     /// Bytes that are out now, as capacity handed out.
     pub in_use_bytes: usize,

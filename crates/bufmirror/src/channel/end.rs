@@ -77,9 +77,17 @@ impl Access for Lending {
     }
 }
 
-/// What lies between the ends, beside the ring. Threads may share it: it is atomics, locks, and
-/// what this end alone changes by `&mut`.
-pub trait ChannelState {
+/// What lies between the ends, beside the ring.
+///
+/// # Safety
+///
+/// 1. Any thread may use it and drop it, and several through shared references at once: it is
+///    atomics, locks, and what this end alone changes by `&mut`.
+/// 2. [`position`](Self::position) returns the same word at each call, another one for each of the
+///    two sides. If [`IS_OURS`](Self::IS_OURS), only the ends of this memory store there.
+/// 3. [`is_mapped`](Self::is_mapped) returns the same at each call, and `true` only if the memory is
+///    mapped twice and [`CAN_BE_MAPPED`](Self::CAN_BE_MAPPED) is.
+pub unsafe trait ChannelState {
     /// How ends over it use their bytes.
     type Access: Access;
     /// Whether positions are this program's alone. Others are checked.
@@ -150,10 +158,10 @@ pub struct End<const PRODUCER: bool, T: ChannelState> {
     pub(super) is_changed: bool,
 }
 
-// SAFETY: an end has its bytes alone (C2), as a `&mut [u8]` would; what its channel shares is
-// atomic or locked.
+// SAFETY: an end has its bytes alone (C2), as a `&mut [u8]` would; any thread may use what its
+// channel shares (`ChannelState`, rule 1).
 unsafe impl<const PRODUCER: bool, T: ChannelState> Send for End<PRODUCER, T> {}
-// SAFETY: a shared end gives out nothing but numbers.
+// SAFETY: a shared end gives out nothing but numbers, and the same rule.
 unsafe impl<const PRODUCER: bool, T: ChannelState> Sync for End<PRODUCER, T> {}
 
 impl<const PRODUCER: bool, T: ChannelState> End<PRODUCER, T> {

@@ -26,7 +26,9 @@ struct Positions {
 #[derive(Debug)]
 pub struct Polled<'a>(&'a Positions);
 
-impl ChannelState for Polled<'_> {
+// SAFETY: two words and two flags, all atomic, which the channel lends to one end of each side at a
+// time; nothing is mapped.
+unsafe impl ChannelState for Polled<'_> {
     type Access = Lending;
     const CAN_BE_MAPPED: bool = false;
     const IS_OURS: bool = true;

@@ -246,7 +246,6 @@ impl SharedRing {
     }
 }
 
-/// To hand it to another process.
 /// The end of a [`SharedRing`] that writes. Dropping it tells the other process.
 ///
 /// Cost: as of a [`Producer`], and a locked instruction for each call that writes,
@@ -297,6 +296,7 @@ pub type SharedConsumer = End<false, Waking<Copying>>;
 
 bufcore::unwind_safe!(SharedProducer, SharedConsumer);
 
+/// Lends the descriptor, to hand it to another process.
 impl AsFd for SharedRing {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.file.as_fd()

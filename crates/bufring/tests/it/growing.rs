@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use bufcore::{AcquireError, ByteSink, ByteSource, Writer};
-use bufring::RingPool;
+use bufcore::{AcquireError, ByteSink, ByteSource, Region, Writer};
+use bufring::{Builder, RingPool};
 
 fn ring(capacity: usize) -> RingPool {
     RingPool::new(capacity).expect("settings are right")
@@ -246,36 +246,32 @@ fn writes_are_all_or_nothing() {
     assert_eq!(&writer.finish()[398..402], [1, 1, 3, 3]);
 }
 
-#[cfg(feature = "embedded-io-0_7")]
+/// The buffers of a ring that lies within a buffer of another ring are between the ends of that one,
+/// and are not its own.
 #[test]
-fn writes_of_embedded_io_are_all_or_nothing() {
-    use embedded_io::{Error, ErrorKind, Write};
-
-    let mut ring = ring(500);
-    let mut writer = Writer::new(&mut ring);
-    Write::write_all(&mut writer, &[1; 400]).expect("room");
-    let refused = Write::write_all(&mut writer, &[2; 200]).expect_err("no room for all of it");
-    assert!(matches!(refused.kind(), ErrorKind::OutOfMemory | ErrorKind::InvalidInput), "{refused}");
-    assert_eq!(writer.filled().len(), 400, "a part was appended");
-    assert_eq!((Write::write_all(&mut writer, b""), Write::flush(&mut writer)), (Ok(()), Ok(())));
-}
-
-#[cfg(feature = "embedded-io-async-0_7")]
-#[test]
-fn the_async_writer_does_not_wait() {
-    use std::pin::pin;
-    use std::task::{Context, Poll, Waker};
-
-    use embedded_io_async::Write;
-
-    let mut ring = ring(500);
-    let mut writer = Writer::new(&mut ring);
-    let mut cx = Context::from_waker(Waker::noop());
-    assert_eq!(pin!(Write::write_all(&mut writer, &[1; 400])).poll(&mut cx), Poll::Ready(Ok(())));
-    assert!(matches!(pin!(Write::write_all(&mut writer, &[2; 200])).poll(&mut cx), Poll::Ready(Err(_))));
-    assert!(matches!(pin!(Write::write(&mut writer, b"ab")).poll(&mut cx), Poll::Ready(Ok(2))));
-    assert_eq!(pin!(Write::flush(&mut writer)).poll(&mut cx), Poll::Ready(Ok(())));
-    assert_eq!(&writer.filled()[399..], [1, b'a', b'b']);
+fn a_ring_within_a_buffer_keeps_its_blocks() {
+    let mut outer = ring(64 << 10);
+    let place = Box::leak(Box::new(outer.acquire(8192).expect("room")));
+    let mut inner = Builder::new().build_in(Region::from_static(place.spare_mut())).expect("room");
+    let mut behind = outer.acquire(100).expect("room");
+    let mut buf = inner.acquire(100).expect("room");
+    buf.extend_from_slice(b"moves").expect("room");
+    let (first, start) = (buf.as_ptr().addr() - 100, buf.as_ptr());
+    outer.shrink(&mut buf);
+    outer.grow(&mut buf, 200).expect("room");
+    assert_eq!(buf, "moves");
+    assert_ne!(buf.as_ptr(), start, "it grew over the blocks of the inner ring");
+    assert!(!(first..first + 8192).contains(&buf.as_ptr().addr()), "in the outer ring, but in use there");
+    assert!(inner.is_idle());
+    assert_eq!(inner.acquire(inner.capacity()).expect("all of it").capacity(), inner.capacity());
+    // The blocks of the outer ring grow and shrink in place as before, the newest and others.
+    let mut newest = outer.acquire(100).expect("room");
+    for buf in [&mut newest, &mut behind] {
+        let start = buf.as_ptr();
+        outer.shrink(buf);
+        outer.grow(buf, 16).expect("room in place");
+        assert_eq!(buf.as_ptr(), start);
+    }
 }
 
 /// A ring's own methods are those of the pools' traits, none of which is in scope here.

@@ -41,8 +41,7 @@ pub struct Waking<A: Access> {
 impl<A: Access> Waking<A> {
     #[inline(always)]
     fn half(&self, producer: bool) -> &Half {
-        // SAFETY: the transport, which `core` keeps, has it there. It is atomics only, so whoever
-        // writes to it, it is valid.
+        // SAFETY: the transport, which `core` keeps, has it there (`Transport`).
         let header = unsafe { self.header.as_ref() };
         header.half(producer)
     }
@@ -65,7 +64,12 @@ impl<A: Access> fmt::Debug for Waking<A> {
     }
 }
 
-impl<A: Access> ChannelState for Waking<A> {
+// SAFETY:
+// - threads: the core is `Send` and `Sync`, as its transport is; the header is atomics, at an address
+//   that stays (`Transport`).
+// - positions: fields of the header; others may store there, so they are not this program's.
+// - mapped: what the mirror says.
+unsafe impl<A: Access> ChannelState for Waking<A> {
     type Access = A;
     const CAN_BE_MAPPED: bool = true;
     const IS_OURS: bool = false;

@@ -26,7 +26,8 @@ impl Threads {
     }
 }
 
-impl Transport for Threads {
+// SAFETY: a box of the transport's own, which is lent as shared only.
+unsafe impl Transport for Threads {
     fn header(&self) -> NonNull<Header> {
         NonNull::from(&*self.header)
     }

@@ -18,9 +18,13 @@ const SETTLED: Duration = Duration::from_millis(1);
 
 /// What lies between the ends, beside the ring: threads of one process, or two processes. Asked
 /// when an end has to sleep or be woken.
-pub(crate) trait Transport: Send + Sync {
-    /// Returns where the header is, as long as the transport lives. Other processes may write
-    /// there, whatever they like.
+///
+/// # Safety
+///
+/// [`header`](Self::header) returns the same address at each call. A [`Header`] is there as long as
+/// the transport lives, also if the transport is moved, and is accessed by atomics alone.
+pub(crate) unsafe trait Transport: Send + Sync {
+    /// Returns where the header is. Other processes may write there, whatever they like.
     fn header(&self) -> NonNull<Header>;
 
     /// Returns whether both ends are in this process: then its own fences are enough, and tasks can

@@ -14,7 +14,12 @@ use windows_sys::Win32::System::Memory::{
 use windows_sys::Win32::System::SystemInformation::GetSystemInfo;
 
 /// What [`map_by`](super::map_by) asks of the system.
-pub(crate) trait Calls: Copy {
+///
+/// # Safety
+///
+/// When [`map_at`](Self::map_at) returns `Ok`, the section's first bytes are mapped there until
+/// [`unmap`](Self::unmap), and nothing else was.
+pub(crate) unsafe trait Calls: Copy {
     /// Returns what the addresses of views and reservations are multiples of: a power of two.
     fn granularity(&self) -> usize;
 
@@ -48,7 +53,8 @@ pub(crate) trait Calls: Copy {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kernel;
 
-impl Calls for Kernel {
+// SAFETY: the system maps what it says.
+unsafe impl Calls for Kernel {
     fn granularity(&self) -> usize {
         // SAFETY: a structure of plain numbers and addresses.
         let mut info = unsafe { mem::zeroed() };

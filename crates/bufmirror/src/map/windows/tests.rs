@@ -72,7 +72,8 @@ fn reserve_at(at: NonNull<u8>, bytes: usize) -> bool {
     !unsafe { VirtualAlloc(at, bytes, MEM_RESERVE, PAGE_NOACCESS) }.is_null()
 }
 
-impl Calls for Changed<'_> {
+// SAFETY: what succeeds is the system's.
+unsafe impl Calls for Changed<'_> {
     fn granularity(&self) -> usize {
         Kernel.granularity()
     }

@@ -51,6 +51,12 @@ fn shared_handles() {
     let parts = [shared.slice(..50), shared.clone(), SharedBytes::from(Vec::new())];
     assert_eq!(LEDGER.calls(), calls + 1, "one allocation for a vector");
     drop((shared, parts));
+    #[cfg(feature = "bytes")]
+    {
+        let calls = LEDGER.calls();
+        assert!(SharedBytes::from(bytes::Bytes::new()).is_empty());
+        assert_eq!(LEDGER.calls(), calls, "a handle of no bytes was allocated");
+    }
 }
 
 fn other_threads() {

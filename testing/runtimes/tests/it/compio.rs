@@ -4,16 +4,17 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use bufworks::bufcore::compio::ReadBuf;
-use bufworks::{Buf, Lease, SharedBytes};
+use bufworks::{Buf, Lease};
 use compio::BufResult;
 use compio::buf::{IntoInner, IoBuf};
 use compio::driver::ProactorBuilder;
 use compio::fs::File;
-use compio::io::{AsyncRead, AsyncReadAt, AsyncReadAtExt, AsyncReadExt, AsyncWriteAt, AsyncWriteExt};
+use compio::io::{AsyncRead, AsyncReadAt, AsyncReadAtExt, AsyncWriteAt, AsyncWriteExt};
 use compio::net::TcpStream;
 use compio::runtime::{Runtime, RuntimeBuilder};
 
 use crate::dropped;
+use crate::echo::echo;
 use crate::system::{TestFile, or_skip, pair, pattern, pools};
 
 fn runtime() -> Option<Runtime> {
@@ -37,39 +38,19 @@ fn streams() -> (TcpStream, TcpStream) {
 #[test]
 fn echoes_over_a_socket() {
     let Some(runtime) = runtime() else { return };
-    runtime.block_on(async {
-        for mut pool in pools() {
-            let (mut here, mut there) = streams();
-            for round in 0..50 {
-                let sent = pattern(1000, round);
-                let mut buf = pool.acquire(2000).unwrap();
-                buf.extend_from_slice(&sent).unwrap();
-                let view = buf.freeze();
-                here.write_all(view.clone()).await.0.unwrap();
-                // A read behind what is filled already.
-                let mut buf = pool.acquire(2000).unwrap();
-                buf.extend_from_slice(b"head").unwrap();
-                while buf.len() < 4 + sent.len() {
-                    let filled = buf.len();
-                    let BufResult(read, part) = there.read(reading(buf).slice(filled..)).await;
-                    buf = part.into_inner().into_inner();
-                    assert_eq!(buf.len(), filled + read.unwrap());
-                }
-                assert_eq!((&buf[..4], &buf[4..]), (&b"head"[..], &view[..]), "{}", pool.strategy());
-                // And back, from a handle without a strategy.
-                buf.consume(4);
-                there.write_all(SharedBytes::from(buf)).await.0.unwrap();
-                let buf = reading(pool.acquire(4096).unwrap()).slice(..1000);
-                let BufResult(read, buf) = here.read_exact(buf).await;
-                read.unwrap();
-                assert_eq!(&buf.into_inner().into_inner()[..], sent, "{}", pool.strategy());
-            }
-        }
-    });
+    runtime.block_on(echo(
+        streams,
+        async |stream, bytes| stream.write_all(bytes).await.0.unwrap(),
+        async |stream, buf| {
+            let filled = buf.len();
+            let BufResult(read, part) = stream.read(reading(buf).slice(filled..)).await;
+            (read.unwrap(), part.into_inner().into_inner())
+        },
+    ));
 }
 
 #[test]
-fn a_read_replaces_what_is_filled() {
+fn a_read_overwrites_the_front() {
     let Some(runtime) = runtime() else { return };
     runtime.block_on(async {
         for mut pool in pools() {

@@ -12,6 +12,7 @@
 #[cfg(feature = "compio")]
 mod compio;
 mod dropped;
+mod echo;
 #[cfg(feature = "monoio")]
 mod monoio;
 mod system;

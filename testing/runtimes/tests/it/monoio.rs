@@ -5,15 +5,15 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use bufworks::SharedBytes;
 use monoio::buf::IoBufMut;
 use monoio::fs::File;
-use monoio::io::{AsyncReadRent, AsyncReadRentExt, AsyncWriteRentExt};
+use monoio::io::{AsyncReadRent, AsyncWriteRentExt};
 use monoio::net::TcpStream;
 use monoio::time::TimeDriver;
 use monoio::{IoUringDriver, Runtime, RuntimeBuilder};
 
 use crate::dropped;
+use crate::echo::echo;
 use crate::system::{TestFile, or_skip, pair, pattern, pools};
 
 fn runtime() -> Option<Runtime<TimeDriver<IoUringDriver>>> {
@@ -28,35 +28,17 @@ fn streams() -> (TcpStream, TcpStream) {
 #[test]
 fn echoes_over_a_socket() {
     let Some(mut runtime) = runtime() else { return };
-    runtime.block_on(async {
-        for mut pool in pools() {
-            let (mut here, mut there) = streams();
-            for round in 0..50 {
-                let sent = pattern(1000, round);
-                let mut buf = pool.acquire(2000).unwrap();
-                buf.extend_from_slice(&sent).unwrap();
-                let view = buf.freeze();
-                here.write_all(view.clone()).await.0.unwrap();
-                // A read behind what is filled already.
-                let mut buf = pool.acquire(2000).unwrap();
-                buf.extend_from_slice(b"head").unwrap();
-                while buf.len() < 4 + sent.len() {
-                    let filled = buf.len();
-                    let (read, part) = there.read(buf.slice_mut(filled..)).await;
-                    buf = part.into_inner();
-                    assert_eq!(buf.len(), filled + read.unwrap());
-                }
-                assert_eq!((&buf[..4], &buf[4..]), (&b"head"[..], &view[..]), "{}", pool.strategy());
-                // And back, from a handle without a strategy.
-                buf.consume(4);
-                there.write_all(SharedBytes::from(buf)).await.0.unwrap();
-                let buf = pool.acquire(4096).unwrap().slice_mut(..1000);
-                let (read, buf) = here.read_exact(buf).await;
-                read.unwrap();
-                assert_eq!(&buf.into_inner()[..], sent, "{}", pool.strategy());
-            }
-        }
-    });
+    runtime.block_on(echo(
+        streams,
+        async |stream, bytes| {
+            stream.write_all(bytes).await.0.unwrap();
+        },
+        async |stream, buf| {
+            let filled = buf.len();
+            let (read, part) = stream.read(buf.slice_mut(filled..)).await;
+            (read.unwrap(), part.into_inner())
+        },
+    ));
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use std::net::Shutdown;
 use std::rc::Rc;
 
-use bufworks::SharedBytes;
 use tokio_uring::Runtime;
 use tokio_uring::buf::BoundedBuf;
 use tokio_uring::fs::File;
 use tokio_uring::net::TcpStream;
 
 use crate::dropped;
+use crate::echo::echo;
 use crate::system::{TestFile, or_skip, pair, pattern, pools};
 
 fn runtime() -> Option<Runtime> {
@@ -22,51 +22,31 @@ async fn tick(null: Rc<File>) {
     read.unwrap();
 }
 
-#[test]
-fn echoes_over_a_socket() {
-    let Some(runtime) = runtime() else { return };
-    runtime.block_on(async {
-        for mut pool in pools() {
-            let (here, there) = pair();
-            let (here, there) = (TcpStream::from_std(here), TcpStream::from_std(there));
-            for round in 0..50 {
-                let sent = pattern(1000, round);
-                let mut buf = pool.acquire(2000).unwrap();
-                buf.extend_from_slice(&sent).unwrap();
-                let view = buf.freeze();
-                here.write_all(view.clone()).await.0.unwrap();
-                // A read behind what is filled already.
-                let mut buf = pool.acquire(2000).unwrap();
-                buf.extend_from_slice(b"head").unwrap();
-                while buf.len() < 4 + sent.len() {
-                    let filled = buf.len();
-                    let (read, part) = there.read(buf.slice(filled..)).await;
-                    buf = part.into_inner();
-                    assert_eq!(buf.len(), filled + read.unwrap());
-                }
-                assert_eq!((&buf[..4], &buf[4..]), (&b"head"[..], &view[..]), "{}", pool.strategy());
-                // And back, from a handle without a strategy.
-                buf.consume(4);
-                there.write_all(SharedBytes::from(buf)).await.0.unwrap();
-                let mut got = 0;
-                while got < sent.len() {
-                    let (read, buf) = here.read(pool.acquire(4096).unwrap()).await;
-                    let n = read.unwrap();
-                    assert_eq!(&buf[..], &sent[got..got + n], "{}", pool.strategy());
-                    got += n;
-                }
-            }
-        }
-    });
+fn streams() -> (TcpStream, TcpStream) {
+    let (here, there) = pair();
+    (TcpStream::from_std(here), TcpStream::from_std(there))
 }
 
 #[test]
-fn a_read_replaces_what_is_filled() {
+fn echoes_over_a_socket() {
+    let Some(runtime) = runtime() else { return };
+    runtime.block_on(echo(
+        streams,
+        async |stream, bytes| stream.write_all(bytes).await.0.unwrap(),
+        async |stream, buf| {
+            let filled = buf.len();
+            let (read, part) = stream.read(buf.slice(filled..)).await;
+            (read.unwrap(), part.into_inner())
+        },
+    ));
+}
+
+#[test]
+fn a_read_overwrites_the_front() {
     let Some(runtime) = runtime() else { return };
     runtime.block_on(async {
         for mut pool in pools() {
-            let (here, there) = pair();
-            let (here, there) = (TcpStream::from_std(here), TcpStream::from_std(there));
+            let (here, there) = streams();
             let mut buf = pool.acquire(64).unwrap();
             buf.extend_from_slice(b"0123456789").unwrap();
             here.write_all(b"abc".to_vec()).await.0.unwrap();

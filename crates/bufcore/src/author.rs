@@ -18,7 +18,7 @@ pub use crate::lease::tagged_ptr::TaggedPtr;
 pub use crate::lease::track::Tracker;
 #[cfg(feature = "wipe")]
 pub use crate::lease::wipe::wipe;
-pub use crate::memory::copying::copy_bytes;
+pub use crate::memory::aliasing::copy_bytes;
 #[cfg(feature = "alloc")]
 pub use crate::memory::try_box::try_box;
 pub use crate::pool::config::{check_alignment, check_setting};

@@ -357,9 +357,9 @@ impl BufferPool for RingPool {
     /// Gives `buf` room for at least `additional` bytes behind the filled ones.
     ///
     /// Cost: one comparison when there is room. It grows in place into the free blocks behind it;
-    /// otherwise it moves, with its bytes. Where the program has built a ring in a region that it was
-    /// given, growing and shrinking another buffer than the newest one begins with a walk over the
-    /// blocks between the two.
+    /// otherwise it moves, with its bytes. Where the program has built a ring in a region that it
+    /// was given, growing and shrinking another buffer than the newest one begins with a walk over
+    /// the blocks between the two.
     #[inline(always)]
     fn grow(&mut self, buf: &mut Buf<RingLease>, additional: usize) -> Result<(), AcquireError> {
         if additional <= buf.spare_capacity() { Ok(()) } else { self.make_room(buf, additional, false) }

@@ -319,7 +319,7 @@ impl<F: BufferPool> SlotPool<F> {
             let before = slots.prev(tail);
             start = self.gap_start(slots, before, bytes);
             if bytes.wrapping_sub(1) >= limit.saturating_sub(start) {
-                self.let_go(tail);
+                self.unlist(tail);
                 return Carved::NONE;
             }
             slots.set_start(tail, start);

@@ -114,7 +114,7 @@ impl<F: BufferPool> SlotPool<F> {
         let mut last = slots.prev(self.sentinel());
         while slots.is_free(last) {
             let before = slots.prev(last);
-            self.let_go(last);
+            self.unlist(last);
             last = before;
         }
         last
@@ -204,14 +204,14 @@ impl<F: BufferPool> SlotPool<F> {
         let mut next = slots.next(before);
         while slots.is_free(next) {
             let behind = slots.next(next);
-            self.let_go(next);
+            self.unlist(next);
             next = behind;
         }
         slots.start(next)
     }
 
     /// Puts a free slot of the list on the stack.
-    pub(crate) fn let_go(&mut self, slot: u32) {
+    pub(crate) fn unlist(&mut self, slot: u32) {
         for kept in [&mut self.tail, &mut self.resume, &mut self.run] {
             if *kept == slot {
                 *kept = self.table.slots().prev(slot);

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::memory::copying::copy_bytes;
+use crate::memory::aliasing::copy_bytes;
 use crate::{Buf, Lease, ReserveError};
 
 impl<L: Lease> Buf<L> {

@@ -4,7 +4,7 @@ use core::slice;
 
 use super::Buf;
 use crate::lease::guard::is_alone;
-use crate::memory::copying::copy_bytes;
+use crate::memory::aliasing::copy_bytes;
 use crate::{Lease, ReserveError};
 
 impl<L: Lease> Buf<L> {

@@ -168,7 +168,7 @@ impl<L: Lease> Buf<L> {
 
     /// Replaces the lease by one that wraps it, such as that of a recorder.
     ///
-    /// Cost: a move. The tracker's ticket goes along.
+    /// Cost: a move. The tracker's id goes along.
     ///
     /// # Safety
     ///
@@ -219,7 +219,7 @@ impl<L: Lease> Buf<L> {
     #[inline]
     pub unsafe fn map_lease<M: Lease>(self, wrap: impl FnOnce(L) -> M) -> Buf<M> {
         let (ptr, len, capacity, guard) = self.into_guard();
-        let (lease, ticket) = guard.into_parts();
-        Buf { ptr, len, capacity, guard: LeaseGuard::new(wrap(lease), ticket) }
+        let (lease, track_id) = guard.into_parts();
+        Buf { ptr, len, capacity, guard: LeaseGuard::new(wrap(lease), track_id) }
     }
 }

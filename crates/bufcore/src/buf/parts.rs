@@ -71,7 +71,7 @@ impl Tracker {
         // No part can appear meanwhile: that takes this buffer.
         #[cfg(feature = "track")]
         if crate::author::is_alone(buf.lease()) {
-            *buf.guard.ticket = self.note(buf.capacity);
+            *buf.guard.track_id = self.note(buf.capacity);
         }
         buf
     }

@@ -186,11 +186,11 @@ fn share<L: SplitLease>(guard: LeaseGuard<L>) -> (LeaseGuard<L>, LeaseGuard<L>) 
             views.init(2);
         }
     }
-    let (lease, ticket) = guard.into_parts();
-    let first = ManuallyDrop::new(LeaseGuard::new(lease.into_shared(), ticket));
+    let (lease, track_id) = guard.into_parts();
+    let first = ManuallyDrop::new(LeaseGuard::new(lease.into_shared(), track_id));
     // SAFETY: valid for reads, and never dropped; the copy follows the rule of bitwise copies
-    // (`Lease`, rule 2): of all of them, the last handle drops one. The ticket beside the lease
-    // follows the same rule.
+    // (`Lease`, rule 2): of all of them, the last handle drops one. The tracker's id beside the
+    // lease follows the same rule.
     let second = unsafe { ptr::read(&raw const *first) };
     (ManuallyDrop::into_inner(first), second)
 }

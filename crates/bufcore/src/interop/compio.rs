@@ -15,8 +15,8 @@ use crate::{Buf, Lease};
 /// them. So a [`Buf`] does not have that trait, and this wrapper is made by a function that is
 /// `unsafe`, whose caller knows the code that reads.
 ///
-/// A read overwrites the filled bytes from the front; the length grows where it reads more, and never
-/// shrinks. [`slice`](IoBuf::slice) reads behind them.
+/// A read overwrites the filled bytes from the front; the length grows where it reads more, and
+/// never shrinks. [`slice`](IoBuf::slice) reads behind them.
 ///
 /// Ownership: compio owns the value while the kernel writes, also when the future is dropped. The
 /// memory is released when the value is dropped, as with the buffer.
@@ -27,9 +27,9 @@ use crate::{Buf, Lease};
 ///
 /// compio has buffers of its own for `read_managed`, and takes their memory from a static
 /// `BufferAllocator`. A `PoolAllocator` (feature `allocator-api2-0_4`, or `0_2`) over a shared pool
-/// in a static serves that trait in two lines: its `allocate` and `deallocate`, with the layout of `len` bytes.
-/// The buffers of a pool with mappings begin 64 bytes into a page or later. On some processors the
-/// kernel copies to the first bytes of a page up to seven times slower.
+/// in a static serves that trait in two lines: its `allocate` and `deallocate`, with the layout of
+/// `len` bytes. The buffers of a pool with mappings begin 64 bytes into a page or later. On some
+/// processors the kernel copies to the first bytes of a page up to seven times slower.
 ///
 /// ```
 /// use bufcore::compio::ReadBuf;

@@ -9,7 +9,7 @@ use crate::{Buf, ByteSource, Frozen, Lease, SharedBytes};
 fn read(from: &mut impl ByteSource, into: &mut [u8]) -> usize {
     let bytes = from.peek();
     let n = into.len().min(bytes.len());
-    crate::memory::copying::copy_bytes(&mut into[..n], &bytes[..n]);
+    crate::memory::aliasing::copy_bytes(&mut into[..n], &bytes[..n]);
     from.consume(n);
     n
 }

@@ -4,7 +4,7 @@ use core::fmt;
 use core::ops::Range;
 use std::io::{self, Read, Write};
 
-use crate::memory::copying::copy_bytes;
+use crate::memory::aliasing::copy_bytes;
 use crate::{
     AcquireError, Buf, BufferPool, ByteSink, ConfigError, Lease, RegionError, ReserveError, SplitLease,
     Writer,

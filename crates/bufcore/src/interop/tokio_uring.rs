@@ -9,8 +9,9 @@ use crate::{Buf, Lease};
 
 /// Writes take the filled part, and reads start at its front.
 ///
-/// A read overwrites the filled bytes from the front; the length grows where it reads more, and never
-/// shrinks. `buf.slice(buf.len()..)` of `BoundedBuf` reads behind them; it panics for a full buffer.
+/// A read overwrites the filled bytes from the front; the length grows where it reads more, and
+/// never shrinks. `buf.slice(buf.len()..)` of `BoundedBuf` reads behind them; it panics for a full
+/// buffer.
 // SAFETY:
 // - stable: the address is a field that names memory of the pool, not of this value; moves of the
 //   value do not change it, and only calls with `&mut` do, which the owner alone can make.

@@ -7,11 +7,11 @@ use crate::lease::ref_count::RefCount;
 use crate::lease::track::TrackId;
 use crate::{Lease, SplitLease};
 
-/// A lease and the tracker's ticket for it. Dropping it is one handle's end: the last of a memory
+/// A lease and the tracker's id for it. Dropping it is one handle's end: the last of a memory
 /// wipes, if the pool asked for that, and releases.
 pub(crate) struct LeaseGuard<L: Lease> {
     pub(crate) lease: ManuallyDrop<L>,
-    pub(crate) ticket: ManuallyDrop<TrackId>,
+    pub(crate) track_id: ManuallyDrop<TrackId>,
 }
 
 /// Returns whether no other buffer or view shares the memory of a buffer with this lease, at this
@@ -36,8 +36,8 @@ pub fn is_alone(lease: &impl Lease) -> bool {
 
 impl<L: Lease> LeaseGuard<L> {
     #[inline]
-    pub(crate) fn new(lease: L, ticket: TrackId) -> Self {
-        Self { lease: ManuallyDrop::new(lease), ticket: ManuallyDrop::new(ticket) }
+    pub(crate) fn new(lease: L, track_id: TrackId) -> Self {
+        Self { lease: ManuallyDrop::new(lease), track_id: ManuallyDrop::new(track_id) }
     }
 
     /// Takes the two apart without wiping or releasing.
@@ -46,9 +46,9 @@ impl<L: Lease> LeaseGuard<L> {
         let guard = ManuallyDrop::new(self);
         // SAFETY: `guard` is never dropped, so this moves the lease out, once.
         let lease = unsafe { ptr::read(&raw const *guard.lease) };
-        // SAFETY: likewise for the ticket.
-        let ticket = unsafe { ptr::read(&raw const *guard.ticket) };
-        (lease, ticket)
+        // SAFETY: likewise for the id.
+        let track_id = unsafe { ptr::read(&raw const *guard.track_id) };
+        (lease, track_id)
     }
 
     /// Wipes and releases, whatever the count of handles says.
@@ -67,7 +67,7 @@ impl<L: Lease> LeaseGuard<L> {
         // Dropped behind the lease, also when code of the user's that the release calls, such as a
         // waker, panics.
         // SAFETY: not used again, by the caller's promise.
-        let _ticket = unsafe { ManuallyDrop::take(&mut self.ticket) };
+        let _track_id = unsafe { ManuallyDrop::take(&mut self.track_id) };
         // SAFETY: likewise.
         unsafe { ManuallyDrop::drop(&mut self.lease) };
     }

@@ -16,7 +16,7 @@
 //! before it is used. Every function that safe code can reach is sound for every argument at every
 //! moment; otherwise it is an `unsafe fn` with numbered duties.
 //!
-//! Code of users (fallbacks, sources, wakers, readers, iterators, drops of values) may panic, or
+//! Code of users (fallbacks, providers, wakers, readers, iterators, drops of values) may panic, or
 //! use and end any pool. So it is called with no lock held, no list borrowed, and with all that it
 //! may meet complete; counts change before it or after it returned.
 //!

@@ -1,7 +1,7 @@
 //! Memory: where the bytes of pools come from, and how they are copied.
 
+pub(crate) mod aliasing;
 pub(crate) mod build_in_error;
-pub(crate) mod copying;
 #[cfg(feature = "mmap")]
 pub(crate) mod map_options;
 pub(crate) mod pages;

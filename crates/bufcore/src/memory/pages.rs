@@ -9,8 +9,8 @@
 //!   rounds lengths up.
 //! - After `MADV_FREE` alone a page may turn to zeros at any later moment, which no safe reader
 //!   may see. When the second call is refused, one store to each page ends that state.
-//! - Memory whose pages a device or another process may have (of a caller, of a source, populated,
-//!   locked, or of reserved huge pages) says no, unless its owner says otherwise.
+//! - Memory whose pages a device or another process may have (of a caller, of a provider,
+//!   populated, locked, or of reserved huge pages) says no, unless its owner says otherwise.
 
 use core::ops::Range;
 

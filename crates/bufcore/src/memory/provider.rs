@@ -11,12 +11,12 @@ use crate::{Region, RegionError};
 /// Supplies the memory of regions: memory that is registered with a device, bound to a NUMA node,
 /// or carved from an arena of the program's own.
 ///
-/// [`Region::from_provider`] makes a region of it. Pools that are built in a region
-/// (`build_in`) then have all their memory there. Pools that grow ask a source for each of their
-/// larger pieces (`build_from`). A source that many regions share is an `Arc<S>` or a `&'static S`,
-/// which are sources as well.
+/// [`Region::from_provider`] makes a region of it. Pools that are built in a region (`build_in`)
+/// then have all their memory there. Pools that grow ask a provider for each of their larger pieces
+/// (`build_from`). A provider that many regions share is an `Arc<P>` or a `&'static P`, which are
+/// providers as well.
 ///
-/// Memory that lives as long as the program needs no source: see [`Region::from_static`].
+/// Memory that lives as long as the program needs no provider: see [`Region::from_static`].
 ///
 /// # Panics
 ///
@@ -27,7 +27,7 @@ use crate::{Region, RegionError};
 /// - The memory of a pool that ended with buffers out goes back when the last of them is released.
 ///   The thread that gives it back may have to do with other pools only. There a panic ends when
 ///   its hook has reported it. Without `std` it passes through that thread.
-/// - In pools that ask a source for each piece (`build_from`), all its panics end so. One from
+/// - In pools that ask a provider for each piece (`build_from`), all its panics end so. One from
 ///   [`allocate`](Self::allocate) is a refusal.
 ///
 /// # Safety
@@ -38,7 +38,7 @@ use crate::{Region, RegionError};
 /// 1. It is valid for reads and writes, for as many bytes as the layout says, and starts at a
 ///    multiple of the layout's alignment. Any thread may use it.
 /// 2. Nobody else uses it, except for a device that the program tells to.
-/// 3. It stays where it is, also when the source itself is moved.
+/// 3. It stays where it is, also when the provider itself is moved.
 /// 4. If [`Provided::is_zeroed`] is true, all its bytes are zero.
 ///
 /// ```
@@ -73,11 +73,11 @@ use crate::{Region, RegionError};
 ///     }
 /// }
 ///
-/// let source = Arc::new(Counted::default());
-/// let region = Region::from_provider(Arc::clone(&source), 1 << 20, 4096)?;
-/// assert_eq!(source.bytes.load(Ordering::Relaxed), 1 << 20);
+/// let provider = Arc::new(Counted::default());
+/// let region = Region::from_provider(Arc::clone(&provider), 1 << 20, 4096)?;
+/// assert_eq!(provider.bytes.load(Ordering::Relaxed), 1 << 20);
 /// drop(region);
-/// assert_eq!(source.bytes.load(Ordering::Relaxed), 0);
+/// assert_eq!(provider.bytes.load(Ordering::Relaxed), 0);
 /// # Ok::<(), RegionError>(())
 /// ```
 pub unsafe trait MemoryProvider: Send + Sync + 'static {
@@ -92,7 +92,7 @@ pub unsafe trait MemoryProvider: Send + Sync + 'static {
     ///
     /// # Safety
     ///
-    /// [`allocate`](Self::allocate) of this source, or of one that shares its memory such as a
+    /// [`allocate`](Self::allocate) of this provider, or of one that shares its memory such as a
     /// clone, returned `start` for this layout. It is given back once, and not used again.
     unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout);
 
@@ -164,9 +164,9 @@ pub struct Provided {
 
 macro_rules! pointers {
     ($($pointer:ty),*) => {$(
-        // SAFETY: as the source that it leads to, which is there while the pointer is, and is not
+        // SAFETY: as the provider that it leads to, which is there while the pointer is, and is not
         // moved.
-        unsafe impl<S: MemoryProvider + ?Sized> MemoryProvider for $pointer {
+        unsafe impl<P: MemoryProvider + ?Sized> MemoryProvider for $pointer {
             fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
                 (**self).allocate(layout)
             }
@@ -183,58 +183,58 @@ macro_rules! pointers {
     )*};
 }
 
-pointers!(&'static S, Box<S>);
+pointers!(&'static P, Box<P>);
 #[cfg(target_has_atomic = "ptr")]
-pointers!(alloc::sync::Arc<S>);
+pointers!(alloc::sync::Arc<P>);
 
-/// Memory of a source, with the source. It is given back when this is dropped.
-struct Lent<S: MemoryProvider> {
-    source: S,
+/// Memory of a provider, with the provider. It is given back when this is dropped.
+struct Provision<P: MemoryProvider> {
+    provider: P,
     start: NonNull<u8>,
     layout: Layout,
 }
 
-impl<S: MemoryProvider> Drop for Lent<S> {
+impl<P: MemoryProvider> Drop for Provision<P> {
     fn drop(&mut self) {
-        // SAFETY: from `allocate` of this source, for this layout, and given back once, here.
-        unsafe { self.source.deallocate(self.start, self.layout) };
+        // SAFETY: from `allocate` of this provider, for this layout, and given back once, here.
+        unsafe { self.provider.deallocate(self.start, self.layout) };
     }
 }
 
-/// Owns memory of a source, with the source: kept for its drop.
-pub(crate) struct FromSource(#[allow(dead_code, reason = "kept for its Drop")] Box<dyn Any>);
+/// Owns memory of a provider, with the provider: kept for its drop.
+pub(crate) struct FromProvider(#[allow(dead_code, reason = "kept for its Drop")] Box<dyn Any>);
 
-// Nothing of the source can be reached through it, so nothing half-done can be seen.
-crate::unwind_safe!(FromSource);
+// Nothing of the provider can be reached through it, so nothing half-done can be seen.
+crate::unwind_safe!(FromProvider);
 
-/// Takes memory of this layout from a source, zeroed. Returns with it whether its pages may go back
-/// to the system.
-fn take<S: MemoryProvider>(
-    source: S,
+/// Takes memory of this layout from a provider, zeroed. Returns with it whether its pages may go
+/// back to the system.
+fn take<P: MemoryProvider>(
+    provider: P,
     layout: Layout,
-) -> Result<(NonNull<u8>, FromSource, bool), RegionError> {
-    let Provided { start, is_zeroed } = source.allocate(layout)?;
+) -> Result<(NonNull<u8>, FromProvider, bool), RegionError> {
+    let Provided { start, is_zeroed } = provider.allocate(layout)?;
     // Gives it back from here on, whatever fails.
-    let lent = Lent { source, start, layout };
-    debug_assert!(start.addr().get().is_multiple_of(layout.align()), "{start:?} of a source, {layout:?}");
+    let provision = Provision { provider, start, layout };
+    debug_assert!(start.addr().get().is_multiple_of(layout.align()), "{start:?} of a provider, {layout:?}");
     if !is_zeroed {
         // SAFETY: valid for writes of the layout's size, and nobody else's (`MemoryProvider`, rules
         // 1 and 2).
         unsafe { start.write_bytes(0, layout.size()) };
     }
-    let returns_pages = lent.source.returns_pages();
-    let kept = try_box(lent).ok_or(RegionError::OutOfMemory { requested: size_of::<Lent<S>>() })?;
+    let returns_pages = provision.provider.returns_pages();
+    let kept = try_box(provision).ok_or(RegionError::OutOfMemory { requested: size_of::<Provision<P>>() })?;
     // SAFETY: made by `try_box`, and taken once.
     let kept: Box<dyn Any> = unsafe { Box::from_raw(kept.as_ptr()) };
-    Ok((start, FromSource(kept), returns_pages))
+    Ok((start, FromProvider(kept), returns_pages))
 }
 
 impl Region {
-    /// Takes a zeroed region of `len` bytes from a source, its start aligned to `alignment`.
+    /// Takes a zeroed region of `len` bytes from a provider, its start aligned to `alignment`.
     ///
-    /// The region keeps the source, and gives its memory back when it is dropped.
+    /// The region keeps the provider, and gives its memory back when it is dropped.
     ///
-    /// Cost: what the source takes, and an allocation of some words. Memory that does not come
+    /// Cost: what the provider takes, and an allocation of some words. Memory that does not come
     /// zeroed is zeroed here.
     ///
     /// # Errors
@@ -242,18 +242,18 @@ impl Region {
     /// - [`RegionError::Empty`]: `len` is 0.
     /// - [`RegionError::BadAlignment`]: `alignment` is no power of two.
     /// - [`RegionError::TooLarge`]: no region of this size can exist.
-    /// - [`RegionError::OutOfMemory`]: the source refused, or the allocator.
-    /// - Any other error that the source returns.
+    /// - [`RegionError::OutOfMemory`]: the provider refused, or the allocator.
+    /// - Any other error that the provider returns.
     ///
     /// [`MemoryProvider`] has an example.
     pub fn from_provider(
-        source: impl MemoryProvider,
+        provider: impl MemoryProvider,
         len: usize,
         alignment: usize,
     ) -> Result<Self, RegionError> {
         let layout = Self::layout(len, alignment)?;
-        let (start, kept, returns_pages) = take(source, layout)?;
+        let (start, kept, returns_pages) = take(provider, layout)?;
         // SAFETY: valid, zeroed and nobody else's until `kept` is dropped (`MemoryProvider`).
-        Ok(unsafe { Self::of_source(start, len, kept, returns_pages) })
+        Ok(unsafe { Self::of_provider(start, len, kept, returns_pages) })
     }
 }

@@ -59,7 +59,8 @@ pub struct PoolStats {
     pub fallbacks: u64,
     /// Requests refused as exhausted.
     pub exhausted: u64,
-    /// Buffers that are out now, with the one of each [`Writer`](crate::Writer) that is being filled.
+    /// Buffers that are out now, with the one of each [`Writer`](crate::Writer) that is being
+    /// filled.
     pub in_use: usize,
     /// Bytes that are out now, as capacity handed out.
     pub in_use_bytes: usize,

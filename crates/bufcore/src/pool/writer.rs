@@ -11,6 +11,7 @@ use core::slice;
 
 use self::parts::{Parts, PutBack};
 use crate::buf::split::empty_buf;
+use crate::memory::aliasing::copy_bytes;
 use crate::pool::growth::Growth;
 use crate::{AcquireError, Buf, BufferPool, ByteSink, ReserveError, SplitLease};
 
@@ -225,8 +226,8 @@ impl<P: BufferPool<Lease: SplitLease>> Writer<P> {
         // SAFETY: there is room for them (W1).
         self.parts.next = unsafe { to.add(bytes.len()) };
         self.parts.room -= bytes.len();
-        // SAFETY: as above, and the room is nobody else's, so not that of `bytes`.
-        unsafe { to.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
+        // SAFETY: as above; these bytes of the buffer are initialised, and nobody else's.
+        copy_bytes(unsafe { slice::from_raw_parts_mut(to.as_ptr(), bytes.len()) }, bytes);
         Ok(())
     }
 

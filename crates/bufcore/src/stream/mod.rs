@@ -2,7 +2,7 @@
 
 pub(crate) mod pieces;
 
-use crate::memory::copying::copy_bytes;
+use crate::memory::aliasing::copy_bytes;
 use crate::{Buf, Lease, Pieces, ReserveError};
 
 /// Takes bytes in place: lends room, then counts the bytes that were written into it.

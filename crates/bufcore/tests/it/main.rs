@@ -13,12 +13,12 @@ mod conformance;
 mod heap;
 mod hostile;
 mod pages;
+mod providers;
 mod regions;
 #[cfg(feature = "bytes")]
 mod scopes;
 mod shared;
 mod shared_region;
-mod sources;
 mod streams;
 mod traps;
 mod words;

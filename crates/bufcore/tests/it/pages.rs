@@ -13,7 +13,7 @@ use testkit::process::{alone, page_bytes, resident_bytes, steady_allocator};
 const MIB: usize = 1 << 20;
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What the memory of a source is.
+/// What the memory of a provider is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Private,
@@ -65,7 +65,7 @@ unsafe impl MemoryProvider for Claims {
 /// Says nothing of its pages.
 struct Silent;
 
-// SAFETY: as the other source.
+// SAFETY: as the other provider.
 unsafe impl MemoryProvider for Silent {
     fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
         Claims(Kind::Private).allocate(layout)
@@ -77,8 +77,8 @@ unsafe impl MemoryProvider for Silent {
     }
 }
 
-fn source(source: impl MemoryProvider, bytes: usize) -> Region {
-    Region::from_provider(source, bytes, 4096).expect("the system maps")
+fn provided(provider: impl MemoryProvider, bytes: usize) -> Region {
+    Region::from_provider(provider, bytes, 4096).expect("the system maps")
 }
 
 /// Byte `at` of a region.
@@ -124,11 +124,11 @@ fn what_may_go() {
         assert!(!huge.returns_pages());
     }
     assert!(!Region::from_static(Box::leak(vec![0; MIB].into())).returns_pages());
-    assert!(!source(Silent, MIB).returns_pages() && !source(Arc::new(Silent), MIB).returns_pages());
+    assert!(!provided(Silent, MIB).returns_pages() && !provided(Arc::new(Silent), MIB).returns_pages());
     let last: &'static Claims = Box::leak(Box::new(Claims(Kind::Private)));
-    assert!(source(last, MIB).returns_pages());
-    assert!(source(Arc::new(Claims(Kind::Private)), MIB).returns_pages());
-    assert!(source(Box::new(Claims(Kind::Private)) as Box<dyn MemoryProvider>, MIB).returns_pages());
+    assert!(provided(last, MIB).returns_pages());
+    assert!(provided(Arc::new(Claims(Kind::Private)), MIB).returns_pages());
+    assert!(provided(Box::new(Claims(Kind::Private)) as Box<dyn MemoryProvider>, MIB).returns_pages());
 }
 
 /// Whole pages, within the region, and all of them.
@@ -165,7 +165,7 @@ fn resident_pages_go_alone() {
         let regions = [
             Region::heap(16 * MIB, 64).expect("room"),
             Region::mapped(16 * MIB, MapOptions::new()).expect("the system maps"),
-            source(Claims(Kind::Private), 16 * MIB),
+            provided(Claims(Kind::Private), 16 * MIB),
         ];
         for region in &regions {
             fill(region);
@@ -182,18 +182,18 @@ fn resident_pages_go_alone() {
     });
 }
 
-/// The kernel says what kind of memory it is, if the source does not: nothing goes, and nothing is
+/// The kernel says what kind of memory it is, if the provider does not: nothing goes, and nothing is
 /// lost.
 #[test]
 fn resident_memory_of_other_kinds() {
     alone(module_path!(), "resident_memory_of_other_kinds", LIMIT, || {
         for kind in [Kind::Shared, Kind::File, Kind::Locked] {
-            let region = source(Claims(kind), 64 * page_bytes());
+            let region = provided(Claims(kind), 64 * page_bytes());
             fill(&region);
             assert_eq!(give_back(&region, 0..region.len()), 0, "{kind:?}");
             assert!(is_filled(&region, 0..region.len()), "{kind:?}");
         }
-        let silent = source(Silent, 64 * page_bytes());
+        let silent = provided(Silent, 64 * page_bytes());
         fill(&silent);
         assert_eq!(give_back(&silent, 0..silent.len()), 0);
         assert!(is_filled(&silent, 0..silent.len()));

@@ -47,8 +47,8 @@ impl Processes {
     }
 }
 
-// SAFETY: the page is mapped as long as the transport lives, and its atomics are all that is used of
-// it (S3).
+// SAFETY: the page is mapped as long as the transport lives, and its atomics are all that is used
+// of it (S3).
 unsafe impl Transport for Processes {
     fn header(&self) -> NonNull<Header> {
         // SAFETY: within the page. What is there is a header: it has room for one behind the

@@ -12,7 +12,7 @@ use crate::RegionError;
 #[cfg(feature = "mmap")]
 use crate::memory::map_options::MapOptions;
 #[cfg(feature = "alloc")]
-use crate::memory::provider::FromSource;
+use crate::memory::provider::FromProvider;
 #[cfg(feature = "alloc")]
 use core::alloc::Layout;
 
@@ -53,16 +53,16 @@ enum Backing {
     /// region's, and its layout.
     #[cfg(feature = "alloc")]
     Heap(NonNull<u8>, Layout),
-    /// From a source of the program's, to which it goes back.
+    /// From a provider of the program's, to which it goes back.
     #[cfg(feature = "alloc")]
-    Source(#[allow(dead_code, reason = "kept for its Drop")] FromSource),
+    Provider(#[allow(dead_code, reason = "kept for its Drop")] FromProvider),
     /// From the operating system; unmapped, and with that unlocked, when it drops, or at least
     /// emptied.
     #[cfg(feature = "mmap")]
     Mapped(#[allow(dead_code, reason = "kept for its Drop")] map::Mapping),
 }
 
-// SAFETY: a region owns its bytes exclusively (I1), as a `Box<[u8]>` does; a source is `Send` and
+// SAFETY: a region owns its bytes exclusively (I1), as a `Box<[u8]>` does; a provider is `Send` and
 // `Sync`.
 unsafe impl Send for Region {}
 // SAFETY: a shared region gives out its address and its length only.
@@ -179,16 +179,16 @@ impl Region {
         Layout::from_size_align(len, alignment).map_err(|_error| RegionError::TooLarge { requested: len })
     }
 
-    /// Makes a region of memory that a source keeps.
+    /// Makes a region of memory that a provider keeps.
     ///
     /// # Safety
     ///
     /// `len` bytes from `ptr` are valid, zero, and nobody else's until `kept` is dropped.
     #[cfg(feature = "alloc")]
-    pub(crate) unsafe fn of_source(
+    pub(crate) unsafe fn of_provider(
         ptr: NonNull<u8>,
         len: usize,
-        kept: FromSource,
+        kept: FromProvider,
         returns_pages: bool,
     ) -> Self {
         Self {
@@ -196,7 +196,7 @@ impl Region {
             len,
             is_fresh: true,
             page_shift: returns_pages.then_some(0),
-            backing: Backing::Source(kept),
+            backing: Backing::Provider(kept),
         }
     }
 
@@ -358,7 +358,7 @@ impl fmt::Debug for Region {
             #[cfg(feature = "alloc")]
             Backing::Heap(..) => "heap",
             #[cfg(feature = "alloc")]
-            Backing::Source(_) => "source",
+            Backing::Provider(_) => "provider",
             #[cfg(feature = "mmap")]
             Backing::Mapped(_) => "mapped",
         };
@@ -377,7 +377,7 @@ impl Drop for Region {
                 unsafe { alloc::alloc::dealloc(start.as_ptr(), *layout) }
             }
             #[cfg(feature = "alloc")]
-            Backing::Source(_) => {}
+            Backing::Provider(_) => {}
             #[cfg(feature = "mmap")]
             Backing::Mapped(_) => {}
         }

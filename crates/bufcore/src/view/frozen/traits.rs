@@ -22,7 +22,7 @@ impl<L: Lease> Clone for Frozen<L> {
         };
         views.retain();
         // SAFETY: `guard` is valid for reads; it may be copied bit by bit (`Lease`, rule 2), and
-        // `Drop` drops one copy only. The ticket beside the lease follows the same rule.
+        // `Drop` drops one copy only. The tracker's id beside the lease follows the same rule.
         let guard = unsafe { ptr::read(&raw const *self.guard) };
         Self { ptr: self.ptr, len: self.len, capacity: self.capacity, guard: ManuallyDrop::new(guard) }
     }

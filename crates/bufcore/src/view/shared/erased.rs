@@ -15,7 +15,7 @@ use crate::Lease;
 use crate::lease::guard::LeaseGuard;
 use crate::lease::ref_count::RefCount;
 
-/// Room for a lease, and for the tracker's ticket beside it.
+/// Room for a lease, and for the tracker's id beside it.
 const WORDS: usize = if cfg!(feature = "track") { 6 } else { 4 };
 
 /// The bits of a `LeaseGuard`. Pointers, so that those among the bits keep their provenance in
@@ -29,7 +29,7 @@ pub(super) struct ErasedGuard {
     words: Words,
 }
 
-// SAFETY: leases are `Send`, and so is the ticket beside one; the count is atomic.
+// SAFETY: leases are `Send`, and so is the tracker's id beside one; the count is atomic.
 unsafe impl Send for ErasedGuard {}
 // SAFETY: through a shared guard the count alone is used, which is `Sync`.
 unsafe impl Sync for ErasedGuard {}
@@ -127,7 +127,7 @@ impl Clone for ErasedGuard {
     #[inline]
     fn clone(&self) -> Self {
         self.views().retain();
-        // The lease may be copied bit by bit (`Lease`, rule 2), and its ticket; the copy is
+        // The lease may be copied bit by bit (`Lease`, rule 2), and the tracker's id; the copy is
         // counted.
         Self { views: self.views, methods: self.methods, words: self.words }
     }

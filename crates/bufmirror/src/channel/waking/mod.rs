@@ -65,8 +65,8 @@ impl<A: Access> fmt::Debug for Waking<A> {
 }
 
 // SAFETY:
-// - threads: the core is `Send` and `Sync`, as its transport is; the header is atomics, at an address
-//   that stays (`Transport`).
+// - threads: the core is `Send` and `Sync`, as its transport is; the header is atomics, at an
+//   address that stays (`Transport`).
 // - positions: fields of the header; others may store there, so they are not this program's.
 // - mapped: what the mirror says.
 unsafe impl<A: Access> ChannelState for Waking<A> {

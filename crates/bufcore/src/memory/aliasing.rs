@@ -1,4 +1,4 @@
-//! Copies that keep out of a trap.
+//! Copies that avoid 4K aliasing.
 
 /// Common C libraries copy this many bytes and more by `rep movsb` (glibc from 2112 bytes on, on
 /// processors that have it fast). They copy fewer by ordinary loads and stores, at any placement.
@@ -15,10 +15,8 @@ const ALIAS_BYTES: usize = 32;
 ///
 /// On AMD's Zen 3 and later, `rep movsb` takes twenty times as long when the target lies 1 to 32
 /// bytes behind the source, modulo 4 KiB. Each store then seems to hit a load that is still to
-/// come. C libraries do not avoid this, so a `memcpy` of 4 KiB takes 60 or 1400 ns there, depending
-/// on placement alone. In this case the function copies in
-/// pieces, for which the library uses ordinary loads and stores. All copies of these packages are
-/// made by it.
+/// come. C libraries do not avoid this. In this case the function copies in pieces, for which the
+/// library uses ordinary loads and stores. All copies of these packages are made by it.
 ///
 /// Cost: that of `copy_from_slice`, and a comparison; of long ones two more instructions.
 ///

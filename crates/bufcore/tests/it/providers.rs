@@ -1,6 +1,6 @@
 //! Regions of memory that a program supplies.
 
-#![allow(clippy::disallowed_methods, reason = "a source of memory allocates")]
+#![allow(clippy::disallowed_methods, reason = "a provider of memory allocates")]
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -43,8 +43,8 @@ unsafe impl MemoryProvider for Ledger {
     }
 }
 
-fn count(source: &Ledger) -> usize {
-    source.out.lock().expect("nobody panics").len()
+fn count(provider: &Ledger) -> usize {
+    provider.out.lock().expect("nobody panics").len()
 }
 
 fn bytes_of(region: &Region) -> Vec<u8> {
@@ -60,20 +60,20 @@ fn bytes_of(region: &Region) -> Vec<u8> {
 #[test]
 fn zeroed_aligned_and_given_back() {
     for is_zeroed in [false, true] {
-        let source = Arc::new(Ledger { is_zeroed, ..Ledger::default() });
+        let provider = Arc::new(Ledger { is_zeroed, ..Ledger::default() });
         let regions: Vec<_> = [(1, 1), (100, 64), (5000, 4096)]
             .map(|(len, alignment)| {
-                let region = Region::from_provider(Arc::clone(&source), len, alignment).expect("room");
+                let region = Region::from_provider(Arc::clone(&provider), len, alignment).expect("room");
                 assert_eq!((region.len(), region.as_ptr().addr().get() % alignment), (len, 0));
-                assert_eq!(bytes_of(&region), vec![0; len], "zeroed by the source: {is_zeroed}");
-                assert!(!region.is_static() && format!("{region:?}").contains("\"source\""));
+                assert_eq!(bytes_of(&region), vec![0; len], "zeroed by the provider: {is_zeroed}");
+                assert!(!region.is_static() && format!("{region:?}").contains("\"provider\""));
                 region
             })
             .into();
-        assert_eq!(count(&source), 3);
-        // On any thread; and the source lives as long as its memory.
+        assert_eq!(count(&provider), 3);
+        // On any thread; and the provider lives as long as its memory.
         std::thread::spawn(move || drop(regions)).join().expect("it takes its memory back");
-        assert_eq!((count(&source), Arc::strong_count(&source)), (0, 1));
+        assert_eq!((count(&provider), Arc::strong_count(&provider)), (0, 1));
     }
     let last: &'static Ledger = Box::leak(Box::default());
     drop(Region::from_provider(last, 10, 1));
@@ -89,11 +89,11 @@ fn regions_may_be_anywhere() {
 
 #[test]
 fn refused() {
-    let source = Arc::new(Ledger { refuses: true, ..Ledger::default() });
-    let region = |len, alignment| Region::from_provider(Arc::clone(&source), len, alignment).map(drop);
+    let provider = Arc::new(Ledger { refuses: true, ..Ledger::default() });
+    let region = |len, alignment| Region::from_provider(Arc::clone(&provider), len, alignment).map(drop);
     assert_eq!(region(0, 1), Err(RegionError::Empty));
     assert_eq!(region(8, 3), Err(RegionError::BadAlignment { alignment: 3 }));
     assert_eq!(region(usize::MAX, 1), Err(RegionError::TooLarge { requested: usize::MAX }));
     assert_eq!(region(8, 8), Err(RegionError::Refused { call: "ioctl", errno: 12 }));
-    assert_eq!(Arc::strong_count(&source), 1, "nothing is kept");
+    assert_eq!(Arc::strong_count(&provider), 1, "nothing is kept");
 }

@@ -4,8 +4,9 @@
 //!
 //! - P1: `newest`, `base` and `resume` are guards of the ring. `newest` is that of the newest
 //!   block, or of where the last search ended; `head` is the one behind it. From `base` to `newest`
-//!   is the way that the requests since have come, without stepping over a live block. `resume` is
-//!   where to go on when the way from `base` is blocked; the guard at the front stands for nowhere.
+//!   is the way that the requests since have come, without stepping over a live block; after a
+//!   buffer grew in place, `newest` is that of its block. `resume` is where to go on when the way
+//!   from `base` is blocked; the guard at the front stands for nowhere. No proof rests on the way.
 //! - P2: every live block belongs to one lease.
 
 use core::fmt;

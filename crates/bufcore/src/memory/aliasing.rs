@@ -8,7 +8,7 @@ const PIECE_BYTES: usize = STRINGS_FROM_BYTES;
 /// Processors compare two addresses modulo this, when they guess whether a store and a load touch
 /// the same memory.
 const PAGE_BYTES: usize = 4 << 10;
-/// A copy is the trap when its target lies at most this far behind its source, modulo `PAGE_BYTES`.
+/// A copy aliases when its target lies at most this far behind its source, modulo `PAGE_BYTES`.
 const ALIAS_BYTES: usize = 32;
 
 /// Copies `from` to `into`, which is as long.

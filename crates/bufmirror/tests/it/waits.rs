@@ -518,3 +518,25 @@ fn t22_one_that_leaves_panics() {
     assert_eq!(wakes.count(), 1, "there is room, and nobody is in front of it");
     assert!(matches!(poll(second.as_mut(), &calm), Poll::Ready(Ok(_))));
 }
+
+/// What the other end did is done, and its call says so: the panic of a waker is not its own.
+#[test]
+fn t22_the_end_of_a_channel_wakes_one_that_panics() {
+    for drops in [false, true] {
+        let (mut producer, mut consumer) = bufmirror::channel(4096).expect("the system maps");
+        let (armed, hostile) = panics_at(Event::Wake);
+        let cx = Context::from_waker(&hostile);
+        assert!(consumer.poll_wait(&cx, 1).is_pending());
+        // ORDER: SeqCst, for ease.
+        armed.store(true, Ordering::SeqCst);
+        if drops {
+            assert!(!panicked(|| drop(producer)), "the waker's panic came out of a drop");
+            assert!(consumer.is_closed());
+        } else {
+            assert!(!panicked(|| producer.put(b"abc").expect("room")), "it came out of a write");
+            assert_eq!(consumer.peek(), b"abc");
+        }
+        // ORDER: SeqCst, for ease.
+        assert!(!armed.load(Ordering::SeqCst), "it was woken");
+    }
+}

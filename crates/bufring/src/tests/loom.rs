@@ -9,7 +9,7 @@
 //! and a release reads the block's state before it stores it. From an execution that starts with
 //! the ring's load, it would find no other.)
 //!
-//! With the known defects `relaxed`, of this package and of `bufcore`, these models fail.
+//! With the mutants `relaxed` of `bufkit` and of `bufcore`, these models fail.
 
 use alloc::vec::Vec;
 

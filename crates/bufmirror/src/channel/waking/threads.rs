@@ -56,7 +56,7 @@ unsafe impl Transport for Threads {
     fn wake(&self, producer: bool, _state: &AtomicU32) {
         let sleeper = self.sleepers[usize::from(producer)].lock().take();
         if let Some(sleeper) = sleeper {
-            sleeper.wake();
+            sleeper.wake_caught();
         }
     }
 }

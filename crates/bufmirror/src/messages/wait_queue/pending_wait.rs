@@ -118,6 +118,13 @@ impl<'a, T: Fn(usize) -> usize> PendingWait<'a, T> {
         drop(sleeper);
         self.is_asleep
     }
+
+    /// Returns whether it has to see whether a reservation has lapsed (L5).
+    pub(crate) fn is_guard(&self) -> bool {
+        let Some((number, _)) = self.slept.filter(|_| self.queue.is_impatient()) else { return false };
+        let queue = self.queue.entries.lock();
+        queue.reservation.as_ref().is_some_and(|it| it.woken.is_some() && it.guard == Some(number))
+    }
 }
 
 impl<T: Fn(usize) -> usize> Drop for PendingWait<'_, T> {
@@ -136,7 +143,10 @@ impl<T: Fn(usize) -> usize> Drop for PendingWait<'_, T> {
             }
             // If it was woken before, what it was woken for is nobody's.
             self.is_asleep(None);
-            self.queue.end_reservation(Some(number));
+            if self.queue.is_impatient() {
+                let queue = &mut self.queue.entries.lock();
+                self.queue.end_reservation(queue, |it| it.number == number);
+            }
         }
         if self.is_spinning {
             // ORDER: Relaxed: the fence in `look` orders it.

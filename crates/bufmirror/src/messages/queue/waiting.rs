@@ -126,9 +126,7 @@ impl Queue {
         let mut coop = Coop::default();
         let answer = poll_fn(|context| {
             ready!(coop.poll_proceed(context));
-            let is_asleep = waiter.is_asleep(Some(Waiter::task(context.waker().clone())));
-            // Polled for another reason: who was woken for what is there may never take it.
-            if is_asleep && !wait_queue.pass_by(available) && !waiter.sees() {
+            if waiter.is_asleep(Some(Waiter::task(context.waker().clone()))) && !waiter.sees_asleep() {
                 return Poll::Pending;
             }
             match attempt(waiter.has_turn) {
@@ -138,7 +136,7 @@ impl Queue {
                     return Poll::Ready(answer);
                 }
             }
-            if !is_asleep && !waiter.sleep(Waiter::task(context.waker().clone())) {
+            if !waiter.sleep(Waiter::task(context.waker().clone())) {
                 context.waker().wake_by_ref();
             }
             Poll::Pending

@@ -51,10 +51,19 @@ impl<'a, T: Fn(usize) -> usize> PendingWait<'a, T> {
         (self.there)(self.need) >= self.need
     }
 
+    /// Returns whether there is as much as it needs, or may be, where it sleeps and is polled for
+    /// another reason. Who was woken for what is there may never take it.
+    #[cold]
+    pub(crate) fn sees_asleep(&self) -> bool {
+        self.queue.pass_by(&self.there) || self.sees()
+    }
+
     /// Goes to sleep, or to the front of the sleepers if it was first before; may be woken at once.
-    /// Returns `false` when there is no memory.
+    /// Who sleeps already sleeps on. Returns `false` when there is no memory.
     pub(crate) fn sleep(&mut self, sleeper: Waiter) -> bool {
-        debug_assert!(!self.is_asleep);
+        if self.is_asleep {
+            return true;
+        }
         let since = self.slept.map_or_else(Instant::now, |(_, since)| since);
         let mut larger = VecDeque::new();
         let mut queue = self.queue.entries.lock();

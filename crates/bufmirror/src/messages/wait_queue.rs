@@ -26,9 +26,9 @@
 //!   reservation ends with the wait, or when it has lapsed: its waiter was woken and has not looked
 //!   for `PATIENCE`. Whoever ends it looks (L2).
 //! - L5: a look that keeps something for a task that was woken, and leaves threads asleep, makes
-//!   the first of them the guard, and unparks it if it was not. The guard sleeps for `PATIENCE` at
-//!   most, and then ends the reservation if it has lapsed. It is of one wake: with the next there
-//!   is none.
+//!   the first of them the guard, and calls its waker if it was not, but leaves it in the queue:
+//!   it may have gone to sleep for ever. The guard sleeps for `PATIENCE` at most, and then ends the
+//!   reservation if it has lapsed. It is the guard of one wake: after the next there is none.
 //!
 //! # Why nobody is forgotten
 //!
@@ -59,8 +59,9 @@
 mod pending_wait;
 
 use alloc::collections::VecDeque;
+use core::mem;
+use core::task::Waker;
 use core::time::Duration;
-use std::thread::Thread;
 use std::time::Instant;
 
 use bufkit::Waiter;
@@ -71,14 +72,15 @@ use crate::lock::{Lock, Locked};
 
 /// How long somebody waits for room and lets others overtake who need less. Several time slices:
 /// where there are more threads than processors, to wait for a few milliseconds is nothing special,
-/// and a queue that all have to stand in costs two switches of threads for each message.
-pub(super) const PATIENCE: Duration = Duration::from_millis(50);
+/// and a queue that all have to stand in costs two switches of threads for each message. In models,
+/// which have no time, any moment is long enough.
+pub(super) const PATIENCE: Duration = Duration::from_millis(if cfg!(shuttle) { 0 } else { 50 });
 /// The bit of `state` that says that somebody sleeps.
 const SLEEPERS: usize = 1;
 /// One that spins, in `state`.
 const SPINNER: usize = 2;
 /// Of this number of looks that find too little, one looks at the clock as well.
-const LOOKS_AT_CLOCK: usize = 16;
+const LOOKS_AT_CLOCK: usize = if cfg!(shuttle) { 1 } else { 16 };
 
 /// One that sleeps.
 struct WaitEntry {
@@ -135,12 +137,13 @@ impl WaitEntries {
 
     /// Makes the first thread the guard, if something is kept. Returns it, unless it was that
     /// before (L5).
-    fn new_guard(&mut self) -> Option<Thread> {
+    fn new_guard(&mut self) -> Option<Waiter> {
         let reservation = self.reservation.as_mut().filter(|it| it.woken.is_some())?;
-        let first = self.entries.iter().find(|entry| entry.is_thread)?;
-        let Waiter::Thread(thread) = &first.sleeper else { return None };
+        let first = self.entries.iter_mut().find(|entry| entry.is_thread)?;
         let before = reservation.guard.replace(first.number);
-        (before != Some(first.number)).then(|| thread.clone())
+        // It leaves another one before it sleeps on.
+        let awake = || Waiter::task(Waker::noop().clone());
+        (before != Some(first.number)).then(|| mem::replace(&mut first.sleeper, awake()))
     }
 
     /// Takes an entry off, and notes that its owner is woken.
@@ -223,7 +226,7 @@ impl WaitQueue {
             let guard = queue.new_guard();
             drop(queue);
             if let Some(guard) = guard {
-                guard.unpark();
+                guard.wake_caught();
             }
             return false;
         };
@@ -246,10 +249,10 @@ impl WaitQueue {
         let wanted = next.map(|next| next.need.saturating_add(queue.kept().max(queue.promised)));
         let is_enough = wanted.is_some_and(|wanted| there(wanted) >= wanted);
         drop(queue);
-        if let Some(guard) = guard {
-            guard.unpark();
-        }
         // Wakers are users' code.
+        if let Some(guard) = guard {
+            guard.wake_caught();
+        }
         if let Some(second) = second {
             second.sleeper.wake_caught();
         }
@@ -261,9 +264,7 @@ impl WaitQueue {
     /// long, others go behind it. Who needs the least that there can be is overtaken by nobody.
     fn too_little(&self) {
         // ORDER: Relaxed: a count.
-        if cfg!(any(loom, shuttle))
-            || !self.unmet.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOKS_AT_CLOCK)
-        {
+        if cfg!(loom) || !self.unmet.fetch_add(1, Ordering::Relaxed).is_multiple_of(LOOKS_AT_CLOCK) {
             return;
         }
         let mut queue = self.entries.lock();

@@ -85,7 +85,7 @@ impl Queue {
                 // Nobody woke it, and there may be something all the same.
                 break attempt(waiter.has_turn).unwrap_or(Err(E::TIMED_OUT));
             }
-            if waiter.is_asleep(None) {
+            if waiter.is_asleep(Some(parking::sleeper())) {
                 // A task was woken and may not look, with nobody else to notice it.
                 let nap = waiter.is_guard().then_some(PATIENCE);
                 if nap.is_some() {

@@ -114,8 +114,8 @@ type Got = Arc<Mutex<Vec<(u8, u8)>>>;
 /// The sender of messages that may be sent, or not.
 const IDLE: u8 = u8::MAX;
 
-/// With `has_idle`, one task beside each sender needs much room, may be woken, and is not polled any
-/// more: then all who send are threads.
+/// With `has_idle`, one task beside each sender needs much room, may be woken, and is not polled
+/// any more: then all who send are threads.
 fn send(sender: &Sender, number: u8, messages: u8, has_idle: bool) -> u8 {
     let mut idle = Box::pin(sender.send_async(&[IDLE; 24]));
     if has_idle {

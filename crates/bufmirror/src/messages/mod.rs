@@ -19,9 +19,11 @@
 //!   message or each place that becomes free.
 //! - A task that was woken and is not polled keeps no thread asleep, and no task for which there is
 //!   another message.
+//! - A task that is polled takes what there is as one that comes then, whether it was woken or not.
 //! - A sender that waits for much room is not overtaken for long by those that need less: after 50
-//!   ms, when it is the first, others go behind it. If it does not look for so long after it was
-//!   woken, they do no more.
+//!   ms, when it is the first, others go behind it. If it is a task that is not polled for so long
+//!   after it was woken, they do no more. A thread that sleeps sees that by itself. A task sees it
+//!   when it is polled, when somebody else sends or receives, or when all that was sent is read.
 //! - A task whose peer is always quick enough lets other tasks of its thread run. After 128
 //!   completed operations of tasks on a thread, the next poll returns `Pending` and wakes its task.
 //! - Closing wakes all threads and tasks that wait. Messages that were sent before are received.
@@ -30,7 +32,8 @@
 //!
 //! - Independence of what others are doing is not guaranteed. A message that is still being
 //!   written, by a long copy or a [`Sender::send_with`], holds up receivers of later messages. One
-//!   that a receiver keeps holds up senders when they have come round to it.
+//!   that a receiver keeps holds up senders when they have come round to it. Before that, it holds
+//!   up a sender to which it leaves too little room, and those that wait behind this one.
 //! - The `try_` forms are not linearizable. While an earlier message is being written, the later
 //!   ones are not received, although their `send` has returned: the queue reads as
 //!   [`RecvError::Empty`]. While an earlier message is being read, the room of the later ones is

@@ -17,6 +17,7 @@ mod messages;
 mod model;
 mod program;
 mod refusals;
+mod reservations;
 mod ring;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod shared;

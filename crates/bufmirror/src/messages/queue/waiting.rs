@@ -68,7 +68,7 @@ impl Queue {
             Err(error) if error.is_for_now() => None,
             result => Some(result),
         };
-        if wait_queue.pass_by()
+        if wait_queue.pass_by(available)
             && let Some(answer) = attempt(false)
         {
             return answer;
@@ -85,12 +85,11 @@ impl Queue {
                 // Nobody woke it, and there may be something all the same.
                 break attempt(waiter.has_turn).unwrap_or(Err(E::TIMED_OUT));
             }
-            if waiter.is_asleep(None) {
-                // Another one may be woken and not look, with nobody else to notice it.
-                let nap = wait_queue.is_impatient().then_some(PATIENCE);
+            if waiter.is_asleep(Some(parking::sleeper())) {
+                // A task was woken and may not look, with nobody else to notice it.
+                let nap = waiter.is_guard().then_some(PATIENCE);
                 if nap.is_some() {
-                    wait_queue.pass_by();
-                    wait_queue.look(available);
+                    wait_queue.pass_by(available);
                 }
                 parking::park(left.into_iter().chain(nap).min());
                 continue;
@@ -127,7 +126,7 @@ impl Queue {
         let mut coop = Coop::default();
         let answer = poll_fn(|context| {
             ready!(coop.poll_proceed(context));
-            if waiter.is_asleep(Some(Waiter::task(context.waker().clone()))) {
+            if waiter.is_asleep(Some(Waiter::task(context.waker().clone()))) && !waiter.sees_asleep() {
                 return Poll::Pending;
             }
             match attempt(waiter.has_turn) {

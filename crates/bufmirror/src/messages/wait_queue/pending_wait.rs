@@ -51,10 +51,19 @@ impl<'a, T: Fn(usize) -> usize> PendingWait<'a, T> {
         (self.there)(self.need) >= self.need
     }
 
+    /// Returns whether there is as much as it needs, or may be, where it sleeps and is polled for
+    /// another reason. Who was woken for what is there may never take it.
+    #[cold]
+    pub(crate) fn sees_asleep(&self) -> bool {
+        self.queue.pass_by(&self.there) || self.sees()
+    }
+
     /// Goes to sleep, or to the front of the sleepers if it was first before; may be woken at once.
-    /// Returns `false` when there is no memory.
+    /// Who sleeps already sleeps on. Returns `false` when there is no memory.
     pub(crate) fn sleep(&mut self, sleeper: Waiter) -> bool {
-        debug_assert!(!self.is_asleep);
+        if self.is_asleep {
+            return true;
+        }
         let since = self.slept.map_or_else(Instant::now, |(_, since)| since);
         let mut larger = VecDeque::new();
         let mut queue = self.queue.entries.lock();
@@ -118,6 +127,13 @@ impl<'a, T: Fn(usize) -> usize> PendingWait<'a, T> {
         drop(sleeper);
         self.is_asleep
     }
+
+    /// Returns whether it has to see whether a reservation has lapsed (L5).
+    pub(crate) fn is_guard(&self) -> bool {
+        let Some((number, _)) = self.slept.filter(|_| self.queue.is_impatient()) else { return false };
+        let queue = self.queue.entries.lock();
+        queue.reservation.as_ref().is_some_and(|it| it.woken.is_some() && it.guard == Some(number))
+    }
 }
 
 impl<T: Fn(usize) -> usize> Drop for PendingWait<'_, T> {
@@ -136,7 +152,10 @@ impl<T: Fn(usize) -> usize> Drop for PendingWait<'_, T> {
             }
             // If it was woken before, what it was woken for is nobody's.
             self.is_asleep(None);
-            self.queue.end_reservation(Some(number));
+            if self.queue.is_impatient() {
+                let queue = &mut self.queue.entries.lock();
+                self.queue.end_reservation(queue, |it| it.number == number);
+            }
         }
         if self.is_spinning {
             // ORDER: Relaxed: the fence in `look` orders it.

@@ -44,6 +44,7 @@ pub enum AcquireError {
 }
 
 impl fmt::Display for AcquireError {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::TooLarge { requested, limit } => {
@@ -80,6 +81,7 @@ pub struct ReserveError {
 }
 
 impl fmt::Display for ReserveError {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "no room for {} bytes: {} bytes available", self.requested, self.available)
     }
@@ -128,6 +130,7 @@ pub enum RegionError {
 }
 
 impl fmt::Display for RegionError {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Empty => write!(f, "a region needs at least one byte"),
@@ -196,6 +199,7 @@ pub enum ConfigError {
 }
 
 impl fmt::Display for ConfigError {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Zero { setting } => write!(f, "{setting} must be at least 1"),
@@ -218,6 +222,7 @@ impl fmt::Display for ConfigError {
 impl core::error::Error for ConfigError {}
 
 impl From<RegionError> for ConfigError {
+    #[inline]
     fn from(error: RegionError) -> Self {
         Self::Region(error)
     }
@@ -250,6 +255,7 @@ pub enum Error {
 }
 
 impl fmt::Display for Error {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Config(error) => error.fmt(f),
@@ -263,24 +269,28 @@ impl fmt::Display for Error {
 impl core::error::Error for Error {}
 
 impl From<ConfigError> for Error {
+    #[inline]
     fn from(error: ConfigError) -> Self {
         Self::Config(error)
     }
 }
 
 impl From<RegionError> for Error {
+    #[inline]
     fn from(error: RegionError) -> Self {
         Self::Config(ConfigError::Region(error))
     }
 }
 
 impl From<AcquireError> for Error {
+    #[inline]
     fn from(error: AcquireError) -> Self {
         Self::Acquire(error)
     }
 }
 
 impl From<ReserveError> for Error {
+    #[inline]
     fn from(error: ReserveError) -> Self {
         Self::Reserve(error)
     }

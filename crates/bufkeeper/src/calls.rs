@@ -207,6 +207,7 @@ impl KeeperHandle {
 }
 
 impl fmt::Debug for KeeperHandle {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeeperHandle").finish_non_exhaustive()
     }

@@ -85,6 +85,7 @@ pub struct Keeper {
 }
 
 impl Default for Keeper {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
@@ -93,6 +94,7 @@ impl Default for Keeper {
 impl Keeper {
     /// Makes a keeper that watches nothing yet, with the default settings and the pressure that the
     /// [system](PressureSource::system) tells.
+    #[inline]
     #[must_use]
     pub fn new() -> Self {
         let calls = Calls::new();
@@ -119,6 +121,7 @@ impl Keeper {
     /// let keeper = Keeper::new().purge_delay(Duration::from_secs(10));
     /// # drop(keeper);
     /// ```
+    #[inline]
     #[must_use]
     pub fn purge_delay(mut self, purge_delay: Duration) -> Self {
         self.purge_delay = purge_delay.clamp(SMALLEST_AGE, LARGEST_AGE);
@@ -135,6 +138,7 @@ impl Keeper {
     /// let keeper = Keeper::new().max_sleep(Duration::from_secs(600)); // on a telephone
     /// # drop(keeper);
     /// ```
+    #[inline]
     #[must_use]
     pub fn max_sleep(mut self, pause: Duration) -> Self {
         self.max_sleep = pause.min(LARGEST_AGE);
@@ -149,6 +153,7 @@ impl Keeper {
     /// let keeper = Keeper::new().pressure(PressureSource::none()); // ages alone decide
     /// # drop(keeper);
     /// ```
+    #[inline]
     #[must_use]
     pub fn pressure(mut self, source: PressureSource) -> Self {
         self.source = source;
@@ -169,12 +174,14 @@ impl Keeper {
     }
 
     /// Returns a handle through which other threads add pools later.
+    #[inline]
     #[must_use]
     pub fn handle(&self) -> KeeperHandle {
         KeeperHandle { calls: Arc::clone(&self.calls) }
     }
 
     /// Returns how many pools it watches. Pools that ended are counted until the next look at them.
+    #[inline]
     #[must_use]
     pub fn watched(&self) -> usize {
         self.watched.len()
@@ -204,11 +211,13 @@ impl Keeper {
     ///     # let _ = timeout;
     /// }
     /// ```
+    #[inline]
     pub fn tick(&mut self, now: Instant) -> Instant {
         self.pass(now, false)
     }
 
     /// Looks at the pools as a keeper that calls wake, or as one that they do not wake.
+    #[inline]
     pub(super) fn pass(&mut self, now: Instant, wakes: bool) -> Instant {
         let is_called = self.calls.take_call();
         self.calls.take_new(&mut self.watched);
@@ -225,6 +234,7 @@ impl Keeper {
         self.watched.iter().map(|watched| watched.next(now)).fold(last, Instant::min)
     }
 
+    #[inline]
     fn look_at_due(&mut self, now: Instant, wakes: bool) {
         let look = Pass {
             now,
@@ -240,6 +250,7 @@ impl Keeper {
 }
 
 impl Drop for Keeper {
+    #[inline]
     fn drop(&mut self) {
         self.calls.end();
         // Users' code, which may panic, perhaps while this thread unwinds.
@@ -248,6 +259,7 @@ impl Drop for Keeper {
 }
 
 impl fmt::Debug for Keeper {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Keeper")
             .field("age", &self.purge_delay)

@@ -31,6 +31,7 @@ impl Keeper {
     /// drop(keeper); // the thread ends, and the pools stay as they are
     /// # Ok::<(), std::io::Error>(())
     /// ```
+    #[inline]
     pub fn spawn(self) -> io::Result<KeeperThread> {
         let handle = self.handle();
         let thread = thread::Builder::new().name(NAME.to_string()).spawn(move || self.keep())?;
@@ -38,6 +39,7 @@ impl Keeper {
     }
 
     /// Looks at the pools until the keeper is stopped, on its thread.
+    #[inline]
     fn keep(mut self) {
         self.calls.is_this_thread();
         while !self.calls.is_stopped() {
@@ -88,6 +90,7 @@ impl KeeperThread {
     }
 
     /// Returns a handle through which other threads add pools.
+    #[inline]
     #[must_use]
     pub fn handle(&self) -> KeeperHandle {
         self.handle.clone()
@@ -95,6 +98,7 @@ impl KeeperThread {
 }
 
 impl Drop for KeeperThread {
+    #[inline]
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         self.handle.calls.stop();
@@ -109,6 +113,7 @@ impl Drop for KeeperThread {
 }
 
 impl fmt::Debug for KeeperThread {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeeperThread").finish_non_exhaustive()
     }

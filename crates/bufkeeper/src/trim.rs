@@ -180,14 +180,17 @@ where
 macro_rules! trimmed_pool {
     (impl $pool:ty, |$handle:ident| $over:expr $(, { $($methods:tt)* })?) => {
         impl $crate::Trim for $pool {
+            #[inline]
             fn trim(&mut self) {
                 <$pool>::trim(self);
             }
 
+            #[inline]
             fn trim_idle(&mut self, age: ::core::time::Duration) {
                 <$pool>::trim_idle(self, age);
             }
 
+            #[inline]
             fn stats(&self) -> ::core::option::Option<$crate::bufcore::PoolStats> {
                 ::core::option::Option::Some(<$pool>::stats(self))
             }
@@ -196,6 +199,7 @@ macro_rules! trimmed_pool {
         }
 
         impl $crate::Watch for $pool {
+            #[inline]
             fn downgrade(&self) -> ::std::boxed::Box<dyn $crate::WeakPool> {
                 $crate::watched(self.handle.downgrade(), |$handle| $over)
             }

@@ -436,6 +436,7 @@ impl ShardPool {
     /// assert_eq!(pool.stats().reserved_bytes, 0); // nothing is allocated yet
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[inline]
     pub fn new() -> Result<Self, ConfigError> {
         Self::builder().build()
     }
@@ -449,6 +450,7 @@ impl ShardPool {
     /// assert!(pool.acquire(65 << 20).is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[inline]
     #[must_use]
     pub const fn builder() -> Builder {
         Builder::new()

@@ -163,6 +163,7 @@ impl Drop for ShardLease {
 }
 
 impl fmt::Debug for ShardLease {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ShardLease").field("is_shared", &self.is_shared()).finish_non_exhaustive()
     }

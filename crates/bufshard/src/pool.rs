@@ -252,6 +252,7 @@ impl ShardPool {
     /// assert_eq!(pool.largest_pooled(), 112 << 10); // rounded up to a size class
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[inline]
     #[must_use]
     pub fn largest_pooled(&self) -> usize {
         self.shared().settings.largest_pooled()
@@ -282,6 +283,7 @@ impl ShardPool {
     /// # drop(held);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[inline]
     pub fn trim(&self) {
         self.trim_to(0);
     }
@@ -301,6 +303,7 @@ impl ShardPool {
     /// assert!((1500..1 << 20).contains(&pool.stats().reserved_bytes));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[inline]
     pub fn trim_to(&self, bytes: usize) {
         let _saw_all = self.shared().shrink(bytes, Slots::Go);
     }
@@ -338,6 +341,7 @@ impl ShardPool {
     /// assert_eq!(pool.stats().reserved_bytes, 0);
     /// # Ok::<(), bufshard::bufcore::Error>(())
     /// ```
+    #[inline]
     pub fn trim_idle(&self, age: Duration) {
         self.shared().shrink_idle(age);
     }
@@ -361,6 +365,7 @@ impl ShardPool {
     /// assert_eq!(pool.stats().high_water, 1); // the most since then
     /// # Ok::<(), bufshard::bufcore::Error>(())
     /// ```
+    #[inline]
     pub fn reset_high_water(&self) {
         if cfg!(feature = "stats") {
             let (shared, now) = (self.shared(), self.stats());
@@ -384,6 +389,7 @@ impl ShardPool {
     /// assert_eq!((large.thread_idle, large.shard_idle), (0, 3));
     /// # Ok::<(), bufshard::bufcore::Error>(())
     /// ```
+    #[inline]
     #[must_use]
     pub fn class_stats(&self) -> alloc::vec::Vec<ClassStats> {
         ClassStats::all(self.shared())
@@ -451,6 +457,7 @@ impl ShardPool {
     /// # Ok::<(), bufshard::bufcore::Error>(())
     /// ```
     #[cfg(feature = "track")]
+    #[inline]
     #[must_use]
     pub fn outstanding(&self) -> alloc::vec::Vec<bufcore::Outstanding> {
         self.shared().tracker.outstanding()
@@ -460,6 +467,7 @@ impl ShardPool {
 bufkit::shared_pool!(impl ShardPool => ShardLease);
 
 impl fmt::Debug for ShardPool {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ShardPool")
             .field("largest_pooled", &self.largest_pooled())

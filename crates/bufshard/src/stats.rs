@@ -60,6 +60,7 @@ pub struct ClassStats {
 
 impl ClassStats {
     /// Reads the statistics of a class.
+    #[inline]
     fn of(shared: &Shared, class: usize) -> Self {
         let count = |what| shared.counts().map(|of| of.of_class(what, class)).fold(0, usize::wrapping_add);
         let (thread_hits, shard_hits) = (count(Count::ThreadHits), count(Count::ShardHits));
@@ -81,6 +82,7 @@ impl ClassStats {
     }
 
     /// Reads the statistics of all classes of a pool; there are none when there is no memory.
+    #[inline]
     pub(crate) fn all(shared: &Shared) -> Vec<Self> {
         let pooled = shared.settings.smallest_class..shared.settings.classes;
         let mut all = Vec::new();

@@ -114,6 +114,7 @@ impl ShardPool {
     /// # other.join().unwrap();
     /// # Ok::<(), bufshard::bufcore::Error>(())
     /// ```
+    #[inline]
     #[cfg_attr(feature = "track", track_caller)]
     pub fn acquire_timeout(&self, bytes: usize, timeout: Duration) -> Result<Buf<ShardLease>, AcquireError> {
         let started = Instant::now();
@@ -158,6 +159,7 @@ impl ShardPool {
     /// assert!(matches!(request.poll(&mut cx), Poll::Ready(Ok(_))));
     /// # Ok::<(), bufshard::bufcore::Error>(())
     /// ```
+    #[inline]
     pub fn acquire_async(&self, bytes: usize) -> Acquire<'_> {
         Acquire { pool: self, bytes, ticket: None, again: false, looks: 0, coop: Coop::default() }
     }
@@ -165,6 +167,7 @@ impl ShardPool {
 
 impl Acquire<'_> {
     /// Looks whether it is its turn, and whether there is memory then. Joins the queue.
+    #[inline]
     #[cfg_attr(feature = "track", track_caller)]
     fn attempt(&mut self, sleeper: Waiter) -> Attempt {
         let shared = self.pool.shared();
@@ -196,6 +199,7 @@ impl Acquire<'_> {
 
     /// Sees to it that the task is polled again soon. It pauses before that, or else an executor
     /// would do nothing but poll it.
+    #[inline]
     fn look_again(&mut self, cx: &Context<'_>) {
         self.looks = self.looks.saturating_add(1);
         if self.looks > LOOKS && !cfg!(any(loom, shuttle)) {
@@ -210,6 +214,7 @@ impl Acquire<'_> {
 impl Future for Acquire<'_> {
     type Output = Result<Buf<ShardLease>, AcquireError>;
 
+    #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
         ready!(this.coop.poll_proceed(cx));
@@ -242,6 +247,7 @@ impl Future for Acquire<'_> {
 
 impl Acquire<'_> {
     /// Gives up the place in the queue, if there is one.
+    #[inline]
     fn leave(&mut self) {
         if let Some(ticket) = self.ticket.take() {
             self.pool.shared().leave_queue(ticket);
@@ -250,12 +256,14 @@ impl Acquire<'_> {
 }
 
 impl Drop for Acquire<'_> {
+    #[inline]
     fn drop(&mut self) {
         self.leave();
     }
 }
 
 impl fmt::Debug for Acquire<'_> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Acquire").field("bytes", &self.bytes).finish_non_exhaustive()
     }

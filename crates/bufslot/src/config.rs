@@ -193,6 +193,7 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[cfg(feature = "alloc")]
+    #[inline]
     pub fn build(self) -> Result<SlotPool, ConfigError> {
         self.check()?;
         let fallback = bufcore::HeapPool::new().with_alignment(self.alignment)?;

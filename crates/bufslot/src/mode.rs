@@ -28,6 +28,7 @@ pub enum Mode {
 }
 
 impl fmt::Display for Mode {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Back => "BACK MODE",

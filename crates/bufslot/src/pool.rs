@@ -125,6 +125,7 @@ impl SlotPool {
     /// assert_eq!((pool.slots(), pool.slot_of(&reply)), (8, Some(0)));
     /// # Ok::<(), bufslot::Error>(())
     /// ```
+    #[inline]
     pub fn new(capacity: usize, slots: usize) -> Result<Self, bufcore::ConfigError> {
         Self::builder().capacity(capacity).slots(slots).build()
     }
@@ -138,6 +139,7 @@ impl SlotPool {
     /// assert_eq!(pool.acquire(1500)?.as_ptr().addr() % 64, 0);
     /// # Ok::<(), bufslot::Error>(())
     /// ```
+    #[inline]
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()

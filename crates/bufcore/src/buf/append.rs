@@ -56,6 +56,7 @@ struct Target<'a> {
 }
 
 impl fmt::Write for Target<'_> {
+    #[inline]
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let end = self.len.saturating_add(text.len());
         if let Some(room) = self.room.get_mut(self.len..end) {
@@ -82,6 +83,7 @@ impl<L: Lease> fmt::Write for Buf<L> {
 
 /// Makes `?` work in code that formats.
 impl From<ReserveError> for fmt::Error {
+    #[inline]
     fn from(_: ReserveError) -> Self {
         Self
     }

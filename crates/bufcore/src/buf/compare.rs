@@ -36,6 +36,7 @@ macro_rules! as_bytes {
         impl<'a, $($generics)*> IntoIterator for &'a $handle {
             type Item = &'a u8;
             type IntoIter = slice::Iter<'a, u8>;
+            #[inline]
             fn into_iter(self) -> Self::IntoIter {
                 self.iter()
             }

@@ -11,6 +11,7 @@ const SHOWN_BYTES: usize = 64;
 struct Literal<'a>(&'a [u8]);
 
 impl Debug for Literal<'_> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = &self.0[..self.0.len().min(SHOWN_BYTES)];
         f.write_str("b\"")?;
@@ -55,6 +56,7 @@ impl<L: Lease> Debug for Frozen<L> {
 /// Shows the first 64 bytes as a literal. For bytes of a pool that wipes it shows their length
 /// instead, since they may be secrets.
 impl Debug for SharedBytes {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_wiped() {
             return f.debug_struct("SharedBytes").field("len", &self.len()).finish_non_exhaustive();
@@ -73,6 +75,7 @@ macro_rules! hex {
     ($trait:ident $format:literal, [$($generics:tt)*] $type:ty, $doc:literal) => {
         #[doc = $doc]
         impl<$($generics)*> $trait for $type {
+            #[inline]
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 if f.alternate() {
                     f.write_str("0x")?;

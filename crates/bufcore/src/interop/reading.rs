@@ -78,6 +78,7 @@ macro_rules! reader {
         source! {
             [$($generics)*] $handle {
                 /// Copies nothing: the bytes stay where they are.
+                #[inline]
                 fn copy_to_bytes(&mut self, bytes: usize) -> bytes::Bytes {
                     self.split_to(bytes).into()
                 }
@@ -95,6 +96,7 @@ macro_rules! reader {
 
         #[cfg(feature = "std")]
         impl<$($generics)*> std::io::BufRead for $handle {
+            #[inline]
             fn fill_buf(&mut self) -> std::io::Result<&[u8]> {
                 Ok(self)
             }
@@ -104,6 +106,7 @@ macro_rules! reader {
             /// # Panics
             ///
             /// Panics when `bytes` is over the length.
+            #[inline]
             fn consume(&mut self, bytes: usize) {
                 self.consume(bytes);
             }
@@ -117,6 +120,7 @@ macro_rules! reader {
         /// Reading drops the bytes that were read, front first.
         #[cfg(feature = "embedded-io-0_7")]
         impl<$($generics)*> embedded_io::Read for $handle {
+            #[inline]
             fn read(&mut self, into: &mut [u8]) -> Result<usize, Self::Error> {
                 Ok(read(self, into))
             }
@@ -124,10 +128,12 @@ macro_rules! reader {
 
         #[cfg(feature = "embedded-io-0_7")]
         impl<$($generics)*> embedded_io::BufRead for $handle {
+            #[inline]
             fn fill_buf(&mut self) -> Result<&[u8], Self::Error> {
                 Ok(self)
             }
 
+            #[inline]
             fn consume(&mut self, bytes: usize) {
                 self.consume(bytes);
             }
@@ -147,6 +153,7 @@ macro_rules! reader {
                 Ok(self)
             }
 
+            #[inline]
             fn consume(&mut self, bytes: usize) {
                 self.consume(bytes);
             }

@@ -12,6 +12,7 @@ use crate::{
 
 /// Makes an error of kind `StorageFull`, with the [`ReserveError`] within.
 impl From<ReserveError> for io::Error {
+    #[inline]
     fn from(error: ReserveError) -> Self {
         Self::new(io::ErrorKind::StorageFull, error)
     }
@@ -20,6 +21,7 @@ impl From<ReserveError> for io::Error {
 /// Makes an error of kind `StorageFull`, or `OutOfMemory` if the system refused, with the
 /// [`AcquireError`] within.
 impl From<AcquireError> for io::Error {
+    #[inline]
     fn from(error: AcquireError) -> Self {
         let is_refused = matches!(error, AcquireError::OutOfMemory { .. });
         Self::new(if is_refused { io::ErrorKind::OutOfMemory } else { io::ErrorKind::StorageFull }, error)
@@ -29,6 +31,7 @@ impl From<AcquireError> for io::Error {
 /// Makes the system's own error where it was the system that refused; else one of kind
 /// `OutOfMemory`, `Unsupported` or `InvalidInput`, with the [`ConfigError`] within.
 impl From<ConfigError> for io::Error {
+    #[inline]
     fn from(error: ConfigError) -> Self {
         let kind = match error {
             ConfigError::Region(RegionError::Refused { errno: 0, .. }) => io::ErrorKind::Unsupported,
@@ -177,6 +180,7 @@ impl<L: Lease> Buf<L> {
 /// assert!(count_read(65, 64).is_err());
 /// # Ok::<(), std::io::Error>(())
 /// ```
+#[inline]
 pub fn count_read(n: usize, room: usize) -> io::Result<usize> {
     let claims = "reader claims more bytes than it had room for";
     if n <= room { Ok(n) } else { Err(io::Error::new(io::ErrorKind::InvalidData, claims)) }
@@ -195,6 +199,7 @@ pub fn count_read(n: usize, room: usize) -> io::Result<usize> {
 /// assert!(count_written(0, 64).is_err() && count_written(65, 64).is_err());
 /// # Ok::<(), std::io::Error>(())
 /// ```
+#[inline]
 pub fn count_written(n: usize, given: usize) -> io::Result<usize> {
     let claims = "writer claims more bytes than it was given";
     match n {
@@ -224,6 +229,7 @@ pub fn count_written(n: usize, given: usize) -> io::Result<usize> {
 /// assert!(count_filled(&place, b"hello").is_err()); // the same bytes in other memory
 /// # Ok::<(), std::io::Error>(())
 /// ```
+#[inline]
 pub fn count_filled(room: &Range<*const u8>, filled: &[u8]) -> io::Result<usize> {
     if filled.as_ptr() != room.start || filled.as_ptr_range().end > room.end {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "reader fills another buffer"));

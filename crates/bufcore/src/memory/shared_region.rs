@@ -57,6 +57,7 @@ impl SharedRegion {
     /// Shares `region`.
     ///
     /// Cost: an allocation for the bookkeeping, some hundred bytes.
+    #[inline]
     #[must_use]
     pub fn new(region: Region) -> Self {
         let used = if region.is_fresh() { 0 } else { region.len() };
@@ -90,23 +91,27 @@ impl SharedRegion {
     /// assert_eq!((part.len(), part.as_ptr().addr().get() % 4096), (10_000, 0));
     /// # Ok::<(), bufcore::RegionError>(())
     /// ```
+    #[inline]
     pub fn part(&self, len: usize, alignment: usize) -> Result<Region, RegionError> {
         Region::from_provider(self.clone(), len, alignment)
     }
 
     /// Returns where the region starts.
+    #[inline]
     #[must_use]
     pub fn as_ptr(&self) -> NonNull<u8> {
         self.whole.region.as_ptr()
     }
 
     /// Returns the bytes of the whole region.
+    #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.whole.region.len()
     }
 
     /// Returns whether the region has no bytes.
+    #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.whole.region.is_empty()
@@ -123,6 +128,7 @@ impl SharedRegion {
     /// assert!(!shared.contains(&0, 1));
     /// # Ok::<(), bufcore::RegionError>(())
     /// ```
+    #[inline]
     #[must_use]
     pub fn contains(&self, start: *const u8, len: usize) -> bool {
         match start.addr().checked_sub(self.as_ptr().addr().get()) {
@@ -135,6 +141,7 @@ impl SharedRegion {
     /// alignment is 64 at most.
     ///
     /// Another thread may take the gap before the caller does.
+    #[inline]
     #[must_use]
     pub fn spare_bytes(&self) -> usize {
         lock(&self.whole.room).largest()
@@ -142,6 +149,7 @@ impl SharedRegion {
 }
 
 impl fmt::Debug for SharedRegion {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SharedRegion")
             .field("len", &self.len())
@@ -158,6 +166,7 @@ impl fmt::Debug for SharedRegion {
 // - stays: the region does not move its bytes when it is moved.
 // - zero: what is said to be zeroed is from `used` on, where all is zero (R3).
 unsafe impl MemoryProvider for SharedRegion {
+    #[inline]
     fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
         let refused = RegionError::OutOfMemory { requested: layout.size() };
         let base = self.as_ptr();
@@ -171,6 +180,7 @@ unsafe impl MemoryProvider for SharedRegion {
         Ok(Provided { start, is_zeroed })
     }
 
+    #[inline]
     unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
         let offset = start.addr().get() - self.as_ptr().addr().get();
         lock(&self.whole.room).give(offset, layout);
@@ -198,16 +208,19 @@ struct Gap {
 }
 
 impl Room {
+    #[inline]
     fn new(start: usize, len: usize, used: usize) -> Self {
         Self { len, gaps: vec![Gap { start, end: len }], parts: 0, used }
     }
 
     /// The bytes that a part takes: whole cache lines.
+    #[inline]
     fn bytes(layout: Layout) -> Option<usize> {
         align_up(layout.size(), CACHE_LINE_BYTES)
     }
 
     /// Takes a part of the region at the address `base`: its offset, and whether it is zero.
+    #[inline]
     fn take(&mut self, base: usize, layout: Layout) -> Option<(usize, bool)> {
         let alignment = layout.align().max(CACHE_LINE_BYTES);
         let (at, start, end) = self.gaps.iter().enumerate().find_map(|(at, gap)| {
@@ -235,6 +248,7 @@ impl Room {
     }
 
     /// Takes a part back.
+    #[inline]
     fn give(&mut self, start: usize, layout: Layout) {
         let at = self.gaps.partition_point(|gap| gap.start < start);
         // As it was taken.
@@ -254,6 +268,7 @@ impl Room {
         }
     }
 
+    #[inline]
     fn largest(&self) -> usize {
         self.gaps.iter().map(|gap| gap.end - gap.start).max().unwrap_or(0)
     }

@@ -166,6 +166,7 @@ impl HeapLease {
 // - count: `views` is in the allocation, used by nobody else; none for a part of no bytes.
 // - wipe, start: exactly the bytes that were handed out.
 unsafe impl Lease for HeapLease {
+    #[inline]
     fn views(&self) -> Option<&RefCount> {
         self.header().map(|header| &header.views)
     }
@@ -175,6 +176,7 @@ unsafe impl Lease for HeapLease {
         self.tagged.is_shared()
     }
 
+    #[inline]
     fn wipe_range(&self) -> Option<NonNull<[u8]>> {
         let block = self.block()?;
         let header = self.header().filter(|header| header.wipe)?;
@@ -183,6 +185,7 @@ unsafe impl Lease for HeapLease {
         Some(NonNull::slice_from_raw_parts(start, header.capacity))
     }
 
+    #[inline]
     fn start(&self) -> Option<NonNull<u8>> {
         // SAFETY: not freed while the lease is borrowed.
         self.block().map(|header| unsafe { Self::memory(header) })
@@ -232,6 +235,7 @@ impl HeapPool {
     /// assert_eq!(buf, "packet");
     /// # Ok::<(), bufcore::Error>(())
     /// ```
+    #[inline]
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -259,6 +263,7 @@ impl HeapPool {
     /// # }
     /// # Ok::<(), bufcore::Error>(())
     /// ```
+    #[inline]
     pub fn with_alignment(mut self, alignment: usize) -> Result<Self, ConfigError> {
         check_alignment(alignment, MAX_BYTES / 4)?;
         self.alignment = alignment.max(MIN_ALIGNMENT);
@@ -278,6 +283,7 @@ impl HeapPool {
     /// # Ok::<(), bufcore::Error>(())
     /// ```
     #[cfg(feature = "wipe")]
+    #[inline]
     #[must_use]
     pub fn with_wipe(mut self, wipe: bool) -> Self {
         self.wipe = wipe;
@@ -304,6 +310,7 @@ impl HeapPool {
     /// assert_eq!(pool.stats().high_water, 1);
     /// # Ok::<(), bufcore::Error>(())
     /// ```
+    #[inline]
     pub fn reset_high_water(&mut self) {
         self.counters.reset_high_water(&self.released, &PoolStats::default());
     }
@@ -321,6 +328,7 @@ impl HeapPool {
     /// # Ok::<(), bufcore::Error>(())
     /// ```
     #[cfg(feature = "track")]
+    #[inline]
     #[must_use]
     pub fn outstanding(&self) -> alloc::vec::Vec<crate::Outstanding> {
         self.tracker.outstanding()
@@ -384,12 +392,14 @@ impl BufferPool for HeapPool {
         Ok(buf)
     }
 
+    #[inline]
     fn max_capacity(&self) -> usize {
         // The most that a layout of this alignment can have, less the header and the rounding in
         // front of it.
         MAX_BYTES - size_of::<Header>() - MIN_ALIGNMENT - self.alignment
     }
 
+    #[inline]
     fn stats(&self) -> PoolStats {
         if cfg!(not(all(feature = "stats", target_has_atomic = "ptr"))) {
             return PoolStats::default();
@@ -400,12 +410,14 @@ impl BufferPool for HeapPool {
 }
 
 impl Default for HeapPool {
+    #[inline]
     fn default() -> Self {
         Self::new()
     }
 }
 
 impl fmt::Debug for HeapPool {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HeapPool").field("alignment", &self.alignment).finish_non_exhaustive()
     }

@@ -99,6 +99,7 @@ macro_rules! pool_methods {
             }
 
             /// Returns the largest request, in bytes, that can ever succeed.
+            #[inline]
             #[must_use]
             pub fn max_capacity(&self) -> usize {
                 $crate::BufferPool::max_capacity(self)
@@ -106,6 +107,7 @@ macro_rules! pool_methods {
 
             /// Returns a snapshot of what the pool has done and holds. The counters are zero unless
             /// the `stats` feature is on.
+            #[inline]
             #[must_use]
             pub fn stats(&self) -> $crate::PoolStats {
                 $crate::BufferPool::stats(self)
@@ -141,10 +143,12 @@ macro_rules! forwarded_pool {
             <$pool>::grow(self, buf, additional)
         }
 
+        #[inline]
         fn max_capacity(&self) -> usize {
             <$pool>::max_capacity(self)
         }
 
+        #[inline]
         fn stats(&self) -> $crate::PoolStats {
             <$pool>::stats(self)
         }

@@ -266,6 +266,7 @@ pub struct NoFallback;
 impl BufferPool for NoFallback {
     type Lease = NoLease;
 
+    #[inline]
     fn acquire(&mut self, capacity: usize) -> Result<Buf<NoLease>, AcquireError> {
         if capacity > 0 {
             return Err(AcquireError::TooLarge { requested: capacity, limit: 0 });
@@ -273,10 +274,12 @@ impl BufferPool for NoFallback {
         Ok(empty_buf(1))
     }
 
+    #[inline]
     fn max_capacity(&self) -> usize {
         0
     }
 
+    #[inline]
     fn stats(&self) -> PoolStats {
         PoolStats::default()
     }

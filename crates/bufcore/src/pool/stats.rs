@@ -111,6 +111,7 @@ impl PoolStats {
     /// assert_eq!((lately.acquired, lately.in_use), (1, 1));
     /// # Ok::<(), bufcore::AcquireError>(())
     /// ```
+    #[inline]
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -292,6 +293,7 @@ impl Counters {
 
     /// Lets the high-water marks start again from the buffers that are out now, those of the
     /// fallback (`elsewhere`) included.
+    #[inline]
     pub fn reset_high_water(&mut self, released: &Released, elsewhere: &PoolStats) {
         #[cfg(feature = "stats")]
         {

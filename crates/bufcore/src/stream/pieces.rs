@@ -144,6 +144,7 @@ impl<'p> Iterator for PiecesIter<'p> {
 impl FusedIterator for PiecesIter<'_> {}
 
 impl fmt::Debug for PiecesIter<'_> {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PiecesIter")
             .field("delimiter", &self.delimiter)

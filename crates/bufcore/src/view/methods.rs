@@ -95,6 +95,7 @@ macro_rules! view_methods {
             /// # }
             /// # Ok::<(), bufcore::Error>(())
             /// ```
+            #[inline]
             #[must_use = "the first part is dropped otherwise; use `consume` to cut the front off"]
             #[track_caller]
             pub fn split_to(&mut self, at: usize) -> Self {
@@ -126,6 +127,7 @@ macro_rules! view_methods {
             /// # }
             /// # Ok::<(), bufcore::Error>(())
             /// ```
+            #[inline]
             #[must_use = "the second part is dropped otherwise; use `truncate` to cut the end off"]
             #[track_caller]
             pub fn split_off(&mut self, at: usize) -> Self {
@@ -205,6 +207,7 @@ macro_rules! view_methods {
             /// assert!(body.is_empty() && sent.is_unique());
             /// # }
             /// ```
+            #[inline]
             pub fn clear(&mut self) {
                 drop(self.take_all());
             }

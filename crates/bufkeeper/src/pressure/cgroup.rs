@@ -47,6 +47,7 @@ static VERSION_2: Files = Files {
 };
 
 /// Finds the groups of this process that may have limits, each with those that contain it.
+#[inline]
 pub(super) fn groups(root: &Path) -> Vec<Group> {
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
     let (own, mounts) = (read("proc/self/cgroup"), read("proc/self/mountinfo"));
@@ -89,6 +90,7 @@ fn found(
 
 /// Returns the way from a mount to the group `path`, if what is mounted is `root`. A group that the
 /// mount does not show is behind it: then the mount is all that can be seen.
+#[inline]
 fn below(path: &Path, root: &Path) -> PathBuf {
     let below = path.strip_prefix(root).unwrap_or(Path::new(""));
     let is_plain = below.components().all(|part| matches!(part, Component::Normal(_)));
@@ -96,6 +98,7 @@ fn below(path: &Path, root: &Path) -> PathBuf {
 }
 
 /// Returns a path without its root.
+#[inline]
 fn relative(path: &Path) -> &Path {
     path.strip_prefix("/").unwrap_or(path)
 }
@@ -110,6 +113,7 @@ struct Mount<'a> {
 }
 
 impl<'a> Mount<'a> {
+    #[inline]
     fn of(line: &'a str) -> Option<Self> {
         let (mount, system) = line.split_once(" - ")?;
         let mut mount = mount.split(' ').skip(3);
@@ -121,6 +125,7 @@ impl<'a> Mount<'a> {
 }
 
 /// Decodes a path of `mountinfo`, in which blanks and backslashes are octal numbers.
+#[inline]
 fn unescaped(path: &str) -> String {
     let mut parts = path.split('\\');
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -141,6 +146,7 @@ fn unescaped(path: &str) -> String {
 }
 
 impl Group {
+    #[inline]
     fn new(path: &Path, files: &Files) -> Self {
         Self {
             used: path.join(files.used),
@@ -152,12 +158,14 @@ impl Group {
     }
 
     /// Returns the file that says how much time was lost.
+    #[inline]
     pub(super) fn stalls(&self) -> Option<PathBuf> {
         self.stalls.clone()
     }
 
     /// Reads what the group uses and may use. Returns `None` for a group without a limit, and for
     /// files that there is no memory to read.
+    #[inline]
     pub(super) fn memory(&self) -> Option<MemoryUse> {
         let number = |path: &Path| fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
         let limits = self.limits.iter().filter_map(|limit| number(limit));

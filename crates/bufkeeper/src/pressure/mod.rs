@@ -110,6 +110,7 @@ impl Pressure {
     /// Reads the pressure on the calling process.
     ///
     /// Cost: some twenty system calls. A [`PressureSource`] that is made once saves half of them.
+    #[inline]
     #[must_use]
     pub fn read() -> Self {
         PressureSource::system().read()
@@ -132,6 +133,7 @@ impl Pressure {
     ///
     /// - The shares of a limit: `Utilities.GetMemoryPressure` of .NET.
     /// - The shares of time: `psi_thresholds` of Android's `lmkd`.
+    #[inline]
     #[must_use]
     pub fn level(&self) -> PressureLevel {
         let stall = self.stall.map_or(PressureLevel::Unknown, |stall| stall.level());
@@ -141,6 +143,7 @@ impl Pressure {
 }
 
 impl Stall {
+    #[inline]
     fn level(self) -> PressureLevel {
         if self.full_percent >= FULL_PERCENT {
             PressureLevel::High
@@ -152,6 +155,7 @@ impl Stall {
     }
 
     /// Returns the larger numbers of both.
+    #[inline]
     fn or(self, other: Self) -> Self {
         Self {
             some_percent: self.some_percent.max(other.some_percent),
@@ -163,6 +167,7 @@ impl Stall {
 impl MemoryUse {
     /// Returns which share of the limit is used, in percent. It is over 100 where the system lets
     /// the group have more for a while, and 100 for a limit of no bytes.
+    #[inline]
     #[must_use]
     pub fn percent(&self) -> u64 {
         let percent = u128::from(self.used_bytes) * 100;
@@ -170,6 +175,7 @@ impl MemoryUse {
         u64::try_from(percent).unwrap_or(u64::MAX)
     }
 
+    #[inline]
     fn level(self) -> PressureLevel {
         match self.percent() {
             HIGH_PERCENT.. => PressureLevel::High,

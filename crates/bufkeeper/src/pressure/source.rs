@@ -35,12 +35,14 @@ impl PressureSource {
     ///
     /// Both versions of control groups are known. A container that shows only its own group is,
     /// too.
+    #[inline]
     #[must_use]
     pub fn system() -> Self {
         if cfg!(any(target_os = "linux", target_os = "android")) { Self::under("/") } else { Self::none() }
     }
 
     /// Makes a source without files: the pressure is never known.
+    #[inline]
     #[must_use]
     pub fn none() -> Self {
         Self::default()
@@ -79,6 +81,7 @@ impl PressureSource {
     ///
     /// Cost: three system calls for each file: one or two files with stalls, and up to four for
     /// each control group with a limit.
+    #[inline]
     #[must_use]
     pub fn read(&self) -> Pressure {
         let stalls = self.stalls.iter().filter_map(|path| stall(&fs::read_to_string(path).ok()?));
@@ -88,12 +91,14 @@ impl PressureSource {
 }
 
 impl fmt::Debug for PressureSource {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PressureSource").field("stalls", &self.stalls).finish_non_exhaustive()
     }
 }
 
 /// Reads the averages over ten seconds in a file of stalls.
+#[inline]
 fn stall(text: &str) -> Option<Stall> {
     let average = |kind| {
         let line = text.lines().find_map(|line| line.strip_prefix(kind))?;

@@ -47,6 +47,7 @@ macro_rules! shared_pool {
             ///
             /// With more handles than half of what a `usize` counts, nearly all of which were
             /// forgotten (`mem::forget`).
+            #[inline]
             fn clone(&self) -> Self {
                 Self { handle: self.handle.clone(), ..*self }
             }

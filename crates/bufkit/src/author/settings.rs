@@ -82,6 +82,7 @@ macro_rules! settings {
 
         impl $builder {
             $(#[$new_doc])*
+            #[inline]
             #[must_use]
             pub const fn new() -> Self {
                 Self {
@@ -99,6 +100,7 @@ macro_rules! settings {
 
             $($(
                 $(#[$unset_doc])*
+                #[inline]
                 #[must_use]
                 pub const fn $unset(mut self, $unset_arg: $crate::setting_type!($unset_kind)) -> Self {
                     self.$unset = Some($crate::setting_value!($unset_kind $unset_arg));
@@ -108,6 +110,7 @@ macro_rules! settings {
 
             $(
                 $(#[$set_doc])*
+                #[inline]
                 #[must_use]
                 pub const fn $set(mut self, $arg: $crate::setting_type!($kind)) -> Self {
                     self.$set = $arg;
@@ -118,6 +121,7 @@ macro_rules! settings {
             $(
                 $(#[$from_doc])*
                 #[cfg(feature = "mmap")]
+                #[inline]
                 #[must_use]
                 pub const fn $from(mut self, bytes: usize) -> Self {
                     self.$from = Some(bytes);
@@ -126,6 +130,7 @@ macro_rules! settings {
 
                 $(#[$options_doc])*
                 #[cfg(feature = "mmap")]
+                #[inline]
                 #[must_use]
                 pub fn $options(mut self, options: ::bufcore::MapOptions) -> Self {
                     self.$options = (options != ::bufcore::MapOptions::new()).then_some(options);
@@ -147,6 +152,7 @@ macro_rules! settings {
 
             $(#[$wipe_doc])*
             #[cfg(feature = "wipe")]
+            #[inline]
             #[must_use]
             pub const fn wipe(mut self, wipe: bool) -> Self {
                 self.wipe = wipe;
@@ -155,6 +161,7 @@ macro_rules! settings {
         }
 
         impl Default for $builder {
+            #[inline]
             fn default() -> Self {
                 Self::new()
             }
@@ -162,6 +169,7 @@ macro_rules! settings {
 
         /// The settings that differ from the defaults, as `AnyBuilder` of `bufworks` reads them.
         impl ::core::fmt::Display for $builder {
+            #[inline]
             fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
                 let default = Self::new();
                 let mut text = $crate::SettingsText::new(f);

@@ -32,6 +32,7 @@ pub struct SettingsText<'a, 'f> {
 
 impl<'a, 'f> SettingsText<'a, 'f> {
     /// Makes a text without settings.
+    #[inline]
     pub fn new(f: &'a mut fmt::Formatter<'f>) -> Self {
         Self { f, is_empty: true }
     }
@@ -61,6 +62,7 @@ impl<'a, 'f> SettingsText<'a, 'f> {
     /// assert_eq!(Bytes(Some(4096)).to_string(), ""); // the default
     /// assert_eq!(Bytes(None).to_string(), "");
     /// ```
+    #[inline]
     pub fn bytes(&mut self, name: &str, value: Option<usize>, default: Option<usize>) -> fmt::Result {
         self.text(name, value.map(Bytes), default.map(Bytes))
     }
@@ -108,6 +110,7 @@ impl<'a, 'f> SettingsText<'a, 'f> {
 struct Bytes(usize);
 
 impl fmt::Display for Bytes {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(&str, u32); 4] = [("GiB", 30), ("MiB", 20), ("KiB", 10), ("", 0)];
         // All bits of zero are zero, but it has no unit.

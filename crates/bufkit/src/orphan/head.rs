@@ -154,6 +154,7 @@ impl Orphan {
 }
 
 impl fmt::Debug for Orphan {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Orphan").finish_non_exhaustive()
     }

@@ -176,6 +176,7 @@ impl SlotState {
 }
 
 impl fmt::Debug for SlotState {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SlotState").finish_non_exhaustive()
     }

@@ -174,6 +174,7 @@ impl PoolProvider {
 }
 
 impl fmt::Debug for PoolProvider {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PoolProvider").field("is_some", &self.source.is_some()).finish_non_exhaustive()
     }

@@ -99,6 +99,7 @@ impl Cache {
 }
 
 impl fmt::Debug for Cache {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cache").field("id", &self.id).finish_non_exhaustive()
     }

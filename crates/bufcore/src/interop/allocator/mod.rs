@@ -31,8 +31,9 @@ mod traits;
 /// version has a trait of its own: `hashbrown` and others take that of 0.2, with the feature
 /// `allocator-api2-0_2`, and `cargo add allocator-api2` gives 0.4, which is for the feature
 /// `allocator-api2-0_4`. Where a program has the feature `nightly` of version 0.2 on, that trait is
-/// the standard library's. The pool is one that can be shared ([`SharedPool`]): a `BumpPool`,
-/// a `ShardPool`, or a pool of one thread in a `RefCell` or a `Mutex`.
+/// the standard library's, and the program is built with `RUSTFLAGS="--cfg bufcore_nightly"`. The
+/// pool is one that can be shared ([`SharedPool`]): a `BumpPool`, a `ShardPool`, or a pool of one
+/// thread in a `RefCell` or a `Mutex`.
 ///
 /// Ownership: each block keeps its own lease, in front of its bytes. So it stays valid whatever
 /// becomes of the allocator, its clones, and the pool. It may be freed on any thread.

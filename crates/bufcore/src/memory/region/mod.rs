@@ -352,6 +352,7 @@ impl Region {
 }
 
 impl fmt::Debug for Region {
+    #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let backing = match &self.backing {
             Backing::Static => "static",

@@ -112,6 +112,7 @@ impl ErasedGuard {
     }
 
     /// Returns whether the bytes may be secrets: their pool wipes.
+    #[inline]
     pub(super) fn is_wiped(&self) -> bool {
         self.methods.is_wiped
     }

@@ -146,6 +146,7 @@ impl SharedBytes {
     }
 
     /// Returns whether the bytes may be secrets, which are not shown: their pool wipes.
+    #[inline]
     pub(crate) fn is_wiped(&self) -> bool {
         self.guard.as_ref().is_some_and(ErasedGuard::is_wiped)
     }
@@ -167,6 +168,7 @@ impl SharedBytes {
     /// # }
     /// # Ok::<(), bufcore::Error>(())
     /// ```
+    #[inline]
     #[must_use]
     pub fn is_unique(&self) -> bool {
         self.guard.as_ref().is_some_and(ErasedGuard::is_only)
@@ -184,6 +186,7 @@ impl SharedBytes {
     /// let (_, value) = std::str::from_utf8(&line).unwrap().split_once(": ").unwrap();
     /// assert_eq!(line.slice_ref(value.as_bytes()), b"value");
     /// ```
+    #[inline]
     #[must_use]
     #[track_caller]
     pub fn slice_ref(&self, part: &[u8]) -> Self {

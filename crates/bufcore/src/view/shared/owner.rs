@@ -103,6 +103,7 @@ impl SharedBytes {
     /// # }
     /// # Ok::<(), bufcore::Error>(())
     /// ```
+    #[inline]
     #[must_use]
     pub fn copy_from_slice(bytes: &[u8]) -> Self {
         Self::from(Vec::from(bytes))
@@ -111,6 +112,7 @@ impl SharedBytes {
 
 /// Cost: one small allocation, no copy; nothing for an empty one. Its capacity stays with it.
 impl From<Vec<u8>> for SharedBytes {
+    #[inline]
     fn from(bytes: Vec<u8>) -> Self {
         if bytes.is_empty() { Self::new() } else { Self::from_owner(bytes) }
     }
@@ -118,6 +120,7 @@ impl From<Vec<u8>> for SharedBytes {
 
 /// Cost: as from a `Vec`.
 impl From<Box<[u8]>> for SharedBytes {
+    #[inline]
     fn from(bytes: Box<[u8]>) -> Self {
         if bytes.is_empty() { Self::new() } else { Self::from_owner(bytes) }
     }
@@ -125,6 +128,7 @@ impl From<Box<[u8]>> for SharedBytes {
 
 /// Cost: as from a `Vec`.
 impl From<String> for SharedBytes {
+    #[inline]
     fn from(text: String) -> Self {
         Self::from(text.into_bytes())
     }

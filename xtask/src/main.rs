@@ -85,9 +85,9 @@ enum Task {
     Sanitize(sanitize::Args),
     /// Measure processor time and memory of programs that users know, over the sharded pool and over what people write today.
     ///
-    /// `service` is an upload service, axum over hyper, whose buffers may have 64 MiB: bodies of 64 B to 8 MiB on 500 connections at
-    /// once, each answered with its checksum and the same bytes. `container` is the same with 48 MiB in a container of 64 MiB, where
-    /// `systemd-run --user` makes one. `relay` sends frames with their length in front back on 200 connections. `burst` acquires 1 GiB
+    /// `service` is an upload and download service, axum over hyper, whose buffers may have 64 MiB: bodies of 64 B to 8 MiB on 500
+    /// connections at once, each with its checksum. `container` is the same with 48 MiB in a container of 64 MiB, where `systemd-run
+    /// --user` makes one. `relay` sends frames with their length in front back on 200 connections. `burst` acquires 1 GiB
     /// of buffers and drops them. Beside the pool, with and without a keeper, are a `Vec` with a semaphore, and tokio-util's codec, all
     /// over glibc and mimalloc. Each program is a fresh process; clients in another one check every answer.
     ///

@@ -8,49 +8,42 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, Result, ensure};
 use futures_util::future::try_join;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
+use crate::pattern;
 use crate::server::CHECKSUM;
 
-/// The sizes of uploads.
+/// The sizes of uploads and downloads.
 const SMALLEST: f64 = 64.0;
 const LARGEST: f64 = (8 << 20) as f64;
 /// What a client reads at once, and the least that it writes.
 const CHUNK_BYTES: usize = 64 << 10;
-/// From the bytes of one upload or connection to those of another.
-const STRIDE: usize = 1 << 10;
-const PLACES: usize = 1024;
+/// A client of the relay begins to read after that long: by then its queue is full, in each run.
+const STALL: Duration = Duration::from_millis(300);
 /// All of the traffic takes less.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The sizes of as many uploads, logarithmically uniform: the same each time.
+/// The sizes of as many uploads and downloads, logarithmically uniform: the same each time.
 #[must_use]
 pub fn sizes(count: usize) -> Vec<usize> {
     let mut random = fastrand::Rng::with_seed(38);
     (0..count).map(|_| (SMALLEST * (LARGEST / SMALLEST).powf(random.f64())) as usize).collect()
 }
 
-/// The bytes that all uploads and frames are cut from.
-fn payload() -> Arc<[u8]> {
-    let mut bytes = vec![0; PLACES * STRIDE + LARGEST as usize];
-    fastrand::Rng::with_seed(38).fill(&mut bytes);
-    bytes.into()
-}
-
-fn cut(payload: &[u8], place: usize, length: usize) -> &[u8] {
-    &payload[place % PLACES * STRIDE..][..length]
-}
-
-/// Makes as many connections.
+/// Makes as many connections. With `receive_buffer` the system keeps this number of bytes for one that does not read.
 ///
 /// # Errors
 ///
 /// When one is refused.
-pub async fn connect(to: SocketAddr, count: usize) -> Result<Vec<TcpStream>> {
+pub async fn connect(to: SocketAddr, count: usize, receive_buffer: Option<u32>) -> Result<Vec<TcpStream>> {
     let mut connected = Vec::with_capacity(count);
     for _ in 0..count {
-        let stream = TcpStream::connect(to).await.with_context(|| format!("cannot connect to {to}"))?;
+        let socket = TcpSocket::new_v4()?;
+        if let Some(bytes) = receive_buffer {
+            socket.set_recv_buffer_size(bytes)?;
+        }
+        let stream = socket.connect(to).await.with_context(|| format!("cannot connect to {to}"))?;
         stream.set_nodelay(true)?;
         connected.push(stream);
     }
@@ -72,49 +65,70 @@ async fn each<F: Future<Output = Result<()>> + Send + 'static>(
     Ok(())
 }
 
-/// Uploads as many bodies, each by the next connection that is free, and checks that the same bytes come back with their checksum.
+/// Uploads and downloads in turn, each by the next connection that is free, and checks checksums and bytes.
 ///
 /// # Errors
 ///
 /// When an answer is wrong, or a connection fails.
-pub async fn upload(streams: Vec<TcpStream>, sizes: Vec<usize>) -> Result<()> {
-    let (payload, sizes, next) = (payload(), Arc::new(sizes), Arc::new(AtomicUsize::new(0)));
+pub async fn ask(streams: Vec<TcpStream>, sizes: Vec<usize>) -> Result<()> {
+    let (sizes, next) = (Arc::new(sizes), Arc::new(AtomicUsize::new(0)));
     each(streams, |_, stream| {
-        let (payload, sizes, next) = (Arc::clone(&payload), Arc::clone(&sizes), Arc::clone(&next));
+        let (sizes, next) = (Arc::clone(&sizes), Arc::clone(&next));
         async move {
             let mut stream = BufReader::with_capacity(CHUNK_BYTES, stream);
-            // ORDER: Relaxed: a counter, which orders nothing.
-            while let Some((at, &length)) = Some(next.fetch_add(1, Ordering::Relaxed))
-                .and_then(|at| sizes.get(at).map(|length| (at, length)))
-            {
-                let body = cut(&payload, at, length);
-                ask(&mut stream, body).await.with_context(|| format!("upload {at}, of {length} bytes"))?;
+            loop {
+                // ORDER: Relaxed: a counter, which orders nothing.
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(&length) = sizes.get(at) else { return Ok(()) };
+                let asked = async {
+                    if at.is_multiple_of(2) {
+                        upload(&mut stream, at, length).await
+                    } else {
+                        download(&mut stream, at, length).await
+                    }
+                };
+                asked.await.with_context(|| format!("request {at}, of {length} bytes"))?;
             }
-            Ok(())
         }
     })
     .await
 }
 
-async fn ask(stream: &mut BufReader<TcpStream>, body: &[u8]) -> Result<()> {
-    let head = format!("POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n", body.len());
+async fn upload(stream: &mut BufReader<TcpStream>, place: usize, length: usize) -> Result<()> {
+    let head = format!("POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n");
     stream.write_all(head.as_bytes()).await?;
-    stream.write_all(body).await?;
+    for piece in pattern::pieces(place, length) {
+        stream.write_all(piece).await?;
+    }
+    check_head(stream, place, length).await
+}
+
+async fn download(stream: &mut BufReader<TcpStream>, place: usize, length: usize) -> Result<()> {
+    let head = format!("GET /{place}/{length} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    stream.write_all(head.as_bytes()).await?;
+    check_head(stream, place, length).await?;
+    for mut piece in pattern::pieces(place, length) {
+        while !piece.is_empty() {
+            let read = stream.fill_buf().await?;
+            let bytes = read.len().min(piece.len());
+            ensure!(bytes > 0 && read[..bytes] == piece[..bytes], "other bytes came");
+            piece = &piece[bytes..];
+            stream.consume(bytes);
+        }
+    }
+    Ok(())
+}
+
+/// Reads the head of an answer, which has the checksum.
+async fn check_head(stream: &mut BufReader<TcpStream>, place: usize, length: usize) -> Result<()> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         ensure!(stream.read_line(&mut head).await? > 0, "the server has ended");
     }
-    let checksum = format!("\r\n{CHECKSUM}: {}\r\n", crc32fast::hash(body));
+    let mut sum = crc32fast::Hasher::new();
+    pattern::pieces(place, length).for_each(|piece| sum.update(piece));
+    let checksum = format!("\r\n{CHECKSUM}: {}\r\n", sum.finalize());
     ensure!(head.starts_with("HTTP/1.1 200 ") && head.contains(&checksum), "a wrong answer: {head}");
-    let mut left = body;
-    while !left.is_empty() {
-        let read = stream.fill_buf().await?;
-        let read = &read[..read.len().min(left.len())];
-        ensure!(!read.is_empty() && left.starts_with(read), "other bytes came back");
-        let bytes = read.len();
-        left = &left[bytes..];
-        stream.consume(bytes);
-    }
     Ok(())
 }
 
@@ -124,10 +138,9 @@ async fn ask(stream: &mut BufReader<TcpStream>, body: &[u8]) -> Result<()> {
 ///
 /// When another frame comes back, or a connection fails.
 pub async fn relay(streams: Vec<TcpStream>, bytes: usize, frames: usize) -> Result<()> {
-    let payload = payload();
     each(streams, |place, stream| {
         let mut batch = (bytes as u32).to_be_bytes().to_vec();
-        batch.extend_from_slice(cut(&payload, place, bytes));
+        pattern::pieces(place, bytes).for_each(|piece| batch.extend_from_slice(piece));
         let together = CHUNK_BYTES.div_ceil(batch.len()).min(frames);
         let batch = batch.repeat(together);
         async move {
@@ -140,6 +153,7 @@ pub async fn relay(streams: Vec<TcpStream>, bytes: usize, frames: usize) -> Resu
                 Ok(())
             };
             let receive = async {
+                tokio::time::sleep(STALL).await;
                 let mut received = vec![0; batch.len()];
                 for _ in 0..rounds {
                     from.read_exact(&mut received).await?;
@@ -159,13 +173,12 @@ mod tests {
 
     #[test]
     fn sizes_are_logarithmically_uniform() {
-        let sizes = sizes(4000);
+        let sizes = sizes(8000);
         assert!(sizes.iter().all(|&size| (64..=8 << 20).contains(&size)));
-        let share = |limit| sizes.iter().filter(|&&size| size < limit).count() as f64 / 4000.0;
+        let share = |limit| sizes.iter().filter(|&&size| size < limit).count() as f64 / 8000.0;
         // Seventeen powers of two.
         assert!((share(64 << 4) - 4.0 / 17.0).abs() < 0.03 && (share(64 << 12) - 12.0 / 17.0).abs() < 0.03);
-        // Both ways about 5.3 GiB.
-        let total = 2 * sizes.iter().sum::<usize>();
+        let total = sizes.iter().sum::<usize>();
         assert!((5 << 30..6 << 30).contains(&total), "{total}");
     }
 }

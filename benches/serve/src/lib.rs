@@ -9,6 +9,7 @@
 //! | [`server`] | the service and the relay |
 //! | [`burst`] | a burst of buffers |
 //! | [`clients`] | the clients of the servers |
+//! | [`pattern`] | bytes that both know |
 //! | [`trial`] | one run: what the system says of the program before, in and after the traffic |
 //! | [`plan`], [`command`] | which runs there are, and the command line |
 //! | [`marks`], [`report`] | what has to hold of the results; tables and a chart |
@@ -26,6 +27,7 @@ pub mod burst;
 pub mod clients;
 pub mod command;
 pub mod marks;
+pub mod pattern;
 pub mod plan;
 pub mod report;
 pub mod server;

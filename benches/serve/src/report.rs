@@ -32,7 +32,7 @@ pub fn of(results: &Results) -> Report {
         ..Section::default()
     });
     let service = format!(
-        "{} uploads of 64 B to 8 MiB, sizes log-uniform, on {} connections at once; the same bytes back",
+        "{} uploads and downloads of 64 B to 8 MiB, sizes log-uniform, on {} connections at once",
         amount.requests, amount.service_connections
     );
     let relay = format!(

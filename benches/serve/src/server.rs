@@ -8,12 +8,13 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use axum::Router;
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
-use axum::routing::post;
+use axum::routing::{get, post};
+use bufworks::Buf;
 use bufworks::frames::{FrameReader, LengthDelimited, write_frames_async};
-use bufworks::shard::ShardPool;
+use bufworks::shard::{ShardLease, ShardPool};
 use bytes::{BufMut, Bytes};
 use futures_util::future::try_join;
 use futures_util::{SinkExt, StreamExt};
@@ -21,13 +22,14 @@ use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader, BufWriter};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::codec::{FramedRead, FramedWrite, LengthDelimitedCodec};
 
+use crate::pattern;
 use crate::work::{Cell, Contestant, Work};
 
-/// The header of an answer that has the checksum of the upload.
+/// The header of an answer that has the checksum.
 pub const CHECKSUM: &str = "checksum";
 /// A longer frame is an error.
 const MAX_FRAME_BYTES: usize = 1 << 20;
@@ -47,6 +49,12 @@ enum Store {
     Pool(ShardPool),
 }
 
+/// A buffer of the service.
+enum Buffer {
+    Vec(Counted),
+    Pool(Buf<ShardLease>),
+}
+
 /// A vector, and its share of the budget.
 struct Counted {
     bytes: Vec<u8>,
@@ -56,6 +64,39 @@ struct Counted {
 impl AsRef<[u8]> for Counted {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
+    }
+}
+
+impl Store {
+    /// An empty buffer of the service, when there is one.
+    async fn acquire(self, bytes: usize) -> Result<Buffer, (StatusCode, String)> {
+        match self {
+            Self::Pool(pool) => pool.acquire_async(bytes).await.map(Buffer::Pool).map_err(refused),
+            Self::Vec(budget) => {
+                let permit = permit(budget, bytes).await.map_err(refused)?;
+                Ok(Buffer::Vec(Counted { bytes: Vec::with_capacity(bytes), _permit: permit }))
+            }
+            Self::Codec => Err(refused("a codec is for the relay")),
+        }
+    }
+}
+
+impl Buffer {
+    /// Appends bytes, for which there is room.
+    fn put(&mut self, bytes: &[u8]) {
+        match self {
+            Self::Vec(counted) => counted.bytes.put_slice(bytes),
+            Self::Pool(buf) => buf.put_slice(bytes),
+        }
+    }
+}
+
+impl From<Buffer> for Bytes {
+    fn from(buffer: Buffer) -> Self {
+        match buffer {
+            Buffer::Vec(counted) => Self::from_owner(counted),
+            Buffer::Pool(buf) => buf.into(),
+        }
     }
 }
 
@@ -72,14 +113,15 @@ pub fn run(cell: Cell) -> Result<()> {
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("cannot listen")?;
+        let listener = listen(cell.work).context("cannot listen")?;
         println!("{}", listener.local_addr()?);
         std::thread::spawn(|| {
             let _ended = io::stdin().read_to_end(&mut Vec::new());
             // Nobody listens any more.
             std::process::exit(0);
         });
-        let service = Router::new().route("/", post(answer)).with_state(store.clone());
+        let service = Router::new().route("/", post(upload)).route("/{place}/{length}", get(download));
+        let service = service.with_state(store.clone());
         loop {
             let (socket, _) = listener.accept().await.context("cannot accept a connection")?;
             socket.set_nodelay(true)?;
@@ -109,42 +151,49 @@ pub fn run(cell: Cell) -> Result<()> {
     })
 }
 
-/// Answers an upload with its checksum and the same bytes.
-async fn answer(
+/// Listens for more connections at once than there are.
+fn listen(work: Work) -> io::Result<TcpListener> {
+    let socket = TcpSocket::new_v4()?;
+    if let Some(bytes) = work.socket_bytes() {
+        // A connection that is accepted has it from here.
+        socket.set_send_buffer_size(bytes)?;
+    }
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
+    socket.listen(1024)
+}
+
+/// Collects an upload, of which hyper passes on as many bytes as it announces, and answers with its checksum.
+async fn upload(
     State(store): State<Store>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<impl IntoResponse, (StatusCode, String)> {
     let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    let length = length.ok_or((StatusCode::LENGTH_REQUIRED, String::new()))?;
-    let bytes = match store {
-        Store::Pool(pool) => {
-            let mut buf = pool.acquire_async(length).await.map_err(refused)?;
-            collect(body, &mut buf).await?;
-            Bytes::from(buf)
-        }
-        Store::Vec(budget) => {
-            let permit = permit(budget, length).await.map_err(refused)?;
-            let mut bytes = Vec::with_capacity(length);
-            collect(body, &mut bytes).await?;
-            Bytes::from_owner(Counted { bytes, _permit: permit })
-        }
-        Store::Codec => return Err(refused("it has no codec")),
-    };
-    Ok(([(CHECKSUM, crc32fast::hash(&bytes).to_string())], bytes))
+    let mut buffer = store.acquire(length.ok_or((StatusCode::LENGTH_REQUIRED, String::new()))?).await?;
+    let mut pieces = body.into_data_stream();
+    while let Some(piece) = pieces.next().await {
+        buffer.put(&piece.map_err(refused)?);
+    }
+    Ok(checksum(&Bytes::from(buffer)))
+}
+
+/// Answers with the bytes of a place, and their checksum.
+async fn download(
+    State(store): State<Store>,
+    Path((place, length)): Path<(usize, usize)>,
+) -> Result<impl IntoResponse, (StatusCode, String)> {
+    let mut buffer = store.acquire(length).await?;
+    pattern::pieces(place, length).for_each(|piece| buffer.put(piece));
+    let bytes = Bytes::from(buffer);
+    Ok((checksum(&bytes), bytes))
+}
+
+fn checksum(bytes: &[u8]) -> [(&'static str, String); 1] {
+    [(CHECKSUM, crc32fast::hash(bytes).to_string())]
 }
 
 fn refused(error: impl Display) -> (StatusCode, String) {
     (StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
-}
-
-/// Appends a body, of which hyper passes on no more than its length.
-async fn collect(body: Body, buffer: &mut impl BufMut) -> Result<(), (StatusCode, String)> {
-    let mut pieces = body.into_data_stream();
-    while let Some(piece) = pieces.next().await {
-        buffer.put_slice(&piece.map_err(refused)?);
-    }
-    Ok(())
 }
 
 /// The share of a budget that a vector of that size has.

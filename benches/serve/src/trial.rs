@@ -84,7 +84,7 @@ impl Cell {
     async fn watch(self, amount: Amount, server: &Server) -> Result<Measured> {
         let (id, is_relay) = (server.id(), matches!(self.work, Work::Relay { .. }));
         let count = if is_relay { amount.relay_connections } else { amount.service_connections };
-        let streams = clients::connect(server.address, count).await?;
+        let streams = clients::connect(server.address, count, self.work.socket_bytes()).await?;
         tokio::time::sleep(SETTLE).await;
         let (before, used) = (system::resident(id)?, system::usage(id)?);
         let asked = if let Work::Relay { bytes, .. } = self.work {
@@ -94,7 +94,7 @@ impl Cell {
         } else {
             let sizes = clients::sizes(amount.requests);
             let asked = sizes.iter().sum();
-            clients::upload(streams, sizes).await?;
+            clients::ask(streams, sizes).await?;
             asked
         };
         let peak = system::peak(id)?;

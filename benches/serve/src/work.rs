@@ -54,7 +54,7 @@ impl Contestant {
 /// A part of the trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// Uploads that are answered with their checksum and the same bytes, under a budget.
+    /// Uploads that are answered with their checksum, and downloads, under a budget.
     Service,
     /// The same in a container of 64 MiB.
     Container,
@@ -68,7 +68,7 @@ pub enum Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
-    /// Uploads, each answered with its checksum and the same bytes.
+    /// Uploads, each answered with its checksum, and downloads.
     Service,
     /// The same in a container.
     Container,
@@ -118,6 +118,13 @@ impl Work {
             Self::Container => Some(48 << 20),
             _ => None,
         }
+    }
+
+    /// Bytes that the system keeps for a client that does not read, on either side, if that is set: unless it is, megabytes wait there, and
+    /// no relay has a queue.
+    #[must_use]
+    pub fn socket_bytes(self) -> Option<u32> {
+        matches!(self, Self::Relay { .. }).then_some(64 << 10)
     }
 
     /// Whether this contestant makes sense here.
@@ -213,7 +220,7 @@ impl Amount {
     pub const fn of(scale: Scale) -> Self {
         let full = Self {
             service_connections: 500,
-            requests: 4000,
+            requests: 8000,
             relay_connections: 200,
             relayed_bytes: 20 << 20,
             burst_bytes: 1 << 30,
@@ -221,7 +228,7 @@ impl Amount {
         };
         match scale {
             Scale::Full => full,
-            Scale::Quick => Self { requests: 1500, relayed_bytes: 5 << 20, ..full },
+            Scale::Quick => Self { requests: 3000, relayed_bytes: 5 << 20, ..full },
             Scale::Test => Self {
                 service_connections: 20,
                 requests: 40,

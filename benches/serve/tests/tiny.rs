@@ -58,11 +58,11 @@ fn a_wrong_answer_fails() {
     let answered = |answer: &'static [u8]| {
         runtime.block_on(async move {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let streams = clients::connect(listener.local_addr().unwrap(), 1).await.unwrap();
+            let streams = clients::connect(listener.local_addr().unwrap(), 1, None).await.unwrap();
             let mut socket = listener.accept().await.unwrap().0;
             socket.write_all(answer).await.unwrap();
             drop(socket.shutdown().await);
-            let asked = tokio::spawn(clients::upload(streams, vec![4]));
+            let asked = tokio::spawn(clients::ask(streams, vec![4]));
             format!("{:#}", asked.await.unwrap().unwrap_err())
         })
     };

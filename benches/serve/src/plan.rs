@@ -124,9 +124,9 @@ pub(crate) mod fixture {
     /// A program of which each figure is `times` what a good one has.
     pub(crate) fn run(work: Work, contestant: Contestant, times: f64) -> (Cell, Measured) {
         let mib = |mib: f64| (mib * times) as u64 * (1 << 20);
-        let used = Usage { user: times, kernel: times, faults: (100.0 * times) as u64 };
+        let used = Usage { user: times, kernel: times, faults: (100_000.0 * times) as u64 };
         let (peak, after) = (mib(50.0), mib(7.0));
-        let measured = Measured { used, peak, after, asked: 10 << 20, held: 7 << 20, ..Measured::default() };
+        let measured = Measured { used, peak, after, asked: 10 << 30, held: 7 << 20, ..Measured::default() };
         (Cell { work, contestant, allocator: Allocator::Glibc }, measured)
     }
 

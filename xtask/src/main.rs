@@ -83,6 +83,17 @@ enum Task {
     Reader(measure::Args),
     /// Run the integration tests under a sanitizer.
     Sanitize(sanitize::Args),
+    /// Measure processor time and memory of programs that users know, over the sharded pool and over what people write today.
+    ///
+    /// `service` is an upload and download service, axum over hyper, whose buffers may have 64 MiB: bodies of 64 B to 8 MiB on 500
+    /// connections at once, each with its checksum. `container` is the same with 48 MiB in a container of 64 MiB, where `systemd-run
+    /// --user` makes one. `relay` sends frames with their length in front back on 200 connections. `burst` acquires 1 GiB
+    /// of buffers and drops them. Beside the pool, with and without a keeper, are a `Vec` with a semaphore, and tokio-util's codec, all
+    /// over glibc and mimalloc. Each program is a fresh process; clients in another one check every answer.
+    ///
+    /// Options: --quick for one round with less traffic, --rounds N, --part service,container,relay,burst, --contestant
+    /// codec,vec,pool,pool-keeper, --allocator glibc,mimalloc, --out DIR, --check to fail where a mark does not hold.
+    Serve(measure::Args),
     /// Run the larger models of shuttle: schedules of several threads that are drawn at random.
     Shuttle,
     /// Count lines, words, public types, circles of files and locked packages, beside what they may come to.
@@ -109,6 +120,7 @@ fn run(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Resu
         Task::Nostd => nostd::check().map(Outcome::report),
         Task::Reader(args) => args.run("bufreader", "peers"),
         Task::Sanitize(args) => args.run(),
+        Task::Serve(args) => args.run("bufserve", "mimalloc"),
         Task::Shuttle => models::SHUTTLE.check(),
         Task::Size(args) => args.run(),
         Task::Test(args) => args.run(),

@@ -1,4 +1,4 @@
-//! `cargo xtask idle` and `cargo xtask reader`: builds a program of measurements as a user's release is, and passes its options on.
+//! `cargo xtask idle`, `reader` and `serve`: builds a program of measurements as a user's release is, and passes its options on.
 
 use std::process::Command;
 
@@ -25,6 +25,11 @@ impl Args {
             "cargo build --package {package} --profile {PROFILE} --bins --features {features}"
         ))?;
         let program = shell::target_folder().join(PROFILE).join(package);
-        shell::run(Command::new(program).arg("run").args(self.options))
+        let mut command = Command::new(program);
+        command.arg("run").args(&self.options);
+        if !self.options.iter().any(|option| option.starts_with("--out")) {
+            command.arg("--out").arg(shell::target_folder().join(format!("{package}-report")));
+        }
+        shell::run(&mut command)
     }
 }

@@ -1,16 +1,15 @@
 //! The second trial: clients that send at once more than the server may hold.
 
 use core::time::Duration;
-use std::path::Path;
 
 use anyhow::Result;
+use buftrials::system;
+use buftrials::watch::Server;
 
 use crate::clients::{self, Answered, Large, Payload};
-use crate::contestant::{Allocator, Contestant};
+use crate::contestant::{Allocator, Contestant, PROGRAM};
 use crate::record::BudgetRun;
-use crate::server::Options;
-use crate::system;
-use crate::watch::Server;
+use crate::server::{Options, Status};
 
 /// What the system keeps for a client that reads slowly, on either side.
 const SLOW_BUFFER_BYTES: u32 = 64 << 10;
@@ -43,12 +42,12 @@ impl Crowd {
     /// # Errors
     ///
     /// When the server cannot be started, or has ended.
-    pub fn run(&self, folder: &Path, contestant: Contestant, allocator: Allocator) -> Result<BudgetRun> {
+    pub fn run(&self, contestant: Contestant, allocator: Allocator) -> Result<BudgetRun> {
         let has_budget = matches!(contestant, Contestant::Shard | Contestant::ShardKeeper);
         let budget = has_budget.then_some(self.budget);
         let buffer = (self.slow > 0).then_some(SLOW_BUFFER_BYTES);
-        let mut server =
-            Server::start(folder, allocator, &Options { contestant, budget, send_buffer: buffer })?;
+        let options = Options { contestant, budget, send_buffer: buffer };
+        let mut server = Server::start(allocator.command(PROGRAM, "serve", &options)?)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let payload = Payload::new();
         let at_once = Duration::ZERO;
@@ -59,7 +58,7 @@ impl Crowd {
             let before = system::resident(server.id())?;
             anyhow::Ok((before, large.ask(clients, &payload).await))
         })?;
-        let status = server.status()?;
+        let status: Status = server.status()?;
         let growth = system::peak(server.id())?.saturating_sub(before);
         let (answered, waits, failure) = match asked {
             Ok((clients, waits)) => (clients.len(), waits, None),

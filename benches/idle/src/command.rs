@@ -4,12 +4,13 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use buftrials::run::{self, RunOptions, Scale};
+use buftrials::system;
 use clap::{Parser, Subcommand};
 
 use crate::contestant::{Allocator, Contestant};
-use crate::plan::{Plan, own_folder};
+use crate::plan::Plan;
 use crate::server::Options;
-use crate::{marks, report, system};
+use crate::{marks, report};
 
 /// What a server keeps resident once a burst is over.
 #[derive(Debug, Parser)]
@@ -54,7 +55,6 @@ fn perform(run: &RunOptions<Contestant>, allocators: Vec<Allocator>) -> Result<(
         rounds: run.rounds.unwrap_or(if scale == Scale::Full { 3 } else { 1 }),
         contestants: run.contestant.clone(),
         allocators: if allocators.is_empty() { Allocator::all().collect() } else { allocators },
-        folder: own_folder()?,
     };
     let results = plan.run()?;
     run.finish(&results, &report::of(&results), &marks::all(&results))

@@ -1,9 +1,11 @@
 //! What servers have their buffers from, and the allocators below.
 
-use std::path::{Path, PathBuf};
-
+pub use buftrials::allocator::Allocator;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
+
+/// The program over glibc.
+pub const PROGRAM: &str = "bufidle";
 
 /// Where a server has the memory for its frames from. Every strategy is as a user makes it who
 /// sets nothing.
@@ -84,38 +86,6 @@ impl Contestant {
     #[must_use]
     pub fn lacks_keeper(self) -> bool {
         matches!(self, Self::Bump | Self::Shard)
-    }
-}
-
-/// What the programs have their memory from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Allocator {
-    /// The allocator of the C library.
-    Glibc,
-    /// jemalloc, through `tikv-jemallocator`.
-    Jemalloc,
-    /// mimalloc.
-    Mimalloc,
-}
-
-impl Allocator {
-    /// All of them, in the order of the report.
-    pub fn all() -> impl Iterator<Item = Self> {
-        Self::value_variants().iter().copied()
-    }
-
-    /// The name on the command line.
-    #[must_use]
-    pub fn name(self) -> String {
-        buftrials::run::name_of(&self)
-    }
-
-    /// The program over it, in `folder`.
-    #[must_use]
-    pub fn program(self, folder: &Path) -> PathBuf {
-        let behind = if self == Self::Glibc { String::new() } else { format!("-{}", self.name()) };
-        folder.join(format!("bufidle{behind}{}", std::env::consts::EXE_SUFFIX))
     }
 }
 

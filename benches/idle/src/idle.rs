@@ -1,19 +1,18 @@
 //! The first trial: connections that are silent after a burst.
 
 use core::time::Duration;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use buftrials::system;
+use buftrials::watch::{Sampler, Server};
 use serde::{Deserialize, Serialize};
 
 use crate::clients::{self, Client, Large, Payload};
-use crate::contestant::{Allocator, Contestant};
+use crate::contestant::{Allocator, Contestant, PROGRAM};
 use crate::record::{IdleRun, Load, Phase};
 use crate::server::Options;
-use crate::system;
-use crate::watch::{Sampler, Server};
 
 /// A server with nothing to do is left alone this long before its memory is looked at.
 const SETTLE: Duration = Duration::from_millis(100);
@@ -80,9 +79,9 @@ impl Course {
     ///
     /// When the server cannot be started, loses a connection or answers wrongly, or the system does
     /// not say what it uses.
-    pub fn run(&self, folder: &Path, contestant: Contestant, allocator: Allocator) -> Result<IdleRun> {
+    pub fn run(&self, contestant: Contestant, allocator: Allocator) -> Result<IdleRun> {
         let options = Options { contestant, budget: None, send_buffer: None };
-        let server = Server::start(folder, allocator, &options)?;
+        let server = Server::start(allocator.command(PROGRAM, "serve", &options)?)?;
         let process = server.id();
         let begin = Instant::now();
         let sampler = Sampler::start(process, begin)?;

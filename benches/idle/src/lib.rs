@@ -10,8 +10,6 @@
 //! | [`wire`] | the protocol |
 //! | [`server`] | the servers |
 //! | [`clients`] | what asks them |
-//! | [`system`] | what the system says about a process |
-//! | [`watch`] | a server that runs, and its memory over time |
 //! | [`idle`], [`budget`] | the two trials |
 //! | [`record`], [`marks`] | what they found, and what has to hold of it |
 //! | [`report`] | tables, charts |
@@ -36,8 +34,6 @@ pub mod plan;
 pub mod record;
 pub mod report;
 pub mod server;
-pub mod system;
-pub mod watch;
 pub mod wire;
 
 pub use command::main;

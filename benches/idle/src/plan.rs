@@ -1,7 +1,5 @@
 //! Which trials run, and in which order.
 
-use std::path::{Path, PathBuf};
-
 use anyhow::{Context, Result, ensure};
 use bufadvise::measure::host;
 use buftrials::run::Scale;
@@ -22,8 +20,6 @@ pub struct Plan {
     pub contestants: Vec<Contestant>,
     /// Over these allocators.
     pub allocators: Vec<Allocator>,
-    /// Where the programs are.
-    pub folder: PathBuf,
 }
 
 impl Plan {
@@ -35,10 +31,6 @@ impl Plan {
     /// not say what it uses.
     pub fn run(&self) -> Result<Results> {
         ensure!(self.rounds > 0, "nothing to do in 0 rounds");
-        for allocator in &self.allocators {
-            let program = allocator.program(&self.folder);
-            ensure!(program.is_file(), "{} is missing; `cargo xtask idle` builds it", program.display());
-        }
         let host = host::look();
         let course = match self.scale {
             Scale::Full => Course::FULL,
@@ -79,7 +71,7 @@ impl Plan {
                 // So that nobody is first each time.
                 let (contestant, allocator) = turns[(at + round) % turns.len()];
                 let name = format!("{}, {}", contestant.title(), allocator.name());
-                let run = course.run(&self.folder, contestant, allocator);
+                let run = course.run(contestant, allocator);
                 let run = run.with_context(|| format!("with {name}"))?;
                 eprintln!("idle: {} of {total}: {name}: {} MiB", runs.len() + 1, run.idle >> 20);
                 runs.push(run);
@@ -95,7 +87,7 @@ impl Plan {
         let allocator = self.allocators.first().copied().unwrap_or(Allocator::Glibc);
         for crowd in crowds {
             for contestant in [Contestant::Codec, Contestant::Shard] {
-                let run = crowd.run(&self.folder, contestant, allocator);
+                let run = crowd.run(contestant, allocator);
                 let run = run.with_context(|| format!("{} under a budget", contestant.title()))?;
                 eprintln!("idle: under a budget: {}: {} answers", contestant.title(), run.answered);
                 runs.push(run);
@@ -105,23 +97,12 @@ impl Plan {
     }
 }
 
-/// The folder of the program that runs.
-///
-/// # Errors
-///
-/// When the system does not say.
-pub fn own_folder() -> Result<PathBuf> {
-    let program = std::env::current_exe().context("a program has a path")?;
-    program.parent().map(Path::to_owned).context("a program is in a folder")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn plan(scale: Scale, contestants: Vec<Contestant>) -> Plan {
-        let (allocators, folder) = (Allocator::all().collect(), PathBuf::new());
-        Plan { scale, rounds: 1, contestants, allocators, folder }
+        Plan { scale, rounds: 1, contestants, allocators: Allocator::all().collect() }
     }
 
     #[test]
@@ -136,11 +117,5 @@ mod tests {
         assert_eq!(plan(Scale::Full, Vec::new()).turns().len(), 27);
         let chosen = plan(Scale::Quick, vec![Contestant::Mirror]).turns();
         assert!(chosen.into_iter().eq(Allocator::all().map(|allocator| (Contestant::Mirror, allocator))));
-    }
-
-    #[test]
-    fn missing_programs_are_named() {
-        let error = plan(Scale::Test, Vec::new()).run().unwrap_err().to_string();
-        assert!(error.contains("bufidle"), "{error}");
     }
 }

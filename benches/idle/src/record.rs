@@ -2,11 +2,11 @@
 
 use bufadvise::measure::host::Host;
 use buftrials::median;
+use buftrials::watch::Sample;
 use serde::{Deserialize, Serialize};
 
 use crate::contestant::{Allocator, Contestant};
 use crate::idle::Course;
-use crate::watch::Sample;
 
 /// All of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -9,6 +9,7 @@
 //! | [`mark`] | what has to hold of the results |
 //! | [`words`] | files whose bytes are known |
 //! | [`run`] | options of command lines; what parents and children say to each other |
+//! | `allocator`, `system`, `watch` | programs over each allocator, what Linux says of a process, and a server that runs |
 #![allow(
     clippy::std_instead_of_alloc,
     clippy::std_instead_of_core,
@@ -17,12 +18,18 @@
 
 use std::process::ExitCode;
 
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub mod allocator;
 pub mod bars;
 pub mod mark;
 pub mod report;
 pub mod results;
 pub mod run;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub mod system;
 pub mod table;
+#[cfg(all(target_os = "linux", feature = "processes"))]
+pub mod watch;
 pub mod words;
 
 /// Turns what a program did into its exit code, and prints an error.

@@ -174,9 +174,10 @@ fn names(drawing: &mut Drawing, frame: &Frame, runs: &[&IdleRun]) {
 
 #[cfg(test)]
 mod tests {
+    use buftrials::watch::Sample;
+
     use super::*;
     use crate::record::{Phase, fixture};
-    use crate::watch::Sample;
 
     fn run(contestant: Contestant, bytes: u64) -> IdleRun {
         let samples = (0..30).map(|at| Sample { at: at * 100, bytes: bytes << 20 }).collect();

@@ -2,7 +2,7 @@
 
 use bufadvise::drawing::number;
 use buftrials::median;
-use buftrials::table::Table;
+use buftrials::table::{Table, mib, spread};
 
 use crate::contestant::{Allocator, Contestant};
 use crate::record::{BudgetRun, IdleRun, Results};
@@ -73,34 +73,4 @@ pub fn budget(runs: &[BudgetRun]) -> Table {
         ]);
     }
     table
-}
-
-/// Mebibytes.
-#[must_use]
-pub fn mib(bytes: f64) -> String {
-    format!("{:.1} MiB", bytes / f64::from(1 << 20))
-}
-
-/// The median, and the lowest and the highest where there are several.
-fn spread(values: impl Iterator<Item = f64> + Clone, digits: usize) -> String {
-    let lowest = values.clone().fold(f64::INFINITY, f64::min);
-    let highest = values.clone().fold(0.0, f64::max);
-    let several = values.clone().count() > 1;
-    let middle = median(values).unwrap_or_default();
-    if several {
-        format!("{middle:.digits$} ({lowest:.digits$} – {highest:.digits$})")
-    } else {
-        format!("{middle:.digits$}")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn several_runs_have_a_spread() {
-        assert_eq!(spread([2.0].into_iter(), 1), "2.0");
-        assert_eq!(spread([3.0, 1.0, 2.0].into_iter(), 0), "2 (1 – 3)");
-    }
 }

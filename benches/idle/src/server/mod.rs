@@ -8,6 +8,7 @@ use std::io::{self, BufRead};
 use std::net::Ipv4Addr;
 
 use anyhow::{Context, Result, bail};
+use buftrials::system;
 use bufworks::bump::BumpPool;
 use bufworks::shard::ShardPool;
 use bufworks::{Keeper, Watch};
@@ -15,7 +16,6 @@ use serde::{Deserialize, Serialize};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use crate::contestant::Contestant;
-use crate::system;
 use pooled::{Locked, Shard, Source};
 
 /// As many connections may wait to be accepted; the system may allow fewer.

@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use anyhow::{Context, Result};
 use procfs::process::Process;
+use serde::{Deserialize, Serialize};
 
 fn process(id: u32) -> Result<Process> {
     Process::new(id as i32).with_context(|| format!("nothing is known of process {id}"))
@@ -57,6 +58,46 @@ pub fn processor_time(id: u32) -> Result<Duration> {
     Ok(Duration::from_secs_f64(ticks / procfs::ticks_per_second() as f64))
 }
 
+/// What a process has used since it began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Seconds of processors in its own code, in steps of 10 ms.
+    pub user: f64,
+    /// Seconds of processors in the kernel, in the same steps.
+    pub kernel: f64,
+    /// Page faults that read nothing from a disk.
+    pub faults: u64,
+}
+
+impl Usage {
+    /// Seconds of processors.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.user + self.kernel
+    }
+
+    /// What was used since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            user: self.user - before.user,
+            kernel: self.kernel - before.kernel,
+            faults: self.faults - before.faults,
+        }
+    }
+}
+
+/// What the process has used, with threads that have ended.
+///
+/// # Errors
+///
+/// When the system does not say.
+pub fn usage(id: u32) -> Result<Usage> {
+    let stat = process(id)?.stat()?;
+    let seconds = |ticks: u64| ticks as f64 / procfs::ticks_per_second() as f64;
+    Ok(Usage { user: seconds(stat.utime), kernel: seconds(stat.stime), faults: stat.minflt })
+}
+
 /// Lets this process have as many open files as it may without asking anybody.
 pub fn raise_open_files() {
     use rustix::process::{Resource, getrlimit, setrlimit};
@@ -73,6 +114,7 @@ mod tests {
     #[test]
     fn this_process_has_memory() {
         let own = std::process::id();
+        let began = usage(own).unwrap();
         let filled = vec![1_u8; 64 << 20];
         let (exact, about) = (resident(own).unwrap(), resident_about(own).unwrap());
         assert!(exact > 64 << 20 && about > 60 << 20, "{exact}, {about}");
@@ -83,5 +125,7 @@ mod tests {
             sum += filled.iter().map(|&byte| u64::from(byte)).sum::<u64>();
         }
         assert!(sum > 0);
+        let used = usage(own).unwrap().since(&began);
+        assert!(used.seconds() >= 0.01 && used.faults > 0, "{used:?}");
     }
 }

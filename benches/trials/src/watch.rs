@@ -3,17 +3,15 @@
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, ensure};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::contestant::Allocator;
-use crate::server::{Options, Status};
 use crate::system;
 
 /// From one look at the memory to the next.
@@ -30,17 +28,14 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the program of `allocator` in `folder`.
+    /// Starts it.
     ///
     /// # Errors
     ///
     /// When it cannot be started, or does not say where it listens.
-    pub fn start(folder: &Path, allocator: Allocator, options: &Options) -> Result<Self> {
-        let program = allocator.program(folder);
-        let mut command = Command::new(&program);
-        command.arg("serve").arg(serde_json::to_string(options)?);
+    pub fn start(mut command: Command) -> Result<Self> {
         let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut child = spawned.with_context(|| format!("cannot start {}", program.display()))?;
+        let mut child = spawned.with_context(|| format!("cannot start {command:?}"))?;
         let input = child.stdin.take().context("its input is piped")?;
         let mut output = BufReader::new(child.stdout.take().context("its output is piped")?);
         let mut line = String::new();
@@ -60,11 +55,20 @@ impl Server {
     /// # Errors
     ///
     /// When it has ended.
-    pub fn status(&mut self) -> Result<Status> {
+    pub fn status<T: DeserializeOwned>(&mut self) -> Result<T> {
         self.input.write_all(b"\n")?;
         let mut line = String::new();
         ensure!(self.output.read_line(&mut line)? > 0, "the server has ended");
         serde_json::from_str(&line).with_context(|| format!("the server says `{}`", line.trim()))
+    }
+
+    /// How it ended, if it did.
+    ///
+    /// # Errors
+    ///
+    /// When the system does not say.
+    pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
     }
 }
 

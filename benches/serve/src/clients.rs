@@ -1,0 +1,184 @@
+//! Clients that know what each answer has to be.
+
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anyhow::{Context, Result, ensure};
+use futures_util::future::try_join;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinSet;
+
+use crate::pattern;
+use crate::server::CHECKSUM;
+
+/// The sizes of uploads and downloads.
+const SMALLEST: f64 = 64.0;
+const LARGEST: f64 = (8 << 20) as f64;
+/// What a client reads at once, and the least that it writes.
+const CHUNK_BYTES: usize = 64 << 10;
+/// A client of the relay begins to read after that long: by then its queue is full, in each run.
+const STALL: Duration = Duration::from_millis(300);
+/// All of the traffic takes less.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The sizes of as many uploads and downloads, logarithmically uniform: the same each time.
+#[must_use]
+pub fn sizes(count: usize) -> Vec<usize> {
+    let mut random = fastrand::Rng::with_seed(38);
+    (0..count).map(|_| (SMALLEST * (LARGEST / SMALLEST).powf(random.f64())) as usize).collect()
+}
+
+/// Makes as many connections. With `receive_buffer` the system keeps this number of bytes for one that does not read.
+///
+/// # Errors
+///
+/// When one is refused.
+pub async fn connect(to: SocketAddr, count: usize, receive_buffer: Option<u32>) -> Result<Vec<TcpStream>> {
+    let mut connected = Vec::with_capacity(count);
+    for _ in 0..count {
+        let socket = TcpSocket::new_v4()?;
+        if let Some(bytes) = receive_buffer {
+            socket.set_recv_buffer_size(bytes)?;
+        }
+        let stream = socket.connect(to).await.with_context(|| format!("cannot connect to {to}"))?;
+        stream.set_nodelay(true)?;
+        connected.push(stream);
+    }
+    Ok(connected)
+}
+
+/// Runs one of these for each connection, to the end of all.
+async fn each<F: Future<Output = Result<()>> + Send + 'static>(
+    streams: Vec<TcpStream>,
+    client: impl Fn(usize, TcpStream) -> F,
+) -> Result<()> {
+    let mut tasks = JoinSet::new();
+    for (place, stream) in streams.into_iter().enumerate() {
+        tasks.spawn(tokio::time::timeout(PATIENCE, client(place, stream)));
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended?.context("no answer")??;
+    }
+    Ok(())
+}
+
+/// Uploads and downloads in turn, each by the next connection that is free, and checks checksums and bytes.
+///
+/// # Errors
+///
+/// When an answer is wrong, or a connection fails.
+pub async fn ask(streams: Vec<TcpStream>, sizes: Vec<usize>) -> Result<()> {
+    let (sizes, next) = (Arc::new(sizes), Arc::new(AtomicUsize::new(0)));
+    each(streams, |_, stream| {
+        let (sizes, next) = (Arc::clone(&sizes), Arc::clone(&next));
+        async move {
+            let mut stream = BufReader::with_capacity(CHUNK_BYTES, stream);
+            loop {
+                // ORDER: Relaxed: a counter, which orders nothing.
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(&length) = sizes.get(at) else { return Ok(()) };
+                let asked = async {
+                    if at.is_multiple_of(2) {
+                        upload(&mut stream, at, length).await
+                    } else {
+                        download(&mut stream, at, length).await
+                    }
+                };
+                asked.await.with_context(|| format!("request {at}, of {length} bytes"))?;
+            }
+        }
+    })
+    .await
+}
+
+async fn upload(stream: &mut BufReader<TcpStream>, place: usize, length: usize) -> Result<()> {
+    let head = format!("POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await?;
+    for piece in pattern::pieces(place, length) {
+        stream.write_all(piece).await?;
+    }
+    check_head(stream, place, length).await
+}
+
+async fn download(stream: &mut BufReader<TcpStream>, place: usize, length: usize) -> Result<()> {
+    let head = format!("GET /{place}/{length} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    stream.write_all(head.as_bytes()).await?;
+    check_head(stream, place, length).await?;
+    for mut piece in pattern::pieces(place, length) {
+        while !piece.is_empty() {
+            let read = stream.fill_buf().await?;
+            let bytes = read.len().min(piece.len());
+            ensure!(bytes > 0 && read[..bytes] == piece[..bytes], "other bytes came");
+            piece = &piece[bytes..];
+            stream.consume(bytes);
+        }
+    }
+    Ok(())
+}
+
+/// Reads the head of an answer, which has the checksum.
+async fn check_head(stream: &mut BufReader<TcpStream>, place: usize, length: usize) -> Result<()> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        ensure!(stream.read_line(&mut head).await? > 0, "the server has ended");
+    }
+    let mut sum = crc32fast::Hasher::new();
+    pattern::pieces(place, length).for_each(|piece| sum.update(piece));
+    let checksum = format!("\r\n{CHECKSUM}: {}\r\n", sum.finalize());
+    ensure!(head.starts_with("HTTP/1.1 200 ") && head.contains(&checksum), "a wrong answer: {head}");
+    Ok(())
+}
+
+/// Sends as many frames on each connection, and checks that the same frames come back.
+///
+/// # Errors
+///
+/// When another frame comes back, or a connection fails.
+pub async fn relay(streams: Vec<TcpStream>, bytes: usize, frames: usize) -> Result<()> {
+    each(streams, |place, stream| {
+        let mut batch = (bytes as u32).to_be_bytes().to_vec();
+        pattern::pieces(place, bytes).for_each(|piece| batch.extend_from_slice(piece));
+        let together = CHUNK_BYTES.div_ceil(batch.len()).min(frames);
+        let batch = batch.repeat(together);
+        async move {
+            let (mut from, mut to) = stream.into_split();
+            let rounds = frames / together;
+            let send = async {
+                for _ in 0..rounds {
+                    to.write_all(&batch).await?;
+                }
+                Ok(())
+            };
+            let receive = async {
+                tokio::time::sleep(STALL).await;
+                let mut received = vec![0; batch.len()];
+                for _ in 0..rounds {
+                    from.read_exact(&mut received).await?;
+                    ensure!(received == batch, "client {place}: other frames came back");
+                }
+                Ok(())
+            };
+            try_join(send, receive).await.map(drop)
+        }
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_logarithmically_uniform() {
+        let sizes = sizes(8000);
+        assert!(sizes.iter().all(|&size| (64..=8 << 20).contains(&size)));
+        let share = |limit| sizes.iter().filter(|&&size| size < limit).count() as f64 / 8000.0;
+        // Seventeen powers of two.
+        assert!((share(64 << 4) - 4.0 / 17.0).abs() < 0.03 && (share(64 << 12) - 12.0 / 17.0).abs() < 0.03);
+        let total = sizes.iter().sum::<usize>();
+        assert!((5 << 30..6 << 30).contains(&total), "{total}");
+    }
+}

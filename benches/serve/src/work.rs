@@ -1,0 +1,248 @@
+//! The programs, how much they do, and where their buffers come from.
+
+use core::time::Duration;
+
+use buftrials::allocator::Allocator;
+use buftrials::run::Scale;
+use bufworks::Keeper;
+use bufworks::shard::ShardPool;
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+/// The program over glibc.
+pub const PROGRAM: &str = "bufserve";
+
+/// What a program has its buffers from. Each is as a user makes it who sets nothing but a budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Contestant {
+    /// tokio-util's `LengthDelimitedCodec`, both ways.
+    Codec,
+    /// A `Vec` for each buffer. A `tokio::sync::Semaphore` of KiB is the budget.
+    Vec,
+    /// The sharded pool.
+    Pool,
+    /// The sharded pool with a `Keeper`.
+    PoolKeeper,
+}
+
+impl Contestant {
+    /// The name that readers know it by.
+    #[must_use]
+    pub fn title(self, work: Work) -> &'static str {
+        match self {
+            Self::Codec => "tokio-util codec",
+            Self::Vec if work.budget().is_some() => "Vec, semaphore",
+            Self::Vec => "Vec",
+            Self::Pool => "ShardPool",
+            Self::PoolKeeper => "ShardPool, keeper",
+        }
+    }
+
+    /// The class that gives it its colour, as in the charts of the matrix.
+    #[must_use]
+    pub fn class(self) -> &'static str {
+        match self {
+            Self::Codec => "p1",
+            Self::Vec => "c1",
+            Self::Pool => "v1",
+            Self::PoolKeeper => "s3",
+        }
+    }
+}
+
+/// A part of the trials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// Uploads that are answered with their checksum, and downloads, under a budget.
+    Service,
+    /// The same in a container of 64 MiB.
+    Container,
+    /// Frames with their length in front that are sent back, through a queue for each connection.
+    Relay,
+    /// Buffers that are acquired and dropped.
+    Burst,
+}
+
+/// What a program does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Work {
+    /// Uploads, each answered with its checksum, and downloads.
+    Service,
+    /// The same in a container.
+    Container,
+    /// Frames that are sent back.
+    Relay {
+        /// Bytes of each frame.
+        bytes: usize,
+        /// Whether there is a budget.
+        bounded: bool,
+    },
+    /// Buffers that are acquired and dropped.
+    Burst {
+        /// Bytes of each buffer.
+        bytes: usize,
+        /// Whether one in [`SURVIVES`](crate::burst::SURVIVES) is not dropped.
+        survivors: bool,
+    },
+}
+
+impl Work {
+    /// All of it, in the order of the report.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let relay = |bytes, bounded| Self::Relay { bytes, bounded };
+        let bursts = [false, true]
+            .into_iter()
+            .flat_map(|survivors| [4000, 20_000, 60_000].map(|bytes| Self::Burst { bytes, survivors }));
+        let relays = [relay(100, false), relay(4 << 10, false), relay(1 << 20, false), relay(1 << 20, true)];
+        [Self::Service, Self::Container].into_iter().chain(relays).chain(bursts)
+    }
+
+    /// The part that it belongs to.
+    #[must_use]
+    pub fn part(self) -> Part {
+        match self {
+            Self::Service => Part::Service,
+            Self::Container => Part::Container,
+            Self::Relay { .. } => Part::Relay,
+            Self::Burst { .. } => Part::Burst,
+        }
+    }
+
+    /// The most bytes that the program's buffers may have.
+    #[must_use]
+    pub fn budget(self) -> Option<usize> {
+        match self {
+            Self::Service | Self::Relay { bounded: true, .. } => Some(64 << 20),
+            Self::Container => Some(48 << 20),
+            _ => None,
+        }
+    }
+
+    /// Bytes that the system keeps for a client that does not read, on either side, if that is set: unless it is, megabytes wait there, and
+    /// no relay has a queue.
+    #[must_use]
+    pub fn socket_bytes(self) -> Option<u32> {
+        matches!(self, Self::Relay { .. }).then_some(64 << 10)
+    }
+
+    /// Whether this contestant makes sense here.
+    #[must_use]
+    pub fn has(self, contestant: Contestant) -> bool {
+        match contestant {
+            Contestant::Codec => matches!(self, Self::Relay { bounded: false, .. }),
+            // As the README has it.
+            Contestant::PoolKeeper => self != Self::Container,
+            _ => true,
+        }
+    }
+
+    /// It in words.
+    #[must_use]
+    pub fn title(self) -> String {
+        let size = |bytes: usize| match bytes {
+            1024.. if bytes.is_power_of_two() => bufadvise::drawing::number::exact_memory(bytes as u64),
+            _ => format!("{bytes} B"),
+        };
+        match self {
+            Self::Service => "Service, budget 64 MiB".to_owned(),
+            Self::Container => "Service, budget 48 MiB, in a container of 64 MiB".to_owned(),
+            Self::Relay { bytes, bounded: false } => format!("Relay of {} frames", size(bytes)),
+            Self::Relay { bytes, .. } => format!("Relay of {} frames, budget 64 MiB", size(bytes)),
+            Self::Burst { bytes, survivors: false } => {
+                format!("Buffers of {}, all dropped", size(bytes))
+            }
+            Self::Burst { bytes, .. } => format!("Buffers of {}, one in sixteen kept", size(bytes)),
+        }
+    }
+}
+
+/// One program: all that it is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cell {
+    /// What it does.
+    pub work: Work,
+    /// Where its buffers come from.
+    pub contestant: Contestant,
+    /// The allocator below.
+    pub allocator: Allocator,
+}
+
+impl Cell {
+    /// It in words, without its work.
+    #[must_use]
+    pub fn title(&self) -> String {
+        format!("{}, {}", self.contestant.title(self.work), self.allocator.name())
+    }
+
+    /// The pool that it has its buffers from, if it has one.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no memory or thread for it.
+    pub fn pool(&self) -> anyhow::Result<Option<ShardPool>> {
+        let builder = ShardPool::builder();
+        let builder = self.work.budget().map_or(builder, |bytes| builder.max_bytes(bytes));
+        Ok(match self.contestant {
+            Contestant::Codec | Contestant::Vec => None,
+            Contestant::Pool => Some(builder.build()?),
+            Contestant::PoolKeeper => {
+                let pool = builder.build()?;
+                // Its end would be that of the watch.
+                core::mem::forget(Keeper::new().watch(&pool).spawn()?);
+                Some(pool)
+            }
+        })
+    }
+}
+
+/// How much is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Amount {
+    /// Connections of the service at once.
+    pub service_connections: usize,
+    /// Requests of all of them.
+    pub requests: usize,
+    /// Connections of the relay.
+    pub relay_connections: usize,
+    /// Bytes of the frames of each connection. Small frames are at most 10 000.
+    pub relayed_bytes: usize,
+    /// Bytes of the buffers of a burst.
+    pub burst_bytes: usize,
+    /// From the end of the traffic to the last look at the memory.
+    pub silence: Duration,
+}
+
+impl Amount {
+    /// The amount of a scale.
+    #[must_use]
+    pub const fn of(scale: Scale) -> Self {
+        let full = Self {
+            service_connections: 500,
+            requests: 8000,
+            relay_connections: 200,
+            relayed_bytes: 20 << 20,
+            burst_bytes: 1 << 30,
+            silence: Duration::from_secs(3),
+        };
+        match scale {
+            Scale::Full => full,
+            Scale::Quick => Self { requests: 3000, relayed_bytes: 5 << 20, ..full },
+            Scale::Test => Self {
+                service_connections: 20,
+                requests: 40,
+                relay_connections: 4,
+                relayed_bytes: 3 << 20,
+                burst_bytes: 8 << 20,
+                silence: Duration::from_millis(100),
+            },
+        }
+    }
+
+    /// Frames of each connection of a relay.
+    #[must_use]
+    pub fn frames(&self, bytes: usize) -> usize {
+        (self.relayed_bytes / bytes).min(10_000)
+    }
+}

@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz`: the fuzz targets in `fuzz`, with libFuzzer and AddressSanitizer, run by cargo-fuzz.
+//! `cargo xtask fuzz`: the fuzz targets in `testing/fuzz`, with libFuzzer and AddressSanitizer, run by cargo-fuzz.
 //!
 //! The replay needs no counters of cargo-fuzz's: it builds as `sanitize` does, in the same folder, and so finds the libraries of others
 //! built.
@@ -145,7 +145,7 @@ fn run_each(names: &[String], seconds: u32) -> Result<Outcome> {
                 let part = left.min(PART_SECONDS);
                 left -= part;
                 let mut command = nightly(&program)?;
-                command.args(["run", "--fuzz-dir", "fuzz", "--target-dir", BUILT, name]);
+                command.args(["run", "--fuzz-dir", "testing/fuzz", "--target-dir", BUILT, name]);
                 // New inputs go to the first; inputs that are checked in are read as well.
                 command.arg(&found).arg(Path::new(CORPORA).join(name)).arg("--").args(LIMITS);
                 command.arg(format!("-max_total_time={part}")).arg(format!("-max_len={MAX_BYTES}"));

@@ -140,11 +140,10 @@ impl Shard {
             && listing.compare_exchange(TAKEN, DETACHED, Ordering::Release, Ordering::Acquire).is_ok()
     }
 
-    /// Returns whether nothing is out of a shard that its owner takes nothing from meanwhile. The
-    /// caller is not the owner.
-    pub(crate) fn is_all_free(&self) -> bool {
-        // ORDER: Relaxed: the caller has seen what the owner did last with it, by `is_busy` or
-        // `listing`.
+    /// Returns whether nothing is out of a shard that its owner takes nothing from meanwhile: a
+    /// hint, until the caller has seen by `listing` that this is so.
+    fn is_all_free(&self) -> bool {
+        // ORDER: Relaxed: the caller has seen what the owner did last with it, by `listing`.
         let allocated = self.own.allocated.load(Ordering::Relaxed);
         // ORDER: Acquire, for both, pairs with the Release of `release_remote` and
         // `release_local`: the last owners are done before the memory goes.

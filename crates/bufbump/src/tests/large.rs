@@ -153,6 +153,24 @@ fn loom_looks_against_the_end_of_a_list() {
     lists_against(1, looks, |_, second| drop(second));
 }
 
+/// The buffer of a listed shard comes back from a thread that does nothing else. Whoever trims
+/// learns of that by the count alone, and frees the memory after the thread has used it.
+#[test]
+fn loom_trim_after_a_release_elsewhere() {
+    loom::model(|| {
+        let pool = pool(1);
+        let (first, second) = (pool.acquire(8).expect("room"), pool.acquire(8).expect("room"));
+        let consumer = thread::spawn(move || use_up(first));
+        thread::yield_now();
+        pool.trim();
+        consumer.join().unwrap();
+        pool.trim();
+        assert_eq!(freed(), 1, "the memory of the shard that is listed");
+        drop(second);
+        local::end_of_thread();
+    });
+}
+
 /// The owner releases the buffer of a shard on its list itself, and carves it once more: with that
 /// buffer out, nobody takes it.
 #[test]

@@ -16,7 +16,12 @@ impl Shared {
     fn enlist(&self) -> Option<()> {
         // ORDER: Relaxed: any order of numbers will do.
         let home = self.homes.fetch_add(1, Ordering::Relaxed);
-        let cache = self.caches.add(ThreadCache::new(self, home))?;
+        let cache = ThreadCache::new(self, home);
+        if self.has_budget() {
+            // Another thread may adopt it as soon as it is on the list: not without the flag.
+            cache.set_waited(true);
+        }
+        let cache = self.caches.add(cache)?;
         if self.has_budget() {
             self.flag_new(cache);
         }
@@ -57,6 +62,10 @@ impl Shared {
             return Some(cache);
         }
         let cache = self.caches().find(|cache| cache.adopt())?;
+        if self.has_budget() {
+            // One that waits for memory and has not met the cache is seen from here on.
+            sync::full_fence();
+        }
         // The thread's reference (`cache`, N6).
         self.ref_counts.add_ref();
         cache.list();

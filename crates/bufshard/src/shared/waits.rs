@@ -125,12 +125,10 @@ impl Shared {
         drop(old);
     }
 
-    /// Gives a new cache its flag. Once it is on the list.
+    /// Takes the flag of a new cache back, if nobody waits. Once it is on the list.
     pub(crate) fn flag_new(&self, cache: &ThreadCache) {
         let queue = self.wait_queue.lock();
-        if queue.live() > 0 {
-            cache.set_waited(true);
-        }
+        cache.set_waited(queue.live() > 0);
         drop(queue);
     }
 }

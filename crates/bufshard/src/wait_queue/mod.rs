@@ -10,9 +10,10 @@
 //!
 //! There is no clock here that calls a ticket later. So whenever there is memory, all tickets are
 //! called that could take it if those in front never looked. The calls go from the front on, up to
-//! the first ticket for which there is not enough. Of those that answered their last call, at most
-//! `BACKUPS` are called: a release of one buffer does not wake all that wait for one. (Each is
-//! called once, and then at most once in `PATIENCE`, beyond those.)
+//! the first ticket for which there is not enough, and which has looked for what is idle since some
+//! became so the last time. Of those that answered their last call, at most `BACKUPS` are called: a
+//! release of one buffer does not wake all that wait for one. (Each is called once, and then at
+//! most once in `PATIENCE`, beyond those.)
 //!
 //! A ticket that was overtaken between its call and its look `OFTEN` times is waited for. For
 //! `TURN` from its next call on, those behind it look again soon in place of taking memory.

@@ -275,17 +275,10 @@ impl Queue {
         true
     }
 
-    /// Calls those who could take memory, of which `free` bytes of the budget are left; `known`
-    /// counts those who answered before. Returns `false` when there are more of them than the batch
-    /// has room for.
-    pub(crate) fn call(
-        &mut self,
-        free: usize,
-        event: Event,
-        now: Instant,
-        known: &mut usize,
-        batch: &mut Batch,
-    ) -> bool {
+    /// Calls those who could take memory, of which `free` bytes of the budget are left, or may find
+    /// some idle; `known` counts those who answered before. Returns `false` when there are more of
+    /// them than the batch has room for.
+    pub(crate) fn call(&mut self, free: usize, now: Instant, known: &mut usize, batch: &mut Batch) -> bool {
         let Some(first) = self.first_asleep() else { return true };
         for at in first..self.tickets.len() {
             let ticket = &self.tickets[at];
@@ -293,7 +286,9 @@ impl Queue {
                 continue;
             }
             let is_late = ticket.is_late(now);
-            if ticket.need > free && event != Event::Put && !is_late {
+            // What became idle before it came, and those in front did not need, it has to look for.
+            let has_seen_all = ticket.puts == Some(self.puts);
+            if ticket.need > free && has_seen_all && !is_late {
                 // Those behind are to leave it what there is.
                 break;
             }
@@ -341,4 +336,43 @@ impl Queue {
 /// for it.
 fn is_over(since: Instant, now: Instant) -> bool {
     now.saturating_duration_since(since) > TURN
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    /// Joins a new ticket, which sleeps from then on.
+    fn sleeps(queue: &mut Queue, need: usize, now: Instant) -> u64 {
+        let mut ticket = None;
+        queue.join(&mut ticket, need, Some(Waiter::this_thread()), now);
+        ticket.expect("it has a number")
+    }
+
+    /// Returns whether somebody is called when so many bytes are free.
+    fn is_called(queue: &mut Queue, free: usize, now: Instant) -> bool {
+        let mut batch = Batch::default();
+        assert!(queue.call(free, now, &mut 0, &mut batch));
+        batch.room().is_some() && queue.first_asleep().is_none()
+    }
+
+    /// What is idle since before anybody waited, the first need not take. The next has to look for
+    /// it, though what is free is not enough.
+    #[test]
+    fn who_has_not_looked_is_called() {
+        let (mut queue, now) = (Queue::default(), Instant::now());
+        let first = sleeps(&mut queue, 10, now);
+        let second = sleeps(&mut queue, 100, now);
+        assert_eq!(queue.turn(first, now), Look::Take { all: true });
+        assert_eq!(queue.turn(second, now), Look::Wait);
+        assert!(!is_called(&mut queue, 5, now), "the first knows that there is no more");
+        queue.leave(first);
+        assert!(is_called(&mut queue, 90, now), "there may be idle memory");
+        // Once it has looked, it sleeps until there is enough, or something becomes idle.
+        queue.join(&mut Some(second), 100, Some(Waiter::this_thread()), now);
+        assert_eq!(queue.turn(second, now), Look::Take { all: true });
+        assert!(!is_called(&mut queue, 90, now));
+        queue.note_put();
+        assert!(is_called(&mut queue, 90, now));
+    }
 }

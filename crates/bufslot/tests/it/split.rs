@@ -54,3 +54,22 @@ fn a_part_does_not_move_over_another() {
     back.compact();
     assert!(front.iter().all(|&byte| byte == 2) && back.iter().all(|&byte| byte == 1));
 }
+
+/// Two buffers of one region may be neighbours: they are two memories all the same.
+#[test]
+fn neighbours_are_not_joined() {
+    let mut pool =
+        SlotPool::builder().slots(2).capacity(8192).build_with(NoFallback).expect("settings are right");
+    let mut bufs: Vec<_> = std::iter::from_fn(|| pool.acquire(64).ok()).collect();
+    bufs.sort_by_key(|buf| buf.as_ptr().addr());
+    let [mut first, mut second] = <[_; 2]>::try_from(bufs).expect("two slots");
+    for buf in [&mut first, &mut second] {
+        buf.resize(buf.capacity(), 1).expect("room");
+    }
+    assert_eq!(first.as_ptr().addr() + first.capacity(), second.as_ptr().addr(), "they are neighbours");
+    let mut last = first.split_off(first.len() - 1);
+    let next = second.split_to(1);
+    let mut next = last.unsplit(next).expect_err("of another memory");
+    next.unsplit(second).expect("of one memory");
+    drop((first, last, next));
+}

@@ -27,6 +27,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(120);
 /// This number of tests runs at once for each processor: with a defect many of them sleep until they give up.
 const AT_ONCE: usize = 2;
 const SET: [(&str, &str); 1] = [("BUFTEST_COUNT", "20000")];
+/// With a defect, tests of generated programs end at the first that shows it, so there are enough that luck plays no part.
+const SET_WITH_DEFECT: [(&str, &str); 2] = [SET[0], ("BUFTEST_CASES", "512")];
 
 /// Options of `broken`.
 #[derive(Debug, clap::Args)]
@@ -215,7 +217,8 @@ fn try_out(cases: Vec<Chosen<'_>>, built: &BTreeMap<Wanted<'_>, Program>) -> Res
             test.as_ref().unwrap_or(&case.target)
         );
         let names: Vec<_> = test.iter().map(String::as_str).collect();
-        let ran = run(&built[&one.wanted()], &names, case.tool, Choice::Mutant(*number), TIME_LIMIT, &SET);
+        let choice = Choice::Mutant(*number);
+        let ran = run(&built[&one.wanted()], &names, case.tool, choice, TIME_LIMIT, &SET_WITH_DEFECT);
         let ran = ran.with_context(|| row.clone())?;
         anyhow::Ok((row, ran))
     };

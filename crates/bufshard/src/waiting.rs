@@ -65,8 +65,6 @@ pub struct Acquire<'a> {
     bytes: usize,
     /// Its place in the queue.
     ticket: Option<u64>,
-    /// Whether a cache could not be looked into the last time.
-    again: bool,
     /// How often in a row it had to look again soon.
     looks: u32,
     coop: Coop,
@@ -161,7 +159,7 @@ impl ShardPool {
     /// ```
     #[inline]
     pub fn acquire_async(&self, bytes: usize) -> Acquire<'_> {
-        Acquire { pool: self, bytes, ticket: None, again: false, looks: 0, coop: Coop::default() }
+        Acquire { pool: self, bytes, ticket: None, looks: 0, coop: Coop::default() }
     }
 }
 
@@ -177,7 +175,7 @@ impl Acquire<'_> {
             return Attempt::Done(Err(AcquireError::OutOfMemory { requested }));
         };
         let all = match look {
-            Look::Take { all } => all || self.again,
+            Look::Take { all } => all,
             Look::Wait | Look::Soon => {
                 let exhausted = AcquireError::Exhausted { requested, available: 0 };
                 return Attempt::Waits(exhausted, look == Look::Soon);
@@ -190,7 +188,9 @@ impl Acquire<'_> {
         match shared.find(self.bytes, Turn::First) {
             Ok(found) => Attempt::Done(Ok(self.pool.deliver(found, self.bytes))),
             Err(NoBlock { error: error @ AcquireError::Exhausted { .. }, again }) => {
-                self.again = again;
+                if let Some(number) = self.ticket.filter(|_| again) {
+                    shared.note_unseen(number);
+                }
                 Attempt::Waits(error, again)
             }
             Err(NoBlock { error, .. }) => Attempt::Done(Err(error)),

@@ -112,6 +112,11 @@ impl Shared {
         Some(look)
     }
 
+    /// Notes that a request could not look everywhere.
+    pub(crate) fn note_unseen(&self, number: u64) {
+        self.wait_queue.lock().note_unseen(number);
+    }
+
     /// Leaves the queue, served or not, and calls those who could be served then.
     pub(crate) fn leave_queue(&self, number: u64) {
         let mut queue = self.wait_queue.lock();

@@ -165,6 +165,14 @@ impl Queue {
         self.puts += 1;
     }
 
+    /// Notes that a ticket could not look everywhere. It looks again soon; if it is not its turn
+    /// then, it is to be called.
+    pub(crate) fn note_unseen(&mut self, number: u64) {
+        if let Ok(at) = self.place(number) {
+            self.tickets[at].puts = None;
+        }
+    }
+
     /// Returns the number of a ticket that looks: its own, or one that nobody had.
     pub(crate) fn number(&self, ticket: Option<u64>) -> u64 {
         ticket.unwrap_or(self.next)
@@ -374,5 +382,27 @@ mod tests {
         assert!(!is_called(&mut queue, 90, now));
         queue.note_put();
         assert!(is_called(&mut queue, 90, now));
+    }
+
+    /// One that could not look into a cache is called, though it is not its turn when it looks
+    /// again: another was in front of it for a while.
+    #[test]
+    fn who_could_not_look_everywhere_is_called() {
+        for saw_all in [true, false] {
+            let (mut queue, now) = (Queue::default(), Instant::now());
+            let first = sleeps(&mut queue, 10, now);
+            let second = sleeps(&mut queue, 100, now);
+            assert_eq!(queue.turn(first, now), Look::Take { all: true });
+            assert!(is_called(&mut queue, 200, now), "both");
+            assert_eq!(queue.turn(second, now), Look::Take { all: true });
+            queue.join(&mut Some(first), 10, Some(Waiter::this_thread()), now);
+            queue.join(&mut Some(second), 100, Some(Waiter::this_thread()), now);
+            if !saw_all {
+                queue.note_unseen(second);
+            }
+            assert_eq!(queue.turn(second, now), Look::Wait);
+            queue.leave(first);
+            assert_eq!(is_called(&mut queue, 90, now), !saw_all);
+        }
     }
 }

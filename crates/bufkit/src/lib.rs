@@ -10,6 +10,7 @@
 //!   region that serve one thread. A [`ControlBlock`] heads their bookkeeping.
 //! - [`Handle`] and [`WeakHandle`]: handles of a pool that threads share. A [`Registry`] is a list
 //!   that only grows, and [`DedicatedPages`] are pages that a block has to itself.
+//! - [`PageHeap`]: spans of pages under a limit on what the process has, and blocks cut from them.
 //! - [`Trim`]: a pool with idle memory, as a keeper (`bufkeeper`) and a monitor see it.
 //! - [`thread_cache`]: what a thread has in each pool that it uses.
 //! - [`sync`]: atomics and locks that a model checker can take the place of; fences of which one
@@ -33,6 +34,7 @@
 //! | `alloc` | orphans, handles, lists |
 //! | `fences` | [`sync::fences`] |
 //! | `mmap` | mapped pages |
+//! | `page-heap` | [`PageHeap`] |
 //! | `wipe` | pools that zero bytes on release |
 //! | `portable-atomic` | atomics for processors without compare-and-swap |
 //!
@@ -79,6 +81,8 @@ extern crate std;
 
 mod author;
 pub mod orphan;
+#[cfg(feature = "page-heap")]
+mod page_heap;
 mod region_pool;
 mod shared_pool;
 pub mod sync;
@@ -91,6 +95,8 @@ mod trim;
 pub use author::settings_text::SettingsText;
 pub use bufcore;
 pub use bufcore::author::{empty_buf, is_alone};
+#[cfg(feature = "page-heap")]
+pub use page_heap::{Given, PageError, PageHeap, PageSource, PageStats, SlabShape, Span};
 pub use region_pool::control_block::{ControlBlock, CountMissed};
 pub use region_pool::slot_state::SlotState;
 pub use region_pool::stagger::{STAGGER_FROM_BYTES, staggered};

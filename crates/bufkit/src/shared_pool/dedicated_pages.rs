@@ -164,7 +164,7 @@ impl PoolProvider {
     }
 
     /// Makes a region that keeps the source.
-    fn take(&self, len: usize) -> Result<Region, RegionError> {
+    pub(crate) fn take(&self, len: usize) -> Result<Region, RegionError> {
         let refused = RegionError::OutOfMemory { requested: len };
         let Some(source) = &self.source else { return Err(refused) };
         let share = Self { source: Some(Arc::clone(source)) };

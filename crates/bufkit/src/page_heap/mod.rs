@@ -1,0 +1,437 @@
+//! The page heap: spans of pages for pools that threads share.
+//!
+//! # Memory
+//!
+//! Addresses are reserved once, several times as many as the limit has bytes. A *span* is a run of
+//! pages of them. Spans that are given back join with free neighbours; their pages stay with the
+//! process (*dirty*), and serve the next request of any size, until they are given back to the
+//! system (*clean*). The limit counts the pages that the process has: spans and dirty pages.
+//!
+//! A request takes, in this order:
+//!
+//! 1. a dirty run that is long enough, the best of some;
+//! 2. one of the longest dirty runs, with its free neighbours, or a clean run. Pages that it lacks
+//!    are moved there from other dirty runs (`mremap`, on Linux), if these are long enough that this
+//!    is cheaper than page faults. What is still missing is touched anew, and as many dirty pages
+//!    go elsewhere if the limit has no more.
+//!
+//! So a request that fits into what is not used is served, however the free pages lie.
+//!
+//! Small blocks are cut from *slabs*, spans of one size of block. A slab of which all blocks are
+//! back is a free span.
+//!
+//! Where addresses are not reserved (other systems, memory of a provider, mapping options), each
+//! span is a *segment* of its own from there, or a part of one that is free. Segments go back as
+//! wholes.
+//!
+//! # Threads
+//!
+//! One lock, which is held across calls to the system that give back and move pages, and not across
+//! calls to a provider or the global allocator. Nothing is allocated under it.
+//!
+//! # Source
+//!
+//! - Spans, dirty and clean, back by age: tcmalloc's page heap (Ghemawat and Menage), jemalloc's
+//!   extents (Evans).
+//! - Bins of a quarter of a doubling with a bitmap: TLSF (Masmano et al. 2004).
+
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one promise is behind all of a block: the table is the locked heap's"
+)]
+
+mod index;
+mod inner;
+mod segment;
+mod slab;
+mod system;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
+
+use core::fmt;
+use core::ptr::NonNull;
+// The standard library's, also in models: it is never held where a model changes threads.
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+#[cfg(feature = "mmap")]
+use bufcore::MapOptions;
+use bufcore::{Region, RegionError, size};
+
+use self::index::Entry;
+use self::inner::{Inner, Order, Refused};
+use self::segment::Segment;
+pub use self::slab::SlabShape;
+use crate::shared_pool::dedicated_pages::PoolProvider;
+
+/// Where the pages of a heap come from.
+///
+/// ```
+/// use bufkit::{PageHeap, PageSource};
+///
+/// let heap = PageHeap::new(PageSource::System, usize::MAX);
+/// assert_eq!(heap.stats().resident_bytes, 0);
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum PageSource {
+    /// The operating system, or the global allocator where it reserves no addresses.
+    System,
+    /// Mappings with these options.
+    #[cfg(feature = "mmap")]
+    Mapped(MapOptions),
+    /// A program's provider.
+    Provider(PoolProvider),
+}
+
+/// A heap of pages with a limit on those that the process has.
+///
+/// ```
+/// use bufkit::{PageHeap, PageSource};
+///
+/// let heap = PageHeap::new(PageSource::System, 1 << 20);
+/// let span = heap.take(100_000, 64)?;
+/// // SAFETY: it is ours.
+/// assert!(unsafe { span.len() } >= 100_000);
+/// assert!(heap.take(1 << 20, 64).is_err()); // so much is not left
+/// // SAFETY: from this heap, and not used any more.
+/// unsafe { heap.give(span) };
+/// assert_eq!(heap.stats().dirty_bytes, heap.stats().resident_bytes);
+/// assert!(heap.take(1 << 20, 64).is_ok());
+/// # Ok::<(), bufkit::PageError>(())
+/// ```
+pub struct PageHeap {
+    source: PageSource,
+    page_bytes: usize,
+    inner: Mutex<Inner>,
+}
+
+/// A span of a heap. It is a plain value, which says nothing of whose the span is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Span(NonNull<Entry>);
+
+// SAFETY: an address of the heap's, as which span it is; what it leads to is read under the rules
+// of its methods.
+unsafe impl Send for Span {}
+
+/// Why a heap has no span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PageError {
+    /// The limit has no room: for so many bytes it has.
+    Exhausted {
+        /// Bytes of whole pages.
+        available: usize,
+    },
+    /// There is no memory, or the size is too large.
+    OutOfMemory,
+}
+
+impl fmt::Display for PageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exhausted { available } => write!(f, "the limit has room for {available} bytes"),
+            Self::OutOfMemory => f.write_str("out of memory"),
+        }
+    }
+}
+
+impl core::error::Error for PageError {}
+
+/// What a heap has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PageStats {
+    /// Pages that the process has: spans and dirty ones. jemalloc's `resident`.
+    pub resident_bytes: usize,
+    /// Free pages that the process has. jemalloc's `dirty`, tcmalloc's `pageheap_free`.
+    pub dirty_bytes: usize,
+    /// Addresses, with the heap's own tables. jemalloc's `mapped` and `retained`.
+    pub reserved_bytes: usize,
+    /// The most that was resident.
+    pub most_resident_bytes: usize,
+    /// What the system had to give, all together.
+    pub faulted_bytes: usize,
+    /// What went back to it, all together. tcmalloc's `pageheap_unmapped`.
+    pub returned_bytes: usize,
+    /// What was moved to other addresses, all together.
+    pub moved_bytes: usize,
+}
+
+impl PageHeap {
+    /// Makes a heap that has nothing yet. It never has more than `limit` bytes of pages.
+    #[must_use]
+    pub fn new(source: PageSource, limit: usize) -> Self {
+        let system_page = if matches!(source, PageSource::System) { system::page_bytes() } else { 0 };
+        let inner = Inner::new(limit, system_page);
+        Self { source, page_bytes: inner.page_bytes, inner: Mutex::new(inner) }
+    }
+
+    /// Returns the bytes of a page, a power of two and at least 4096.
+    #[must_use]
+    pub fn page_bytes(&self) -> usize {
+        self.page_bytes
+    }
+
+    /// Takes a span of at least `bytes` bytes, whose start is a multiple of `alignment` and of a
+    /// page. Its bytes are initialised, with whatever an earlier user left, or zero if
+    /// [`Span::is_zero`] says so.
+    ///
+    /// Cost: a short lock if free pages that the process has follow each other; else system calls
+    /// and page faults.
+    ///
+    /// # Errors
+    ///
+    /// [`PageError`].
+    pub fn take(&self, bytes: usize, alignment: usize) -> Result<Span, PageError> {
+        let pages = self.pages(bytes)?;
+        let inner = self.lock();
+        self.take_in(inner, pages, alignment).map(|(_, span)| Span(span))
+    }
+
+    fn pages(&self, bytes: usize) -> Result<usize, PageError> {
+        size::align_up(bytes.max(1), self.page_bytes)
+            .map(|bytes| bytes / self.page_bytes)
+            .filter(|&pages| u32::try_from(pages).is_ok())
+            .ok_or(PageError::OutOfMemory)
+    }
+
+    /// Takes a span, and gets a segment for it without the lock if it needs one.
+    fn take_in<'a>(
+        &'a self,
+        mut inner: MutexGuard<'a, Inner>,
+        pages: usize,
+        alignment: usize,
+    ) -> Result<(MutexGuard<'a, Inner>, NonNull<Entry>), PageError> {
+        let taken = inner.take(pages, alignment);
+        let counted = match taken {
+            Ok(span) => return Ok((inner, span)),
+            Err(Refused::Segment(counted)) => counted,
+            Err(Refused::System) => {
+                self.unlock(inner);
+                return Err(PageError::OutOfMemory);
+            }
+            Err(Refused::Exhausted(left)) => {
+                self.unlock(inner);
+                return Err(PageError::Exhausted { available: left.saturating_mul(self.page_bytes) });
+            }
+        };
+        self.unlock(inner);
+        let segment = self.new_segment(counted);
+        let mut inner = self.lock();
+        match segment {
+            Ok(segment) => {
+                // SAFETY: new, and of the pages that `segment_for` counts.
+                let span = unsafe { inner.take_of(segment, counted, pages, alignment) };
+                Ok((inner, span))
+            }
+            Err(_refused) => {
+                inner.cancel_segment(counted);
+                self.unlock(inner);
+                Err(PageError::OutOfMemory)
+            }
+        }
+    }
+
+    fn new_segment(&self, pages: usize) -> Result<NonNull<Segment>, RegionError> {
+        let bytes = pages * self.page_bytes;
+        let region = match &self.source {
+            PageSource::System => Region::heap_aligned(bytes, self.page_bytes),
+            #[cfg(feature = "mmap")]
+            PageSource::Mapped(options) => Region::mapped(bytes, *options),
+            PageSource::Provider(provider) => provider.take(bytes),
+        }?;
+        Segment::of_region(region, self.page_bytes)
+    }
+
+    /// Gives a span back.
+    ///
+    /// # Safety
+    ///
+    /// It is from this heap, is given back once, and nobody uses its bytes any more.
+    pub unsafe fn give(&self, span: Span) {
+        // SAFETY: the caller's promise.
+        unsafe { self.lock().give(span.0) };
+    }
+
+    /// Takes a block of a slab of this shape. Returns its start, and the distance from that of its
+    /// slab, in bytes. Its bytes are initialised, with whatever.
+    ///
+    /// # Errors
+    ///
+    /// [`PageError`].
+    pub fn take_block(&self, shape: SlabShape) -> Result<(NonNull<u8>, usize), PageError> {
+        let least = shape.least_bytes(self.page_bytes) / self.page_bytes;
+        let mut pages = shape.pages(self.page_bytes);
+        let mut inner = self.lock();
+        if let Some(block) = inner.take_cut(shape) {
+            return Ok(block);
+        }
+        loop {
+            match self.take_in(inner, pages, 1) {
+                // SAFETY: just taken.
+                Ok((mut inner, span)) => return Ok(unsafe { inner.cut_new(span, shape) }),
+                // A slab of one block may have room.
+                Err(PageError::Exhausted { .. }) if least < pages => pages = least,
+                Err(error) => return Err(error),
+            }
+            inner = self.lock();
+        }
+    }
+
+    /// Gives blocks and spans back, several under one lock.
+    ///
+    /// # Safety
+    ///
+    /// For each that `next` gives: as for [`give`](Self::give); a block with the distance that it
+    /// was taken with. `next` does not use the heap.
+    pub unsafe fn give_all(&self, mut next: impl FnMut() -> Option<Given>) {
+        let Some(mut given) = next() else { return };
+        let mut inner = self.lock();
+        loop {
+            match given {
+                // SAFETY: the caller's promise.
+                Given::Span(span) => unsafe { inner.give(span.0) },
+                // SAFETY: likewise.
+                Given::Block(block, offset) => unsafe { inner.give_block(block, offset) },
+            }
+            match next() {
+                Some(other) => given = other,
+                None => break,
+            }
+        }
+    }
+
+    /// Returns how many bytes of the limit are left, if all that is free goes.
+    #[must_use]
+    pub fn left(&self) -> usize {
+        self.lock().left().saturating_mul(self.page_bytes)
+    }
+
+    /// Gives free pages back to the system until at most `resident` bytes are resident, or none is
+    /// free.
+    pub fn trim(&self, resident: usize) {
+        let mut inner = self.lock();
+        let target = (resident / self.page_bytes).saturating_sub(inner.used);
+        inner.return_pages(target, Order::Largest);
+        self.unlock(inner);
+    }
+
+    /// Gives the free pages back to the system that no request needed since the last call.
+    pub fn trim_unused(&self) {
+        let mut inner = self.lock();
+        inner.return_unused();
+        self.unlock(inner);
+    }
+
+    /// Returns what there is.
+    #[must_use]
+    pub fn stats(&self) -> PageStats {
+        let inner = self.lock();
+        let bytes = |pages: usize| pages.saturating_mul(self.page_bytes);
+        PageStats {
+            resident_bytes: bytes(inner.resident()),
+            dirty_bytes: bytes(inner.index.dirty.pages),
+            reserved_bytes: inner.reserved_bytes,
+            most_resident_bytes: bytes(inner.most_resident),
+            faulted_bytes: bytes(inner.faulted),
+            returned_bytes: bytes(inner.returned),
+            moved_bytes: bytes(inner.moved),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        // Nothing panics under it.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets segments go that are to, without the lock: their providers may do anything.
+    fn unlock(&self, mut inner: MutexGuard<'_, Inner>) {
+        let leaving = inner.take_leaving();
+        drop(inner);
+        // SAFETY: of this heap, which gave them up.
+        unsafe { Segment::drop_all(leaving) };
+    }
+}
+
+impl fmt::Debug for PageHeap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PageHeap").field("source", &self.source).field("stats", &self.stats()).finish()
+    }
+}
+
+/// What is given back to a heap.
+#[derive(Debug, Clone, Copy)]
+pub enum Given {
+    /// A span.
+    Span(Span),
+    /// A block, with its distance from the start of its slab.
+    Block(NonNull<u8>, usize),
+}
+
+#[allow(clippy::len_without_is_empty, reason = "a span is never empty")]
+impl Span {
+    /// The bytes that a span has for its owner beside its pages.
+    pub const PLACE_BYTES: usize = 16;
+
+    /// Returns its first byte.
+    ///
+    /// # Safety
+    ///
+    /// The caller has the span.
+    #[inline]
+    #[must_use]
+    pub unsafe fn start(self) -> NonNull<u8> {
+        // SAFETY: the caller's promise: the entry of a used extent has its address.
+        unsafe { NonNull::new_unchecked(self.0.as_ref().start) }
+    }
+
+    /// Returns its bytes, a multiple of those of a page.
+    ///
+    /// # Safety
+    ///
+    /// The caller has the span.
+    #[inline]
+    #[must_use]
+    pub unsafe fn len(self) -> usize {
+        // SAFETY: the caller's promise.
+        let entry = unsafe { self.0.as_ref() };
+        (entry.pages as usize) << entry.page_shift
+    }
+
+    /// Returns whether nobody wrote to it since the system gave it, so that all of it is zero.
+    ///
+    /// # Safety
+    ///
+    /// The caller has the span, and nobody wrote to it since it was taken.
+    #[must_use]
+    pub unsafe fn is_zero(self) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.as_ref() }.is_zero
+    }
+
+    /// Returns the sixteen bytes that its owner may use, aligned to as many. They are initialised,
+    /// with whatever.
+    ///
+    /// # Safety
+    ///
+    /// The caller has the span.
+    #[inline]
+    #[must_use]
+    pub unsafe fn place(self) -> NonNull<[u8; Self::PLACE_BYTES]> {
+        // SAFETY: a field of the entry, which is the owner's while the extent is used.
+        unsafe { NonNull::new_unchecked(&raw mut (*self.0.as_ptr()).place) }.cast()
+    }
+
+    /// Returns the span that a place is of.
+    ///
+    /// # Safety
+    ///
+    /// From [`place`](Self::place).
+    #[inline]
+    #[must_use]
+    pub unsafe fn of_place(place: NonNull<[u8; Self::PLACE_BYTES]>) -> Self {
+        // SAFETY: the caller's promise: the place is a field of the entry.
+        Self(unsafe { place.byte_sub(core::mem::offset_of!(Entry, place)) }.cast())
+    }
+}

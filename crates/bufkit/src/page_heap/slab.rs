@@ -1,0 +1,255 @@
+//! Slabs: spans that are cut into blocks of one size.
+//!
+//! ```text
+//!  | Slab |  block 0  |  block 1  | … | cut up to here | not touched yet |
+//!         first       first + stride
+//! ```
+//!
+//! A free block has the next free one at its start. A slab none of whose blocks is out goes back as
+//! a span, so that its pages serve others.
+//!
+//! # Invariants
+//!
+//! - S1: a slab with a free block is in the list of its number, and no other slab is.
+//! - S2: `used` is how many of its blocks are out; the blocks of the free list and those that are not
+//!   cut yet are the others.
+
+use core::ptr::{self, NonNull};
+
+use super::index::Entry;
+use super::inner::Inner;
+
+/// How many kinds of slabs a heap can have.
+pub(super) const KINDS: usize = 64;
+
+/// How a slab of one kind is cut.
+///
+/// ```
+/// use bufkit::SlabShape;
+///
+/// let shape = SlabShape::new(0, 1100, 64, 16);
+/// assert!(shape.stride() >= 1100 && shape.stride() % 64 == 0);
+/// assert!(shape.first() >= SlabShape::HEAD_BYTES && (shape.first() + 16) % 64 == 0);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlabShape {
+    number: u8,
+    stride: u32,
+    first: u32,
+}
+
+/// The most bytes of a slab.
+const MOST_BYTES: usize = 128 << 10;
+/// Of a slab at most this part is waste, where a size up to `MOST_BYTES` has as little.
+const WASTE: usize = 16;
+/// A slab has at least this number of blocks, where `MOST_BYTES` are enough for them.
+const LEAST_BLOCKS: usize = 4;
+
+impl SlabShape {
+    /// The bytes in front of all blocks of a slab.
+    pub const HEAD_BYTES: usize = size_of::<Slab>();
+
+    /// Makes the shape of slabs with this number, below 64. Their blocks have `bytes` bytes, at
+    /// least 16. What is `lead` bytes behind the start of a block is at a multiple of `alignment`, a
+    /// power of two that is a multiple of 16 and at most a page.
+    ///
+    /// # Panics
+    ///
+    /// If the number is too large, or a block has more than a quarter of 128 KiB.
+    #[must_use]
+    pub const fn new(number: u8, bytes: usize, alignment: usize, lead: usize) -> Self {
+        assert!((number as usize) < KINDS && bytes >= 16 && bytes <= MOST_BYTES / LEAST_BLOCKS + 256);
+        let first = (Self::HEAD_BYTES + lead).next_multiple_of(alignment) - lead;
+        Self { number, stride: bytes.next_multiple_of(alignment) as u32, first: first as u32 }
+    }
+
+    /// Returns the distance from block to block, in bytes.
+    #[must_use]
+    pub const fn stride(self) -> usize {
+        self.stride as usize
+    }
+
+    /// Returns the distance from the start of a slab to its first block, in bytes.
+    #[must_use]
+    pub const fn first(self) -> usize {
+        self.first as usize
+    }
+
+    /// Returns the bytes of the smallest slab, which has one block.
+    #[must_use]
+    pub const fn least_bytes(self, page_bytes: usize) -> usize {
+        (self.first as usize + self.stride as usize).next_multiple_of(page_bytes)
+    }
+
+    /// Returns the pages of a slab: the fewest with little waste.
+    pub(super) fn pages(self, page_bytes: usize) -> usize {
+        let least = self.least_bytes(page_bytes) / page_bytes;
+        let most = (MOST_BYTES / page_bytes).max(least);
+        let waste = |pages: usize| {
+            let bytes = pages * page_bytes;
+            bytes - self.blocks(bytes) * self.stride()
+        };
+        let is_good = |&pages: &usize| {
+            self.blocks(pages * page_bytes) >= LEAST_BLOCKS && waste(pages) * WASTE <= pages * page_bytes
+        };
+        (least..=most).find(is_good).unwrap_or(most)
+    }
+
+    fn blocks(self, bytes: usize) -> usize {
+        (bytes - self.first()) / self.stride()
+    }
+}
+
+/// The start of a slab.
+#[repr(C, align(16))]
+pub(super) struct Slab {
+    entry: NonNull<Entry>,
+    next: *mut Self,
+    previous: *mut Self,
+    free: *mut Free,
+    used: u16,
+    cut: u16,
+    blocks: u16,
+    number: u8,
+}
+
+struct Free {
+    next: *mut Self,
+}
+
+/// The slabs of a heap.
+pub(super) struct Slabs {
+    lists: [*mut Slab; KINDS],
+    /// Pages of all slabs.
+    pub(super) pages: usize,
+}
+
+impl Slabs {
+    pub(super) const fn new() -> Self {
+        Self { lists: [ptr::null_mut(); KINDS], pages: 0 }
+    }
+
+    /// Adds a slab to the list of its number.
+    ///
+    /// # Safety
+    ///
+    /// It is the heap's, and in no list.
+    unsafe fn link(&mut self, slab: NonNull<Slab>) {
+        // SAFETY: the caller's promise; those of the list are the heap's (S1).
+        unsafe {
+            let head = &mut self.lists[usize::from((*slab.as_ptr()).number)];
+            (*slab.as_ptr()).next = *head;
+            (*slab.as_ptr()).previous = ptr::null_mut();
+            if !head.is_null() {
+                (**head).previous = slab.as_ptr();
+            }
+            *head = slab.as_ptr();
+        }
+    }
+
+    /// Takes a slab off its list.
+    ///
+    /// # Safety
+    ///
+    /// It is on it.
+    unsafe fn unlink(&mut self, slab: NonNull<Slab>) {
+        // SAFETY: the caller's promise; those of the list are the heap's (S1).
+        unsafe {
+            let Slab { next, previous, number, .. } = *slab.as_ptr();
+            if previous.is_null() {
+                self.lists[usize::from(number)] = next;
+            } else {
+                (*previous).next = next;
+            }
+            if !next.is_null() {
+                (*next).previous = previous;
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Takes a block of a slab that there is.
+    pub(super) fn take_cut(&mut self, shape: SlabShape) -> Option<(NonNull<u8>, usize)> {
+        let slab = NonNull::new(self.slabs.lists[usize::from(shape.number)])?;
+        // SAFETY: a slab of the list is the heap's, and has a free block (S1, S2).
+        unsafe {
+            let head = &mut *slab.as_ptr();
+            let block = match NonNull::new(head.free) {
+                Some(free) => {
+                    head.free = free.as_ref().next;
+                    free.cast()
+                }
+                None => {
+                    head.cut += 1;
+                    slab.cast::<u8>().add(shape.first() + usize::from(head.cut - 1) * shape.stride())
+                }
+            };
+            head.used += 1;
+            if head.used == head.blocks {
+                self.slabs.unlink(slab);
+            }
+            Some((block, block.addr().get() - slab.addr().get()))
+        }
+    }
+
+    /// Makes a slab of a span, and takes its first block.
+    ///
+    /// # Safety
+    ///
+    /// The span is the caller's, who gives it up, and has room for a block.
+    pub(super) unsafe fn cut_new(&mut self, span: NonNull<Entry>, shape: SlabShape) -> (NonNull<u8>, usize) {
+        // SAFETY: the caller's promise.
+        let (start, pages) = unsafe { (span.as_ref().start, span.as_ref().pages as usize) };
+        let blocks = shape.blocks(pages * self.page_bytes) as u16;
+        let slab = Slab {
+            entry: span,
+            next: ptr::null_mut(),
+            previous: ptr::null_mut(),
+            free: ptr::null_mut(),
+            used: 1,
+            cut: 1,
+            blocks,
+            number: shape.number,
+        };
+        self.slabs.pages += pages;
+        // SAFETY: a page and more, which are the caller's; `first` leaves room for the head.
+        unsafe {
+            let place = NonNull::new_unchecked(start.cast::<Slab>());
+            place.write(slab);
+            if blocks > 1 {
+                self.slabs.link(place);
+            }
+            (place.cast::<u8>().add(shape.first()), shape.first())
+        }
+    }
+
+    /// Takes a block back, `offset` bytes behind the start of its slab.
+    ///
+    /// # Safety
+    ///
+    /// From `take_cut` or `cut_new` with this offset; the caller gives it up.
+    pub(super) unsafe fn give_block(&mut self, block: NonNull<u8>, offset: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let slab = block.sub(offset).cast::<Slab>();
+            let head = &mut *slab.as_ptr();
+            let was_full = head.used == head.blocks;
+            head.used -= 1;
+            if head.used == 0 {
+                let span = head.entry;
+                if !was_full {
+                    self.slabs.unlink(slab);
+                }
+                self.slabs.pages -= span.as_ref().pages as usize;
+                self.give(span);
+                return;
+            }
+            block.cast::<Free>().write(Free { next: head.free });
+            head.free = block.cast().as_ptr();
+            if was_full {
+                self.slabs.link(slab);
+            }
+        }
+    }
+}

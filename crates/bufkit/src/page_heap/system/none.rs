@@ -1,0 +1,47 @@
+//! Other systems, and models: no addresses are reserved, so the rest is never called.
+
+use core::ptr::NonNull;
+
+use super::Moved;
+
+pub(crate) fn page_bytes() -> usize {
+    0
+}
+
+pub(crate) fn reserve(_: usize) -> Option<NonNull<u8>> {
+    None
+}
+
+/// Does nothing.
+///
+/// # Safety
+///
+/// None.
+pub(crate) unsafe fn release(_: NonNull<u8>, _: usize) {}
+
+/// Does nothing.
+///
+/// # Safety
+///
+/// None.
+pub(crate) unsafe fn commit(_: NonNull<u8>, _: usize) -> bool {
+    true
+}
+
+/// Refuses.
+///
+/// # Safety
+///
+/// None.
+pub(crate) unsafe fn give_back(_: NonNull<u8>, _: usize, _: bool) -> bool {
+    false
+}
+
+/// Refuses.
+///
+/// # Safety
+///
+/// None.
+pub(crate) unsafe fn move_pages(_: NonNull<u8>, _: NonNull<u8>, _: usize) -> Moved {
+    Moved::No
+}

@@ -1,0 +1,104 @@
+//! Unix: private anonymous mappings.
+
+use core::ptr::{self, NonNull};
+
+use super::Moved;
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const NO_RESERVE: libc::c_int = libc::MAP_NORESERVE;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const NO_RESERVE: libc::c_int = 0;
+
+pub(crate) fn page_bytes() -> usize {
+    // SAFETY: it takes a number, and touches none of our memory.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes).ok().filter(|bytes| bytes.is_power_of_two()).map_or(0, |bytes| bytes.max(4096))
+}
+
+fn map(at: *mut u8, bytes: usize, fixed: libc::c_int) -> Option<NonNull<u8>> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANON | NO_RESERVE | fixed;
+    // SAFETY: with `MAP_FIXED` the callers own these addresses, and nobody uses what is there.
+    let start = unsafe { libc::mmap(at.cast(), bytes, access, flags, -1, 0) };
+    if start == libc::MAP_FAILED {
+        return None;
+    }
+    // With huge pages the system gives 2 MiB where one page is touched, which nobody counted.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    // SAFETY: the mapping that was just made. A hint, which a kernel without huge pages refuses.
+    let _ = unsafe { libc::madvise(start, bytes, libc::MADV_NOHUGEPAGE) };
+    NonNull::new(start.cast())
+}
+
+pub(crate) fn reserve(bytes: usize) -> Option<NonNull<u8>> {
+    map(ptr::null_mut(), bytes, 0)
+}
+
+/// Unmaps. Where the system refuses, the pages go all the same.
+///
+/// # Safety
+///
+/// From `reserve`, all of it, and not used again.
+pub(crate) unsafe fn release(start: NonNull<u8>, bytes: usize) {
+    // SAFETY: the caller's promise.
+    if unsafe { libc::munmap(start.as_ptr().cast(), bytes) } != 0 {
+        // SAFETY: likewise.
+        unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_DONTNEED) };
+    }
+}
+
+/// Nothing is to be done.
+///
+/// # Safety
+///
+/// None.
+pub(crate) unsafe fn commit(_: NonNull<u8>, _: usize) -> bool {
+    true
+}
+
+/// Gives pages back. With `anew` their mapping is made anew, which joins it with those around.
+///
+/// # Safety
+///
+/// Pages of a reservation, of which nobody uses what is in them.
+pub(crate) unsafe fn give_back(start: NonNull<u8>, bytes: usize, anew: bool) -> bool {
+    // Elsewhere the advice does not promise zeros.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if !anew {
+        // SAFETY: the caller's promise.
+        if unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_DONTNEED) } == 0 {
+            return true;
+        }
+    }
+    let _ = anew;
+    map(start.as_ptr(), bytes, libc::MAP_FIXED).is_some()
+}
+
+/// Moves pages, where the system does.
+///
+/// # Safety
+///
+/// Both are pages of a reservation, which do not overlap; nobody uses what is at `to`, nor what is
+/// at `from` by another address than `to` afterwards.
+#[cfg(target_os = "linux")]
+pub(crate) unsafe fn move_pages(from: NonNull<u8>, to: NonNull<u8>, bytes: usize) -> Moved {
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
+    let (old, new) = (from.as_ptr().cast::<libc::c_void>(), to.as_ptr().cast::<libc::c_void>());
+    // SAFETY: the caller's promise.
+    let moved = unsafe { libc::mremap(old, bytes, bytes, flags, new) };
+    if moved != libc::MAP_FAILED {
+        return Moved::Yes;
+    }
+    // The system may have unmapped what was there before it refused.
+    if map(to.as_ptr(), bytes, libc::MAP_FIXED).is_some() { Moved::No } else { Moved::Lost }
+}
+
+/// Refuses.
+///
+/// # Safety
+///
+/// None.
+#[cfg(not(target_os = "linux"))]
+pub(crate) unsafe fn move_pages(_: NonNull<u8>, _: NonNull<u8>, _: usize) -> Moved {
+    Moved::No
+}

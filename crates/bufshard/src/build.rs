@@ -6,11 +6,11 @@ mod tests;
 use alloc::sync::Arc;
 
 use bufcore::author::{check_alignment, check_setting};
-use bufcore::{ConfigError, MemoryProvider, Region};
-use bufkit::{DedicatedPages, PoolProvider};
+use bufcore::{ConfigError, MemoryProvider};
+use bufkit::{PageSource, PoolProvider};
 
-use crate::block::{LEAST_ALIGNMENT, MOST_ALIGNMENT, Mapped};
-use crate::class::{self, MAX_CLASSES, NO_CLASS};
+use crate::block::{LEAST_ALIGNMENT, MOST_ALIGNMENT};
+use crate::class::{self, MAX_CLASSES};
 use crate::pool::ShardPool;
 use crate::settings::{self, MOST_SHARDS, Settings};
 
@@ -213,46 +213,13 @@ bufkit::settings! {
             bytes alignment(bytes) = LEAST_ALIGNMENT;
         }
         mmap {
-            /// Gives each buffer of `bytes` bytes or more a mapping of its own from the system, in
-            /// place of memory of the global allocator.
+            /// Sets that the pool's memory is in mappings with these options: which pages they
+            /// have, whether they are there from the start, and whether they are locked in memory.
             ///
-            /// Unless set, those of 128 KiB and more have one, or memory of the allocator where the
-            /// system refuses it. With this setting a request fails for which the system refuses a
-            /// mapping, as [`AcquireError::OutOfMemory`](bufcore::AcquireError). With `usize::MAX`
-            /// no buffer has one.
-            ///
-            /// Memory of these that the pool frees reaches the system at once, under any allocator.
-            /// Where the system has no room for another mapping (`vm.max_map_count`, on Linux),
-            /// some of their addresses may stay taken. The size is that of the size class, or of a
-            /// request that is not pooled. `bytes` is rounded up to whole pages, and is at most 64
-            /// KiB where [`alignment`](Self::alignment) is a page. Buffers with an alignment of
-            /// more than a page, 4096 bytes, come from the allocator all the same.
-            ///
-            /// Cost: two system calls in the life of a buffer's memory, none while it is used
-            /// again. A page for the header, which [`max_bytes`](Self::max_bytes) counts. With an
-            /// alignment of a page, 64 bytes of the allocator's instead. Pages count as 4096 bytes.
-            /// Where those of the system are larger, a mapping takes up to one of them more than is
-            /// counted.
-            ///
-            /// ```
-            /// use bufshard::ShardPool;
-            ///
-            /// // Pages as close as they can be.
-            /// let pool = ShardPool::builder().alignment(4096).mapped_from(4096).build()?;
-            /// let pages: Result<Vec<_>, _> = (0..32).map(|_| pool.acquire(4096)).collect();
-            /// let pages = pages?;
-            /// assert!(pool.stats().reserved_bytes <= 32 * (4096 + 64));
-            /// # drop(pages);
-            /// # Ok::<(), bufshard::bufcore::Error>(())
-            /// ```
-            bytes mapped_from(bytes);
-            /// Sets which pages the mappings of [`mapped_from`](Self::mapped_from) have, whether
-            /// they are there from the start, and whether they are locked in memory. Without
-            /// `mapped_from`, buffers of 128 KiB and more have such mappings.
-            ///
-            /// With huge pages a mapping is a multiple of 2 MiB, which the budget counts. A mapping
-            /// that the system refuses fails the request, as
-            /// [`AcquireError::OutOfMemory`](bufcore::AcquireError).
+            /// Each large buffer, and each group of small ones of a size, has a mapping, or a part
+            /// of one that was left. It goes back to the system as a whole. With huge pages it is a
+            /// multiple of 2 MiB, which the budget counts. A mapping that the system refuses fails
+            /// the request, as [`AcquireError::OutOfMemory`](bufcore::AcquireError).
             ///
             /// In the text of a builder they are words with `+` between: `map_options=advise+lock`.
             /// In a configuration file they are a table of their own, as [`MapOptions`] shows.
@@ -261,7 +228,7 @@ bufkit::settings! {
             /// use bufshard::{HugePages, MapOptions, ShardPool};
             ///
             /// let options = MapOptions::new().huge_pages(HugePages::Advise);
-            /// let pool = ShardPool::builder().mapped_from(1 << 20).map_options(options).build()?;
+            /// let pool = ShardPool::builder().map_options(options).build()?;
             /// let buf = pool.acquire(1_500_000)?;
             /// assert_eq!(pool.stats().reserved_bytes, 2 << 20); // one huge page
             /// # drop(buf);
@@ -319,17 +286,16 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn build(self) -> Result<ShardPool, ConfigError> {
-        ShardPool::with(self.check(self.mapped())?, PoolProvider::none())
+        let source = self.page_source();
+        ShardPool::with(self.check(source.page_bytes())?, source)
     }
 
-    /// Builds the pool over memory of a [`MemoryProvider`]: each buffer of `bytes` bytes or more
-    /// has its memory from there, and that goes back there.
+    /// Builds the pool over memory of a [`MemoryProvider`]: all buffers have theirs from there, and
+    /// it goes back there.
     ///
-    /// The size is that of the size class, or of a request that is not pooled. `bytes` is rounded
-    /// up to whole pages of 4096 bytes, and is at most 64 KiB where [`alignment`](Self::alignment)
-    /// is a page. The source supplies such pages, at multiples of that size, one of them for the
-    /// header. Smaller buffers, those with an alignment of more than a page, and the pool's
-    /// bookkeeping come from the allocator. A setting `mapped_from` is ignored.
+    /// The source supplies pages of 4096 bytes, at multiples of that size: for each large buffer, and
+    /// for each group of small ones of a size. What is left over of these serves other requests. The
+    /// pool's bookkeeping comes from the allocator. A setting `map_options` is ignored.
     ///
     /// The pool keeps the source, and so does all memory that buffers are still in when the pool
     /// has ended. Any thread that acquires, releases or trims may call it, with nothing locked. Its
@@ -368,26 +334,18 @@ impl Builder {
     ///     }
     /// }
     ///
-    /// let pool = ShardPool::builder().build_from(Arc::new(Registered), 64 << 10)?;
+    /// let pool = ShardPool::builder().build_from(Arc::new(Registered))?;
     /// let mut frame = pool.acquire(100_000)?; // from the source
     /// frame.extend_from_slice(b"for the device")?;
     /// # Ok::<(), bufshard::bufcore::Error>(())
     /// ```
-    pub fn build_from(self, source: Arc<dyn MemoryProvider>, bytes: usize) -> Result<ShardPool, ConfigError> {
-        let mapped = Mapped::new(bytes, self.alignment, DedicatedPages::of_source());
-        ShardPool::with(self.check(mapped)?, PoolProvider::new(source))
+    pub fn build_from(self, source: Arc<dyn MemoryProvider>) -> Result<ShardPool, ConfigError> {
+        let source = PageSource::Provider(PoolProvider::new(source));
+        ShardPool::with(self.check(source.page_bytes())?, source)
     }
 
-    /// Returns which blocks have pages of their own: those that the settings name, or the large
-    /// ones.
-    fn mapped(&self) -> Option<Mapped> {
-        let large = (Region::LARGE_BYTES, DedicatedPages::large());
-        let (from, pages) = self.dedicated_pages().unwrap_or(large);
-        Mapped::new(from, self.alignment, pages)
-    }
-
-    /// Checks the settings and returns them; `mapped` says which blocks have pages of their own.
-    fn check(&self, mapped: Option<Mapped>) -> Result<Settings, ConfigError> {
+    /// Checks the settings and returns them.
+    fn check(&self, page_bytes: usize) -> Result<Settings, ConfigError> {
         let max_bytes = self.max_bytes.unwrap_or(usize::MAX);
         let shards = self.shards.unwrap_or_else(settings::default_shards);
         let largest = if cfg!(any(loom, shuttle)) { class::LEAST_BYTES } else { self.largest_pooled };
@@ -407,13 +365,13 @@ impl Builder {
             shard_buffers: self.shard_buffers,
             max_bytes,
             alignment: self.alignment,
-            mapped,
+            page_bytes,
             wipe: self.wipe,
         };
         let classes = (0..settings.classes).take_while(|&class| settings.has_room(class)).count();
         let settings = Settings { classes, ..settings };
         if settings.max_capacity() == 0 {
-            let least = settings.layout_of(NO_CLASS, 1).total();
+            let least = settings.class_layout(0).total(page_bytes);
             return Err(ConfigError::TooSmall { setting: "max_bytes", requested: max_bytes, least });
         }
         Ok(settings)

@@ -30,10 +30,8 @@ pub(crate) enum Tier {
 pub(crate) enum Why {
     /// The shards had no room for it.
     NoRoom,
-    /// Room in the budget that somebody needs.
+    /// A trim, or room in the budget that somebody needs.
     Trim,
-    /// A trim, of memory that nobody needs: it is passed on to the system.
-    Idle,
     /// The pool is gone, or the block was never counted.
     Uncounted,
 }
@@ -179,7 +177,7 @@ impl Counts {
         {
             let count = match why {
                 Why::NoRoom => Count::Discards,
-                Why::Trim | Why::Idle => Count::Trims,
+                Why::Trim => Count::Trims,
                 Why::Uncounted => return,
             };
             self.inner.add_of(count as usize, class, 1);

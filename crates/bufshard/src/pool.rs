@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use core::time::Duration;
 
 use bufcore::{AcquireError, Buf, ConfigError, PoolStats};
-use bufkit::{Handle, PoolProvider};
+use bufkit::{Handle, PageSource};
 
 use crate::block::Block;
 use crate::cache::ThreadCache;
@@ -52,7 +52,7 @@ bufcore::unwind_safe!(ShardPool);
 const APART: usize = usize::MAX;
 
 impl ShardPool {
-    pub(crate) fn with(settings: Settings, source: PoolProvider) -> Result<Self, ConfigError> {
+    pub(crate) fn with(settings: Settings, source: PageSource) -> Result<Self, ConfigError> {
         Ok(Self::over(Shared::new(settings, source)?))
     }
 
@@ -138,9 +138,9 @@ impl ShardPool {
             return self.acquire(0);
         }
         let found = self.shared().find(len, Turn::Any)?;
-        let tier = found.tier;
+        let is_zero = found.is_zero;
         let mut buf = self.deliver(found, len);
-        if !matches!(tier, Tier::Fresh | Tier::Single) {
+        if !is_zero {
             buf.spare_mut()[..len].fill(0);
         }
         buf.commit(len);
@@ -305,7 +305,9 @@ impl ShardPool {
     /// ```
     #[inline]
     pub fn trim_to(&self, bytes: usize) {
-        let _saw_all = self.shared().shrink(bytes, Slots::Go);
+        let shared = self.shared();
+        let _saw_all = shared.shrink(bytes, Slots::Go);
+        shared.heap.trim(bytes);
     }
 
     /// Frees memory that was not used for `age`.
@@ -323,9 +325,6 @@ impl ShardPool {
     ///
     /// So memory that is freed was idle for at least `age`. Idle memory is freed after twice that,
     /// if the calls come often enough.
-    ///
-    /// From the first call on, memory of 128 KiB and more goes to the system when it is released,
-    /// if the pool has no room to keep it. Before, the allocator may keep it.
     ///
     /// Cost: nothing for most calls. A call that looks visits every cache, and costs as much as
     /// [`trim`](Self::trim) for those with something to free.
@@ -403,7 +402,8 @@ impl ShardPool {
     /// at the others only when its cache does not serve it, so a mark may miss buffers that they
     /// had for a moment in between, at most as many as their caches hold.
     ///
-    /// `reserved_bytes`, which counts headers too, and `idle_bytes`, which does not, are known
+    /// `reserved_bytes` are the pages that the process has for the pool. `idle_bytes` are the buffers
+    /// that are idle, as their size classes, and what no buffer has of the pages. Both are known
     /// without the `stats` feature. `fallbacks` are the requests for sizes that are not pooled.
     ///
     /// Cost: a look at every cache and at the shards with something in them. It stops no thread.
@@ -421,8 +421,9 @@ impl ShardPool {
     pub fn stats(&self) -> PoolStats {
         let shared = self.shared();
         let mut stats = Counts::sum(shared.counts());
-        stats.reserved_bytes = shared.reserved();
-        stats.idle_bytes = shared.idle_bytes();
+        let pages = shared.heap.stats();
+        stats.reserved_bytes = pages.resident_bytes;
+        stats.idle_bytes = shared.idle_bytes() + pages.dirty_bytes + pages.free_block_bytes;
         stats
     }
 

@@ -36,7 +36,8 @@ unsafe fn release_cached(cache: &ThreadCache, block: NonNull<Block>) {
     // SAFETY: the caller has the block.
     let header = unsafe { block.as_ref() };
     let (shared, class) = (Shared::of(header), header.class());
-    if header.is_single() {
+    // SAFETY: the caller has the block.
+    if unsafe { Shared::is_single(block) } {
         // SAFETY: the caller's promise.
         return unsafe { free(shared, block) };
     }
@@ -150,7 +151,8 @@ unsafe fn release_uncached(block: NonNull<Block>) {
     pool.note_uncached();
     // SAFETY: the caller has the block.
     pool.common.released(class, unsafe { Block::counted_bytes(block) });
-    if header.is_single() {
+    // SAFETY: the caller has the block.
+    if unsafe { Shared::is_single(block) } {
         // SAFETY: the caller's promise.
         return unsafe { free(shared, block) };
     }

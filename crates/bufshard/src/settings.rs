@@ -2,7 +2,7 @@
 
 use bufcore::size;
 
-use crate::block::{self, LEAST_ALIGNMENT, LINES_FROM_BYTES, Layout, Mapped};
+use crate::block::{self, LEAST_ALIGNMENT, LINES_FROM_BYTES, Layout};
 use crate::class::{self, NO_CLASS, class_of};
 
 /// A thread keeps this number of bytes of a class, or one block if that is larger.
@@ -41,8 +41,8 @@ pub(crate) struct Settings {
     pub(crate) max_bytes: usize,
     /// What was asked for, a power of two; what holds is `alignment_of`.
     pub(crate) alignment: usize,
-    /// Which blocks have mappings of their own.
-    pub(crate) mapped: Option<Mapped>,
+    /// Bytes of a page of the heap.
+    pub(crate) page_bytes: usize,
     #[cfg_attr(not(feature = "wipe"), allow(dead_code, reason = "what wipes reads it"))]
     pub(crate) wipe: bool,
 }
@@ -56,20 +56,33 @@ impl Settings {
     }
 
     /// Returns whether the budget has room for a block of this class. A class without room is not
-    /// pooled: its requests are served to the byte.
+    /// pooled.
     pub(crate) fn has_room(&self, class: usize) -> bool {
-        // The last colour takes the most.
-        self.class_layout(class).coloured(usize::MAX).total() <= self.max_bytes
+        self.class_total(class) <= self.max_bytes
     }
 
-    /// Returns the shape of a block of a class with `bytes` bytes, or of one for one buffer.
-    pub(crate) fn layout_of(&self, class: u8, bytes: usize) -> Layout {
-        Layout::of(class, bytes, self.alignment_of(bytes), self.mapped)
+    /// Returns the shape of a block for a request: of its class, or of a span for it alone.
+    pub(crate) fn layout_for(&self, bytes: usize) -> Layout {
+        let class = class_of(bytes);
+        let of_class = if self.is_pooled(class) {
+            Some(class)
+        } else {
+            block::class_of_small(bytes, self.alignment_of(bytes))
+        };
+        match of_class {
+            Some(class) => self.class_layout(class),
+            None => Layout::of(NO_CLASS, bytes, self.alignment_of(bytes)),
+        }
     }
 
     /// Returns the shape of a block of a class.
-    fn class_layout(&self, class: usize) -> Layout {
-        self.layout_of(class as u8, class::bytes_of(class))
+    pub(crate) fn class_layout(&self, class: usize) -> Layout {
+        let bytes = class::bytes_of(class);
+        Layout::of(class as u8, bytes, self.alignment_of(bytes))
+    }
+
+    fn class_total(&self, class: usize) -> usize {
+        self.class_layout(class).total(self.page_bytes)
     }
 
     /// Returns whether the headers of all blocks are apart from their bytes.
@@ -79,33 +92,24 @@ impl Settings {
 
     /// Returns the largest request that can ever succeed.
     pub(crate) fn max_capacity(&self) -> usize {
-        let single = self.most_single(size::MAX_BYTES.min(self.max_bytes));
-        // A block of a class has the shorter header.
-        if self.smallest_class < self.classes { single.max(self.largest_pooled()) } else { single }
+        self.most_within(self.max_bytes)
     }
 
     /// Returns the largest request that `left` bytes of the budget serve, with nothing idle; 0 when
     /// they serve none.
     pub(crate) fn most_within(&self, left: usize) -> usize {
-        let single = self.most_single(size::MAX_BYTES.min(left));
-        let class = class::class_of(single);
-        // A class is served as a whole. Its header is shorter: the next may fit where as many bytes
-        // without a class do not. Or it has more around, to lie evenly: then this one may not fit.
-        let fits = |class: usize| self.is_pooled(class) && self.class_layout(class).total() <= left;
-        if let Some(class) = [class.saturating_add(1), class].into_iter().find(|&class| fits(class)) {
-            return class::bytes_of(class);
+        let span =
+            block::most_span(size::MAX_BYTES.min(left), self.alignment_of(size::MAX_BYTES), self.page_bytes);
+        // What is in a class is served as a whole.
+        if span > 0
+            && !self.is_pooled(class_of(span))
+            && block::class_of_small(span, self.alignment).is_none()
+        {
+            return span;
         }
-        if single == 0 || !self.is_pooled(class) {
-            return single;
-        }
-        // Two classes below there is room for what lies around any.
-        let below = class.checked_sub(1).filter(|&class| !self.is_pooled(class) || fits(class));
-        below.or(class.checked_sub(2)).map_or(0, class::bytes_of)
-    }
-
-    /// Returns the largest request that `limit` bytes serve, with an allocation to the byte.
-    fn most_single(&self, limit: usize) -> usize {
-        block::most_single(limit, self.mapped, |bytes| self.alignment_of(bytes))
+        let fits = |class: &usize| self.layout_for(class::bytes_of(*class)).total(self.page_bytes) <= left;
+        let largest = class_of(span.max(class::LEAST_BYTES)).max(self.classes).min(class::MAX_CLASSES - 1);
+        (0..=largest).rev().find(fits).map_or(0, class::bytes_of)
     }
 
     /// Returns whether requests of this class are pooled.
@@ -129,12 +133,9 @@ impl Settings {
         self.shard_buffers.unwrap_or(usual).min((SHARD_CLASS_BYTES / bytes).max(1))
     }
 
-    /// Returns how much of the budget a request takes at least.
+    /// Returns how much of the budget a request takes at least, where slabs have free blocks.
     pub(crate) fn need(&self, bytes: usize) -> usize {
-        let class = class_of(bytes);
-        let layout =
-            if self.is_pooled(class) { self.class_layout(class) } else { self.layout_of(NO_CLASS, bytes) };
-        layout.total()
+        self.layout_for(bytes).least(self.page_bytes)
     }
 
     /// Returns the largest request that is pooled; 0 when the budget has no room for the smallest

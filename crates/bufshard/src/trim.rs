@@ -22,31 +22,38 @@ pub(crate) enum Slots {
 }
 
 impl Shared {
-    /// Frees idle memory until at most `target` bytes are reserved, or none is to be had: what is
-    /// in the shards first, then the calling thread's cache, then those of others. `slots` says
-    /// what becomes of those of the magazines that this empties. Returns `false` when a cache was
-    /// not to be had. The caller holds a handle.
+    /// Frees idle blocks until those that there are have at most `target` bytes of pages, or none is
+    /// to be had: what is in the shards first, then the calling thread's cache, then those of
+    /// others. `slots` says what becomes of those of the magazines that this empties. Returns
+    /// `false` when a cache was not to be had. The caller holds a handle.
     pub(crate) fn shrink(&self, target: usize, slots: Slots) -> bool {
+        // Blocks of slabs that are in use otherwise bring no page: then all go.
+        self.shrink_by(slots, target, || self.held().saturating_sub(target))
+            && (self.held() <= target
+                || self.shrink_by(slots, target, || if self.held() > target { usize::MAX } else { 0 }))
+    }
+
+    /// Frees as many bytes of idle blocks as `excess` says, and asks again on the way.
+    fn shrink_by(&self, slots: Slots, target: usize, excess: impl Fn() -> usize) -> bool {
         let this = NonNull::from(self);
-        // A request that is short of budget takes from the allocator at once.
-        let why = if slots == Slots::Go { Why::Idle } else { Why::Trim };
         let mut saw_all = true;
         for class in (0..self.settings.classes).rev() {
-            let excess = self.reserved().saturating_sub(target);
+            let excess = excess();
             if excess == 0 {
                 break;
             }
             let mut chain = Chain::new();
             saw_all &= self.depot.take_all(class, excess.div_ceil(class::bytes_of(class)), &mut chain);
             // SAFETY: the chain is ours, of this pool.
-            unsafe { Self::free_chain(this, chain, why) };
+            unsafe { Self::free_chain(this, chain, Why::Trim) };
         }
         // The calling thread's first.
         let own = ThreadCache::find(self.id);
         let others = self.caches().filter(|cache| !own.is_some_and(|own| ptr::eq(own, *cache)));
         let are_all_slots = slots == Slots::Go && target == 0;
         for cache in own.into_iter().chain(others) {
-            if self.reserved() <= target && !are_all_slots {
+            let excess = excess();
+            if excess == 0 && !are_all_slots {
                 break;
             }
             // With somebody waiting, it is not enough to look from outside: what is put in may not
@@ -55,11 +62,11 @@ impl Shared {
             if cache.is_empty() && !has_slots && !self.is_waited_for() {
                 continue;
             }
-            match self.with_magazines(cache, own, |cache| self.take_excess(cache, target, slots)) {
+            match self.with_magazines(cache, own, |cache| self.take_excess(cache, excess, target, slots)) {
                 Ok((chain, arrays)) => {
                     drop(arrays);
                     // SAFETY: the chain is ours, of this pool.
-                    unsafe { Self::free_chain(this, chain, why) };
+                    unsafe { Self::free_chain(this, chain, Why::Trim) };
                 }
                 Err(ClaimError::Busy) => saw_all = false,
                 // It stays with its thread, until that has seen this and frees it.
@@ -106,8 +113,11 @@ impl Shared {
         }
         drop(since);
         drop(arrays);
+        let held = self.held();
         // SAFETY: the chain is ours, of this pool.
-        unsafe { Self::free_chain(NonNull::from(self), idle, Why::Idle) };
+        unsafe { Self::free_chain(NonNull::from(self), idle, Why::Trim) };
+        // What it had was not used either.
+        self.heap.trim_unused(held.saturating_sub(self.held()));
         if are_halves {
             // SAFETY: the handle keeps the pool; the rest is ours, of this pool.
             unsafe { Self::after_put(NonNull::from(self), rest, self.keep_for_waiters()) };
@@ -158,7 +168,7 @@ impl Shared {
             return;
         }
         // SAFETY: the caller's promise.
-        let (chain, arrays) = unsafe { this.as_ref() }.take_excess(cache, 0, Slots::Go);
+        let (chain, arrays) = unsafe { this.as_ref() }.take_excess(cache, usize::MAX, 0, Slots::Go);
         cache.set_emptied();
         if cache.leave() {
             cache.drain_closed();
@@ -168,10 +178,15 @@ impl Shared {
         unsafe { Self::free_chain(this, chain, Why::Trim) };
     }
 
-    /// Takes blocks out of a cache, the largest first, as many as are over the target; and slots.
-    /// The caller has the cache.
-    fn take_excess(&self, cache: &ThreadCache, target: usize, slots: Slots) -> (Chain, Arrays) {
-        let mut excess = self.reserved().saturating_sub(target);
+    /// Takes `excess` bytes of blocks out of a cache, the largest first; and slots. The caller has
+    /// the cache.
+    fn take_excess(
+        &self,
+        cache: &ThreadCache,
+        mut excess: usize,
+        target: usize,
+        slots: Slots,
+    ) -> (Chain, Arrays) {
         let (mut chain, mut arrays) = (Chain::new(), Arrays::new());
         for class in (0..self.settings.classes).rev() {
             while excess > 0

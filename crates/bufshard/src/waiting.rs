@@ -181,9 +181,8 @@ impl Acquire<'_> {
                 return Attempt::Waits(exhausted, look == Look::Soon);
             }
         };
-        let left = shared.free();
-        if left < need && !all {
-            return Attempt::Waits(shared.exhausted(requested, left), false);
+        if shared.room() < need && !all {
+            return Attempt::Waits(shared.exhausted(requested, 0), false);
         }
         match shared.find(self.bytes, Turn::First) {
             Ok(found) => Attempt::Done(Ok(self.pool.deliver(found, self.bytes))),

@@ -7,8 +7,7 @@
 /// A setting has a kind, a name, the name of the method's argument, and a default. The kinds are
 /// `bytes`, `bound` for bytes of which no more is ever counted than `isize::MAX`, `count` and
 /// `switch`. Those in `unset` have no default: the builder keeps `None` until they are set. Those
-/// in `mmap`, a number of bytes and the options of mappings, are there with the feature of that
-/// name. Each builder can be told to `wipe`, with the feature of that name. With the feature
+/// in `mmap`, the options of mappings, are there with the feature of that name. Each builder can be told to `wipe`, with the feature of that name. With the feature
 /// `serde` the settings can be in a configuration file. The features are those of the package that
 /// calls the macro.
 ///
@@ -50,7 +49,6 @@ macro_rules! settings {
             })?
             set { $($(#[$set_doc:meta])* $kind:ident $set:ident($arg:ident) = $default:expr;)* }
             $(mmap {
-                $(#[$from_doc:meta])* bytes $from:ident(bytes);
                 $(#[$options_doc:meta])* $options:ident(options);
             })?
             wipe { $(#[$wipe_doc:meta])* }
@@ -67,9 +65,6 @@ macro_rules! settings {
             )*)?
             $(pub(crate) $set: $crate::setting_type!($kind),)*
             $(
-                #[cfg(feature = "mmap")]
-                #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-                $from: Option<usize>,
                 #[cfg(feature = "mmap")]
                 #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
                 $options: Option<::bufcore::MapOptions>,
@@ -89,8 +84,6 @@ macro_rules! settings {
                     $($($unset: None,)*)?
                     $($set: $default,)*
                     $(
-                        #[cfg(feature = "mmap")]
-                        $from: None,
                         #[cfg(feature = "mmap")]
                         $options: None,
                     )?
@@ -119,15 +112,6 @@ macro_rules! settings {
             )*
 
             $(
-                $(#[$from_doc])*
-                #[cfg(feature = "mmap")]
-                #[inline]
-                #[must_use]
-                pub const fn $from(mut self, bytes: usize) -> Self {
-                    self.$from = Some(bytes);
-                    self
-                }
-
                 $(#[$options_doc])*
                 #[cfg(feature = "mmap")]
                 #[inline]
@@ -137,16 +121,14 @@ macro_rules! settings {
                     self
                 }
 
-                /// Returns from how many bytes on memory has which pages of its own, if that was
-                /// set.
+                /// Returns where the pages come from that no provider supplies.
                 #[cfg_attr(not(feature = "mmap"), allow(clippy::unused_self, reason = "no such setting"))]
-                pub(crate) fn dedicated_pages(&self) -> Option<(usize, $crate::DedicatedPages)> {
+                pub(crate) fn page_source(&self) -> $crate::PageSource {
                     #[cfg(feature = "mmap")]
-                    if self.$from.is_some() || self.$options.is_some() {
-                        let pages = $crate::DedicatedPages::mapped(self.$options.unwrap_or_default());
-                        return Some((self.$from.unwrap_or(::bufcore::Region::LARGE_BYTES), pages));
+                    if let Some(options) = self.$options {
+                        return $crate::PageSource::Mapped(options);
                     }
-                    None
+                    $crate::PageSource::System
                 }
             )?
 
@@ -176,8 +158,6 @@ macro_rules! settings {
                 $($($crate::setting_text!($unset_kind text $unset, self.$unset, None);)*)?
                 $($crate::setting_text!($kind text $set, Some(self.$set), Some(default.$set));)*
                 $(
-                    #[cfg(feature = "mmap")]
-                    text.bytes(stringify!($from), self.$from, None)?;
                     #[cfg(feature = "mmap")]
                     text.text(stringify!($options), self.$options, None)?;
                 )?

@@ -46,10 +46,11 @@ pub(super) struct Inner {
     segments: *mut Segment,
     /// Segments to give back without the lock.
     pub(super) leaving: *mut Segment,
-    /// Bytes of a page, or 0 until it is known; whether addresses are reserved.
     pub(super) page_bytes: usize,
+    /// Whether addresses are reserved.
     is_reserved: bool,
     /// In pages, as all that follows.
+    grain: usize,
     pub(super) limit: usize,
     /// Spans, and segments that were asked for.
     pub(super) used: usize,
@@ -72,17 +73,17 @@ pub(super) struct Inner {
 unsafe impl Send for Inner {}
 
 impl Inner {
-    /// Makes an empty heap; `page_bytes` of the system where addresses are to be reserved, or 0.
-    pub(super) fn new(limit_bytes: usize, system_page: usize) -> Self {
-        let page_bytes = if system_page == 0 { 4096 } else { system_page };
+    /// Makes an empty heap. Segments that are asked for are of a multiple of `grain` pages.
+    pub(super) fn new(limit: usize, page_bytes: usize, is_reserved: bool, grain: usize) -> Self {
         Self {
             index: Index::new(),
             slabs: Slabs::new(),
             segments: ptr::null_mut(),
             leaving: ptr::null_mut(),
             page_bytes,
-            is_reserved: system_page != 0,
-            limit: limit_bytes / page_bytes,
+            is_reserved,
+            grain,
+            limit,
             used: 0,
             least_dirty: 0,
             reserved_bytes: 0,
@@ -119,7 +120,10 @@ impl Inner {
             return Err(Refused::Exhausted(self.left()));
         }
         if !self.is_reserved {
-            return Err(self.segment_for(wanted));
+            return Err(match wanted.checked_next_multiple_of(self.grain) {
+                Some(wanted) => self.segment_for(wanted),
+                None => Refused::System,
+            });
         }
         loop {
             let (window, at) = match self.window(wanted) {
@@ -636,9 +640,9 @@ impl Inner {
         self.index.dirty.pages <= target
     }
 
-    /// Gives back what was not used since the last look.
-    pub(super) fn return_unused(&mut self) {
-        let target = self.index.dirty.pages.saturating_sub(self.least_dirty);
+    /// Gives back what was not used since the last look, and `more` pages.
+    pub(super) fn return_unused(&mut self, more: usize) {
+        let target = self.index.dirty.pages.saturating_sub(self.least_dirty + more);
         self.return_pages(target, Order::Largest);
         self.least_dirty = self.index.dirty.pages;
     }

@@ -83,6 +83,19 @@ pub enum PageSource {
     Provider(PoolProvider),
 }
 
+impl PageSource {
+    /// Returns the bytes of a page of a heap of this source, a power of two and at least 4096.
+    #[must_use]
+    pub fn page_bytes(&self) -> usize {
+        match self {
+            Self::System => system::page_bytes().max(4096),
+            #[cfg(feature = "mmap")]
+            Self::Mapped(_) => 4096,
+            Self::Provider(_) => 4096,
+        }
+    }
+}
+
 /// A heap of pages with a limit on those that the process has.
 ///
 /// ```
@@ -146,6 +159,8 @@ pub struct PageStats {
     pub resident_bytes: usize,
     /// Free pages that the process has. jemalloc's `dirty`, tcmalloc's `pageheap_free`.
     pub dirty_bytes: usize,
+    /// Blocks of slabs that are not out; `resident_bytes` has them.
+    pub free_block_bytes: usize,
     /// Addresses, with the heap's own tables. jemalloc's `mapped` and `retained`.
     pub reserved_bytes: usize,
     /// The most that was resident.
@@ -162,9 +177,15 @@ impl PageHeap {
     /// Makes a heap that has nothing yet. It never has more than `limit` bytes of pages.
     #[must_use]
     pub fn new(source: PageSource, limit: usize) -> Self {
-        let system_page = if matches!(source, PageSource::System) { system::page_bytes() } else { 0 };
-        let inner = Inner::new(limit, system_page);
-        Self { source, page_bytes: inner.page_bytes, inner: Mutex::new(inner) }
+        let page_bytes = source.page_bytes();
+        let is_reserved = matches!(source, PageSource::System) && system::page_bytes() != 0;
+        let grain = match &source {
+            #[cfg(feature = "mmap")]
+            PageSource::Mapped(options) => options.page_bytes() / page_bytes,
+            _ => 1,
+        };
+        let inner = Inner::new(limit / page_bytes, page_bytes, is_reserved, grain.max(1));
+        Self { source, page_bytes, inner: Mutex::new(inner) }
     }
 
     /// Returns the bytes of a page, a power of two and at least 4096.
@@ -302,10 +323,18 @@ impl PageHeap {
         }
     }
 
-    /// Returns how many bytes of the limit are left, if all that is free goes.
+    /// Returns how many bytes there are for requests: what is left of the limit if all that is free
+    /// goes, and the free blocks of slabs.
     #[must_use]
-    pub fn left(&self) -> usize {
-        self.lock().left().saturating_mul(self.page_bytes)
+    pub fn room(&self) -> usize {
+        let inner = self.lock();
+        inner.left().saturating_mul(self.page_bytes).saturating_add(inner.slabs.free_bytes)
+    }
+
+    /// Returns the bytes of spans that are out, and of slabs.
+    #[must_use]
+    pub fn used(&self) -> usize {
+        self.lock().used.saturating_mul(self.page_bytes)
     }
 
     /// Gives free pages back to the system until at most `resident` bytes are resident, or none is
@@ -317,10 +346,11 @@ impl PageHeap {
         self.unlock(inner);
     }
 
-    /// Gives the free pages back to the system that no request needed since the last call.
-    pub fn trim_unused(&self) {
+    /// Gives the free pages back to the system that no request needed since the last call, and
+    /// `more` bytes of others.
+    pub fn trim_unused(&self, more: usize) {
         let mut inner = self.lock();
-        inner.return_unused();
+        inner.return_unused(more / self.page_bytes);
         self.unlock(inner);
     }
 
@@ -332,6 +362,7 @@ impl PageHeap {
         PageStats {
             resident_bytes: bytes(inner.resident()),
             dirty_bytes: bytes(inner.index.dirty.pages),
+            free_block_bytes: inner.slabs.free_bytes,
             reserved_bytes: inner.reserved_bytes,
             most_resident_bytes: bytes(inner.most_resident),
             faulted_bytes: bytes(inner.faulted),

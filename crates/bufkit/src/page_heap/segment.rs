@@ -27,7 +27,7 @@ enum Memory {
     /// A reservation of this many bytes, which starts with the segment.
     Reserved(usize),
     /// The region of the table, which starts with the segment, and that of the pages.
-    Regions(Region, ManuallyDrop<Region>),
+    Regions(#[allow(dead_code, reason = "kept for its Drop")] Region, ManuallyDrop<Region>),
 }
 
 /// The bytes of a table.

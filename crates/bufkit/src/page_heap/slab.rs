@@ -84,6 +84,9 @@ impl SlabShape {
     /// Returns the pages of a slab: the fewest with little waste.
     pub(super) fn pages(self, page_bytes: usize) -> usize {
         let least = self.least_bytes(page_bytes) / page_bytes;
+        if cfg!(any(loom, shuttle)) {
+            return least;
+        }
         let most = (MOST_BYTES / page_bytes).max(least);
         let waste = |pages: usize| {
             let bytes = pages * page_bytes;
@@ -95,8 +98,10 @@ impl SlabShape {
         (least..=most).find(is_good).unwrap_or(most)
     }
 
+    /// Returns the blocks of a slab of `bytes` bytes; in models one, so that each is a span.
     fn blocks(self, bytes: usize) -> usize {
-        (bytes - self.first()) / self.stride()
+        let blocks = (bytes - self.first()) / self.stride();
+        if cfg!(any(loom, shuttle)) { 1 } else { blocks }
     }
 }
 
@@ -111,6 +116,7 @@ pub(super) struct Slab {
     cut: u16,
     blocks: u16,
     number: u8,
+    stride: u32,
 }
 
 struct Free {
@@ -120,13 +126,13 @@ struct Free {
 /// The slabs of a heap.
 pub(super) struct Slabs {
     lists: [*mut Slab; KINDS],
-    /// Pages of all slabs.
-    pub(super) pages: usize,
+    /// Bytes of blocks that are not out.
+    pub(super) free_bytes: usize,
 }
 
 impl Slabs {
     pub(super) const fn new() -> Self {
-        Self { lists: [ptr::null_mut(); KINDS], pages: 0 }
+        Self { lists: [ptr::null_mut(); KINDS], free_bytes: 0 }
     }
 
     /// Adds a slab to the list of its number.
@@ -186,6 +192,7 @@ impl Inner {
                 }
             };
             head.used += 1;
+            self.slabs.free_bytes -= shape.stride();
             if head.used == head.blocks {
                 self.slabs.unlink(slab);
             }
@@ -211,8 +218,9 @@ impl Inner {
             cut: 1,
             blocks,
             number: shape.number,
+            stride: shape.stride,
         };
-        self.slabs.pages += pages;
+        self.slabs.free_bytes += usize::from(blocks - 1) * shape.stride();
         // SAFETY: a page and more, which are the caller's; `first` leaves room for the head.
         unsafe {
             let place = NonNull::new_unchecked(start.cast::<Slab>());
@@ -241,10 +249,11 @@ impl Inner {
                 if !was_full {
                     self.slabs.unlink(slab);
                 }
-                self.slabs.pages -= span.as_ref().pages as usize;
+                self.slabs.free_bytes -= usize::from(head.blocks - 1) * head.stride as usize;
                 self.give(span);
                 return;
             }
+            self.slabs.free_bytes += head.stride as usize;
             block.cast::<Free>().write(Free { next: head.free });
             head.free = block.cast().as_ptr();
             if was_full {

@@ -122,7 +122,7 @@ fn run(heap: &PageHeap, limit: usize, seed: u64, steps: usize) {
             }
             _ if random.below(8) == 0 => match random.below(2) {
                 0 => heap.trim(random.below(limit.min(64 << 20))),
-                _ => heap.trim_unused(),
+                _ => heap.trim_unused(0),
             },
             _ => {}
         }
@@ -231,17 +231,17 @@ fn what_was_not_needed_goes() {
         // SAFETY: ours, and given back once.
         unsafe { heap.give(span) };
     }
-    heap.trim_unused();
+    heap.trim_unused(0);
     assert_eq!(heap.stats().dirty_bytes, 1 << 20, "it was needed a moment ago");
     let half = heap.take(512 << 10, 1).unwrap();
     // SAFETY: ours, and given back once.
     unsafe { heap.give(half) };
     if heap.stats().reserved_bytes > 2 << 20 {
-        heap.trim_unused();
+        heap.trim_unused(0);
         assert_eq!(heap.stats().dirty_bytes, 512 << 10);
     }
-    heap.trim_unused();
-    heap.trim_unused();
+    heap.trim_unused(0);
+    heap.trim_unused(0);
     assert_eq!(heap.stats().dirty_bytes, 0);
 }
 

@@ -1,60 +1,51 @@
-//! A block: the memory of one buffer, with a header of 16 bytes right in front of its bytes.
+//! A block: the memory of one buffer, with a header of 16 bytes.
 //!
 //! ```text
-//!  start                 block                                bytes
-//!    | up to the alignment |  header, 16 bytes                |  the buffer's      |
-//!    | and some lines      |  pool, views, class, place, lead |                    |
-//!    <------- lead --------><------------------ one allocation less lead ---------->
+//!  of a slab   | header, 16 bytes                  | the buffer's bytes |
+//!              | pool, views, class, place, lead   |
+//!  a span      | up to the colour | span | header  | the buffer's bytes | up to a page |
 //! ```
 //!
-//! The length of the allocation follows from the class, the alignment and the lead. A block outside
-//! of the classes has it in front of the header ([`Single`]).
-//!
 //! Where the bytes start at a multiple of a page or more, a header in front of them would take as
-//! much again. There it is in an allocation of its own, behind the region of the bytes ([`Kept`]).
-//! A block with pages of its own has the same in front of its bytes, in these pages. They are a
-//! mapping, memory of the pool's source, or pages of the allocator's, which go to the system when
-//! the block is freed.
+//! much again. There it is in the sixteen bytes that the page heap has for each span ([`Span`]).
 //!
 //! # Invariants
 //!
-//! - K1: all bytes of the buffer are initialised, from the allocation on.
+//! - K1: all bytes of the buffer are initialised, from when the block is made on.
 //! - K2: a block is in one place: out, in a slot of a cache, in a chain, or being moved by one
 //!   thread. That place has the block alone, except for `views`, and for fields that never change.
-//! - K3: a block keeps its pool's bookkeeping, whose address is in `link`, by one reference, from
-//!   its allocation until it is freed. This file knows no more of it than the address; `shared`
-//!   knows the type. While the block is in a chain, `link` leads to the next of the chain, which
-//!   knows the pool.
-//! - K4: a header is the last field of a [`Kept`] if `lead` is `APART` or `MAPPED`, and otherwise
-//!   of a [`Single`] if `class` is `NO_CLASS`.
+//! - K3: a block keeps its pool's bookkeeping, and with it the page heap, whose address is in
+//!   `link`, by one reference, from when it is made until it is freed. This file knows no more of it
+//!   than the address; `shared` knows the type. While the block is in a chain, `link` leads to the
+//!   next of the chain, which knows the pool.
+//! - K4: a header is the last field of a [`Kept`] if `lead` is `SPAN`, in the place of its span if
+//!   `lead` is `APART`, and otherwise `lead` units behind the start of its slab.
 
 mod layout;
 
 use core::cell::Cell;
-use core::mem::{ManuallyDrop, offset_of};
+use core::mem::offset_of;
 use core::ptr::NonNull;
 
 use bufcore::author::RefCount;
-use bufcore::{Region, RegionError};
-use bufkit::{PoolProvider, thread_cache};
+use bufkit::{Given, PageError, PageHeap, Span, thread_cache};
 
-use self::layout::ALLOCATOR_ALIGNMENT;
 pub(crate) use self::layout::{
-    LEAST_ALIGNMENT, LINES_FROM_BYTES, Layout, MOST_ALIGNMENT, Mapped, is_apart, most_single,
+    LEAST_ALIGNMENT, LINES_FROM_BYTES, Layout, MOST_ALIGNMENT, class_of_small, is_apart, most_span,
 };
 use crate::class::{self, MAX_CLASSES, NO_CLASS};
 
 /// Bytes of a header.
 pub(crate) const HEADER_BYTES: usize = size_of::<Block>();
-/// Bytes of a header with the length of its allocation.
-const SINGLE_BYTES: usize = size_of::<Single>();
-/// Bytes of a header with the region of the bytes.
+/// Bytes of a header with the span that it is in.
 const KEPT_BYTES: usize = size_of::<Kept>();
 
 /// `lead` of a block whose header is apart.
 const APART: u16 = u16::MAX;
-/// `lead` of a block with pages of its own, which the header is in.
-const MAPPED: u16 = u16::MAX - 1;
+/// `lead` of a block that is a span, with the header in it.
+const SPAN: u16 = u16::MAX - 1;
+/// Bytes that `lead` counts.
+const LEAD_UNIT: usize = 16;
 
 /// What a block knows of its pool.
 #[derive(Clone, Copy)]
@@ -76,208 +67,114 @@ pub(crate) struct Block {
     class: u8,
     /// Where threads have their cache of the pool.
     cache_place: thread_cache::TlsSlot,
-    /// From the start of the allocation to the header, or to the `Single` that it is in; or
-    /// `APART` or `MAPPED`.
+    /// From the start of the slab to the header, in units of 16 bytes; or `APART` or `SPAN`.
     lead: u16,
 }
 
 // The models' atomics are larger.
 #[cfg(not(any(loom, shuttle)))]
-const _: () = assert!(HEADER_BYTES == 16);
+const _: () = assert!(HEADER_BYTES == 16 && HEADER_BYTES <= Span::PLACE_BYTES);
 
-/// Idle memory of less goes back to the allocator alone: two system calls would free a page or two.
-pub(crate) const LEAST_RETURNED: usize = 16 << 10;
-
-/// What is in front of the bytes of a block for one buffer.
-#[repr(C, align(16))]
-struct Single {
-    /// Bytes of the allocation.
-    total: usize,
-    block: Block,
-}
-
-/// A header in an allocation of its own, or in the region itself.
+/// A header in a span.
 #[repr(C, align(16))]
 struct Kept {
-    /// The bytes.
-    region: Region,
+    span: Span,
     block: Block,
 }
 
-/// Where a header is (K4).
-enum Place {
-    /// In front of the bytes, by itself.
-    Front,
-    Single(NonNull<Single>),
-    Apart(NonNull<Kept>),
-    Mapped(NonNull<Kept>),
+/// A block that was made, and whether its bytes are zero.
+pub(crate) struct Made {
+    pub(crate) block: NonNull<Block>,
+    pub(crate) is_zero: bool,
 }
 
 impl Block {
-    /// Allocates a block of the given shape from `source`, which is the pool's, and notes its
+    /// Makes a block of the given shape of pages of `heap`, which is the pool's, and notes its
     /// `owner`.
     ///
     /// # Errors
     ///
-    /// When there is no memory.
-    pub(crate) fn make(
-        owner: Owner,
-        layout: Layout,
-        source: &PoolProvider,
-    ) -> Result<NonNull<Self>, RegionError> {
-        if is_apart(layout.alignment) {
-            Self::make_apart(owner, layout, source)
-        } else if let Some(pages) = layout.pages {
-            Self::make_mapped(owner, layout, || pages.take(layout.mapped_lead() + layout.bytes, source))
-        } else {
-            Self::make_in_front(owner, layout)
+    /// When the heap has none.
+    pub(crate) fn make(owner: Owner, layout: Layout, heap: &PageHeap) -> Result<Made, PageError> {
+        let header = |lead| Self {
+            link: Cell::new(owner.link),
+            views: RefCount::new(),
+            class: layout.class,
+            cache_place: owner.place,
+            lead,
+        };
+        if let Some(shape) = layout.slab() {
+            let (place, offset) = heap.take_block(shape)?;
+            let block = place.cast::<Self>();
+            // SAFETY: a block of this slab has room for the header and the bytes, which are behind
+            // it; it is ours alone, and aligned, as the shape says.
+            unsafe { block.write(header((offset / LEAD_UNIT) as u16)) };
+            return Ok(Made { block, is_zero: false });
         }
-    }
-
-    fn make_in_front(owner: Owner, layout: Layout) -> Result<NonNull<Self>, RegionError> {
-        let (total, front) = (layout.total(), layout.front());
-        // Put together again in `free`, from what the header says.
-        let region = ManuallyDrop::new(Region::heap_aligned(total, ALLOCATOR_ALIGNMENT)?);
-        let start = region.as_ptr();
-        let front_end = start.addr().get() + front;
-        let aligning = front_end.wrapping_neg() & (layout.alignment - 1);
-        let lead = aligning + layout.spread;
-        debug_assert!(lead + front + layout.bytes <= total && lead < usize::from(MAPPED));
-        // SAFETY: within the allocation, as `total` counts it.
-        let front = unsafe { start.add(lead) };
-        // Less than an alignment that is not apart, and the colours.
-        let header = Self::header(owner, layout.class, lead as u16);
-        if layout.class != NO_CLASS {
-            // SAFETY: `HEADER_BYTES` bytes of the allocation from here are nobody else's; aligned,
-            // since the alignment is at least 16, and the header is a multiple of it.
-            unsafe { front.cast::<Self>().write(header) };
-            return Ok(front.cast());
+        let (lead, is_header_apart) = (layout.lead(), is_apart(layout.alignment));
+        let span = heap.take(lead.saturating_add(layout.bytes), layout.alignment)?;
+        // SAFETY: just taken.
+        let is_zero = unsafe { span.is_zero() };
+        if is_header_apart {
+            // SAFETY: likewise.
+            let block = unsafe { span.place() }.cast::<Self>();
+            // SAFETY: its owner's bytes, as many as a header has and aligned so.
+            unsafe { block.write(header(APART)) };
+            return Ok(Made { block, is_zero });
         }
-        let single = front.cast::<Single>();
-        // SAFETY: as above, of `SINGLE_BYTES` bytes.
-        unsafe { single.write(Single { total, block: header }) };
+        // SAFETY: just taken.
+        let start = unsafe { span.start() };
+        // SAFETY: the span has room for the lead, and the lead for a `Kept`.
+        let kept = unsafe { start.add(lead - KEPT_BYTES) }.cast::<Kept>();
+        // SAFETY: as many bytes, and nobody else's; aligned, since the start of a span, the lead and
+        // the size of the type are multiples of 16.
+        unsafe { kept.write(Kept { span, block: header(SPAN) }) };
         // SAFETY: a field of what was just written.
-        Ok(unsafe { single.byte_add(offset_of!(Single, block)) }.cast())
+        Ok(Made { block: unsafe { kept.byte_add(offset_of!(Kept, block)) }.cast(), is_zero })
     }
 
-    fn make_apart(owner: Owner, layout: Layout, source: &PoolProvider) -> Result<NonNull<Self>, RegionError> {
-        let region = if let Some(pages) = layout.pages {
-            pages.take(layout.bytes, source)
-        } else if layout.is_aligned_here() {
-            Region::heap(layout.bytes, layout.alignment)
-        } else {
-            Region::heap_aligned(layout.bytes, layout.alignment)
-        }?;
-        // Put together again in `free`.
-        let place = ManuallyDrop::new(Region::heap_aligned(KEPT_BYTES, align_of::<Kept>())?);
-        let kept = place.as_ptr().cast::<Kept>();
-        let block = Self::header(owner, layout.class, APART);
-        // SAFETY: as many bytes, aligned so, and nobody else's.
-        unsafe { kept.write(Kept { region, block }) };
-        // SAFETY: a field of what was just written.
-        Ok(unsafe { kept.byte_add(offset_of!(Kept, block)) }.cast())
-    }
-
-    fn make_mapped(
-        owner: Owner,
-        layout: Layout,
-        take: impl FnOnce() -> Result<Region, RegionError>,
-    ) -> Result<NonNull<Self>, RegionError> {
-        let lead = layout.mapped_lead();
-        let region = take()?;
-        debug_assert!(region.len() + layout.aligning_bytes() == layout.total(), "{region:?} for {layout:?}");
-        // SAFETY: the lead has room for that, and the pages for the lead.
-        let kept = unsafe { region.as_ptr().add(lead - KEPT_BYTES) }.cast::<Kept>();
-        let block = Self::header(owner, layout.class, MAPPED);
-        // SAFETY: as many bytes, and nobody else's; aligned, since the start of pages, the lead and
-        // the size of the type are multiples of 16. From here on the region keeps itself, until
-        // `free`.
-        unsafe { kept.write(Kept { region, block }) };
-        // SAFETY: a field of what was just written.
-        Ok(unsafe { kept.byte_add(offset_of!(Kept, block)) }.cast())
-    }
-
-    fn header(owner: Owner, class: u8, lead: u16) -> Self {
-        Self { link: Cell::new(owner.link), views: RefCount::new(), class, cache_place: owner.place, lead }
-    }
-
-    /// Returns the most bytes that are allocated for a block of the class of `bytes` bytes, of any
-    /// colour.
-    #[cfg(all(test, any(loom, shuttle)))]
-    pub(crate) fn most_total(bytes: usize, alignment: usize) -> usize {
-        Layout::of(class::class_of(bytes) as u8, bytes, alignment, None).coloured(usize::MAX).total()
-    }
-
-    /// Returns what the header of a block is part of.
+    /// Returns the span that the block is, or `None` if it is of a slab.
     ///
     /// # Safety
     ///
     /// The block is valid.
-    unsafe fn place(block: NonNull<Block>) -> Place {
+    unsafe fn span(block: NonNull<Self>) -> Option<Span> {
         // SAFETY: the caller's promise.
-        let header = unsafe { block.as_ref() };
-        if header.lead >= MAPPED {
-            // SAFETY: the last field of a `Kept` (K4).
-            let kept = unsafe { block.byte_sub(offset_of!(Kept, block)) }.cast();
-            return if header.lead == APART { Place::Apart(kept) } else { Place::Mapped(kept) };
+        match unsafe { block.as_ref() }.lead {
+            // SAFETY: in the place of its span (K4).
+            APART => Some(unsafe { Span::of_place(block.cast()) }),
+            SPAN => {
+                // SAFETY: the last field of a `Kept` (K4).
+                let kept = unsafe { block.byte_sub(offset_of!(Kept, block)) }.cast::<Kept>();
+                // SAFETY: likewise; the field never changes.
+                Some(unsafe { (*kept.as_ptr()).span })
+            }
+            _ => None,
         }
-        if header.class == NO_CLASS {
-            // SAFETY: the last field of a `Single` (K4).
-            return Place::Single(unsafe { block.byte_sub(offset_of!(Single, block)) }.cast());
-        }
-        Place::Front
     }
 
-    /// Gives the memory back to the allocator, and says how many bytes that were. The pool's
-    /// bookkeeping is not told. `layout_of` gives the shape of blocks of a class with this number
-    /// of bytes. Memory of `least` bytes or more is passed on to the system: the allocator may keep
-    /// it otherwise.
+    /// Returns what goes back to the page heap.
     ///
     /// # Safety
     ///
-    /// 1. The caller has the block alone (K2), and does not use it again.
-    /// 2. `layout_of` gives the shape that the block was made with, except for its colour.
-    pub(crate) unsafe fn free(
-        block: NonNull<Block>,
-        layout_of: impl Fn(u8, usize) -> Layout,
-        least: usize,
-    ) -> usize {
+    /// The caller has the block alone (K2).
+    pub(crate) unsafe fn given(block: NonNull<Self>) -> Given {
         // SAFETY: the caller has the block.
-        let bytes = unsafe { Self::usable_bytes(block) };
-        // SAFETY: likewise.
-        let header = unsafe { block.as_ref() };
-        let (class, lead) = (header.class, usize::from(header.lead));
-        // SAFETY: likewise.
-        let (front, total) = match unsafe { Self::place(block) } {
-            Place::Apart(kept) => {
-                // SAFETY: the caller's promise.
-                unsafe { Kept::free_apart(kept, least) };
-                return layout_of(class, bytes).total();
+        match unsafe { Self::span(block) } {
+            Some(span) => Given::Span(span),
+            None => {
+                // SAFETY: likewise.
+                let lead = unsafe { block.as_ref() }.lead;
+                Given::Block(block.cast(), usize::from(lead) * LEAD_UNIT)
             }
-            Place::Mapped(kept) => {
-                // SAFETY: the first field, which is moved out once. The block goes with it.
-                let region = unsafe { kept.cast::<Region>().read() };
-                let total = region.len() + layout_of(class, bytes).aligning_bytes();
-                give_back(region, least);
-                return total;
-            }
-            // SAFETY: valid while the block is.
-            Place::Single(single) => (single.cast::<u8>(), unsafe { single.as_ref() }.total),
-            Place::Front => (block.cast(), layout_of(class, bytes).again(lead).total()),
-        };
-        // SAFETY: the allocation starts so far in front.
-        let start = unsafe { front.sub(lead) };
-        // SAFETY: `make` forgot a region of this start, length and alignment, which is put together
-        // here alone.
-        give_back(unsafe { Region::from_leaked(start, total, ALLOCATOR_ALIGNMENT) }, least);
-        total
+        }
     }
 
     /// Returns the start of the bytes of a block whose header is in front of them. That is so where
     /// the alignment is not `is_apart`.
     #[inline(always)]
-    pub(crate) fn behind(block: NonNull<Block>) -> NonNull<u8> {
-        // SAFETY: a header is followed by the bytes of its buffer, or ends where its allocation
+    pub(crate) fn behind(block: NonNull<Self>) -> NonNull<u8> {
+        // SAFETY: a header is followed by the bytes of its buffer, or ends where its span's place
         // does.
         unsafe { block.cast::<u8>().add(HEADER_BYTES) }
     }
@@ -287,13 +184,15 @@ impl Block {
     /// # Safety
     ///
     /// The block is valid.
-    pub(crate) unsafe fn start(block: NonNull<Block>) -> NonNull<u8> {
+    pub(crate) unsafe fn start(block: NonNull<Self>) -> NonNull<u8> {
         // SAFETY: the caller's promise.
-        match unsafe { Self::place(block) } {
-            // SAFETY: valid while the block is.
-            Place::Apart(kept) => unsafe { kept.as_ref() }.region.as_ptr(),
-            Place::Single(_) | Place::Mapped(_) | Place::Front => Self::behind(block),
+        if unsafe { block.as_ref() }.lead != APART {
+            return Self::behind(block);
         }
+        // SAFETY: in the place of its span (K4).
+        let span = unsafe { Span::of_place(block.cast()) };
+        // SAFETY: the block's.
+        unsafe { span.start() }
     }
 
     /// Writes to each page, so that the system gives them now.
@@ -301,7 +200,7 @@ impl Block {
     /// # Safety
     ///
     /// The caller has the block.
-    pub(crate) unsafe fn touch(block: NonNull<Block>) {
+    pub(crate) unsafe fn touch(block: NonNull<Self>) {
         const PAGE_BYTES: usize = 4096;
         // SAFETY: the caller has the block.
         let start = unsafe { Self::start(block) };
@@ -329,21 +228,12 @@ impl Block {
             return class::bytes_of(header.class());
         }
         // SAFETY: the caller's promise.
-        match unsafe { Self::place(block) } {
-            // SAFETY: valid while the block is.
-            Place::Apart(kept) => unsafe { kept.as_ref() }.region.len(),
-            Place::Mapped(kept) => {
-                // SAFETY: likewise.
-                let region = &unsafe { kept.as_ref() }.region;
-                let lead = Self::behind(block).addr().get() - region.as_ptr().addr().get();
-                region.len() - lead
-            }
-            Place::Single(single) => {
-                // SAFETY: likewise.
-                unsafe { single.as_ref() }.total - usize::from(header.lead) - SINGLE_BYTES
-            }
-            Place::Front => 0,
-        }
+        let Some(span) = (unsafe { Self::span(block) }) else { return 0 };
+        // SAFETY: the block's.
+        let (from, all) = unsafe { (span.start(), span.len()) };
+        // SAFETY: the caller's promise.
+        let start = unsafe { Self::start(block) };
+        all - (start.addr().get() - from.addr().get())
     }
 
     /// Returns the bytes that the buffer counts as in the statistics, or 0 without statistics.
@@ -373,11 +263,6 @@ impl Block {
         self.cache_place
     }
 
-    /// Returns whether the block is for one buffer only, and is freed with it.
-    pub(crate) fn is_single(&self) -> bool {
-        self.class == NO_CLASS
-    }
-
     /// Returns the pool's bookkeeping or, for a block in a chain, the next block (K3).
     #[inline(always)]
     pub(crate) fn link(&self) -> NonNull<()> {
@@ -391,29 +276,5 @@ impl Block {
     #[inline]
     pub(crate) fn views(&self) -> &RefCount {
         &self.views
-    }
-}
-
-impl Kept {
-    /// Gives the memory back, of the bytes and of the header, which is apart.
-    ///
-    /// # Safety
-    ///
-    /// The caller has the block alone (K2), and does not use it again.
-    unsafe fn free_apart(this: NonNull<Self>, least: usize) {
-        // SAFETY: the first field, which is moved out once.
-        let region = unsafe { this.cast::<Region>().read() };
-        // SAFETY: `make` forgot a region of this start, length and alignment, which is put together
-        // here alone.
-        let place = unsafe { Region::from_leaked(this.cast(), KEPT_BYTES, align_of::<Self>()) };
-        give_back(region, least);
-        drop(place);
-    }
-}
-
-/// Gives memory back to the allocator, and to the system if it is of `least` bytes or more.
-fn give_back(region: Region, least: usize) {
-    if region.len() >= least {
-        region.free_to_system();
     }
 }

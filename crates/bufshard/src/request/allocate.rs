@@ -1,62 +1,51 @@
 //! New blocks, within the budget.
 
-use core::ptr::NonNull;
-
 use bufcore::AcquireError;
+use bufkit::PageError;
 
-use super::{NoBlock, Turn};
-use crate::block::{Block, Layout};
-use crate::class::{self, NO_CLASS};
+use super::{NoBlock, Obtained, Turn};
+use crate::block::{Block, Layout, Made};
+use crate::counts::Tier;
 use crate::shared::Shared;
 use crate::sync::Ordering;
 use crate::trim::Slots;
 
 impl Shared {
     /// Makes a new block of a class. The caller holds a handle.
-    pub(crate) fn pooled(
-        &self,
-        class: usize,
-        requested: usize,
-        turn: Turn,
-    ) -> Result<NonNull<Block>, NoBlock> {
-        // ORDER: Relaxed: any order of numbers will do.
-        let colour = self.colours.fetch_add(1, Ordering::Relaxed);
-        let layout = self.settings.layout_of(class as u8, class::bytes_of(class));
-        self.block(layout.coloured(colour), requested, turn)
+    pub(crate) fn pooled(&self, class: usize, requested: usize, turn: Turn) -> Result<Obtained, NoBlock> {
+        let made = self.block(self.settings.class_layout(class), requested, turn)?;
+        Ok(Obtained { block: made.block, tier: Tier::Fresh, is_zero: made.is_zero })
     }
 
     /// Makes a new block for one buffer of `bytes` bytes. The caller holds a handle.
-    pub(crate) fn single(&self, bytes: usize, turn: Turn) -> Result<NonNull<Block>, NoBlock> {
-        self.block(self.settings.layout_of(NO_CLASS, bytes), bytes, turn)
+    pub(crate) fn single(&self, bytes: usize, turn: Turn) -> Result<Obtained, NoBlock> {
+        let made = self.block(self.settings.layout_for(bytes), bytes, turn)?;
+        Ok(Obtained { block: made.block, tier: Tier::Single, is_zero: made.is_zero })
     }
 
-    fn block(&self, mut layout: Layout, requested: usize, turn: Turn) -> Result<NonNull<Block>, NoBlock> {
-        let exhausted = |left, again| Err(NoBlock { error: self.exhausted(requested, left), again });
-        let mut total = layout.total();
+    fn block(&self, layout: Layout, requested: usize, turn: Turn) -> Result<Made, NoBlock> {
+        // ORDER: Relaxed: any order of numbers will do.
+        let layout = layout.coloured(self.colours.fetch_add(1, Ordering::Relaxed));
         if turn != Turn::First && self.has_budget() && self.has_claims() {
             // The memory that there is, is for those who wait.
-            return exhausted(0, false);
+            return Err(self.exhausted(requested, 0).into());
         }
-        if let Err(left) = self.reserve(total) {
-            if turn == Turn::Spare {
-                return exhausted(left, false);
-            }
-            let saw_all = self.shrink(self.settings.max_bytes.saturating_sub(total), Slots::Stay);
-            if self.reserve(total).is_err() {
-                // The first colour takes the least.
-                layout = layout.coloured(0);
-                total = layout.total();
-                if let Err(left) = self.reserve(total) {
-                    return exhausted(left, !saw_all);
-                }
-            }
+        let mut made = Block::make(self.owner(), layout, &self.heap);
+        let mut saw_all = true;
+        if let Err(PageError::Exhausted { .. }) = made
+            && turn != Turn::Spare
+        {
+            let total = layout.total(self.settings.page_bytes);
+            saw_all = self.shrink(self.settings.max_bytes.saturating_sub(total), Slots::Stay);
+            made = Block::make(self.owner(), layout, &self.heap);
         }
-        let block = Block::make(self.owner(), layout, &self.source).map_err(|_refused| {
-            // SAFETY: the handle keeps the pool.
-            unsafe { Self::unreserve(NonNull::from(self), total) };
-            AcquireError::OutOfMemory { requested }
+        let made = made.map_err(|error| match error {
+            PageError::Exhausted { available } => {
+                NoBlock { error: self.exhausted(requested, available), again: !saw_all }
+            }
+            _ => AcquireError::OutOfMemory { requested }.into(),
         })?;
         self.ref_counts.add_ref();
-        Ok(block)
+        Ok(made)
     }
 }

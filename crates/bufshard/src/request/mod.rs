@@ -17,6 +17,8 @@ use crate::shared::Shared;
 pub(crate) struct Obtained {
     pub(crate) block: NonNull<Block>,
     pub(crate) tier: Tier,
+    /// Whether nobody wrote to its bytes yet.
+    pub(crate) is_zero: bool,
 }
 
 /// Why there is none.
@@ -78,7 +80,7 @@ impl Shared {
         let found = if self.settings.is_pooled(class) {
             self.find_pooled(cache, class, bytes, turn)?
         } else {
-            Obtained { block: self.single(bytes, turn)?, tier: Tier::Single }
+            self.single(bytes, turn)?
         };
         counts.look_at_others(self.counts());
         // SAFETY: just taken.
@@ -94,7 +96,7 @@ impl Shared {
         // SAFETY: just taken.
         let bytes = unsafe { Block::counted_bytes(block) };
         cache.counts.acquired(Tier::Thread, class, bytes);
-        Some(Obtained { block, tier: Tier::Thread })
+        Some(Obtained { block, tier: Tier::Thread, is_zero: false })
     }
 
     /// Returns the calling thread's cache, made if there is none, where the fast paths find it. The
@@ -126,7 +128,7 @@ impl Shared {
             is_entered
         });
         if let Some(block) = entered.and_then(|cache| cache.take_one(class)) {
-            (found, lacks_bins) = (Some(Obtained { block, tier: Tier::Thread }), false);
+            (found, lacks_bins) = (Some(Obtained { block, tier: Tier::Thread, is_zero: false }), false);
         } else {
             let taker = entered.filter(|cache| !cache.is_waited());
             if let Some(cache) = taker {
@@ -134,7 +136,7 @@ impl Shared {
             }
             let block;
             (block, lacks_bins) = self.refill(taker, home, class);
-            found = block.map(|block| Obtained { block, tier: Tier::Shard });
+            found = block.map(|block| Obtained { block, tier: Tier::Shard, is_zero: false });
         }
         if let Some(cache) = entered {
             cache.leave_open();
@@ -150,8 +152,7 @@ impl Shared {
         if let Some(found) = found {
             return Ok(found);
         }
-        let block = self.pooled(class, bytes, turn)?;
-        Ok(Obtained { block, tier: Tier::Fresh })
+        self.pooled(class, bytes, turn)
     }
 
     /// Takes a block of a class out of the shards, and others into the cache, which has none, if

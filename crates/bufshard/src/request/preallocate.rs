@@ -4,7 +4,7 @@ use core::ptr::NonNull;
 
 use bufcore::AcquireError;
 
-use super::Turn;
+use super::{Obtained, Turn};
 use crate::block::Block;
 use crate::cache::batch;
 use crate::chain::Chain;
@@ -32,7 +32,7 @@ impl Shared {
             let mut refused = None;
             for _ in 0..length.min(count - kept) {
                 match self.pooled(class, size, Turn::Spare) {
-                    Ok(block) => {
+                    Ok(Obtained { block, .. }) => {
                         // SAFETY: just made, so ours.
                         unsafe { Block::touch(block) };
                         // SAFETY: likewise.

@@ -1,11 +1,9 @@
-//! Blocks on their way: into the shards and out of them, and to the allocator.
+//! Blocks on their way: into the shards and out of them, and to the page heap.
 
 use core::ptr::NonNull;
 
-use bufcore::Region;
-
 use super::{CoreRef, Shared};
-use crate::block::{Block, LEAST_RETURNED};
+use crate::block::Block;
 use crate::chain::Chain;
 use crate::counts::Why;
 use crate::wait_queue::Event;
@@ -18,43 +16,29 @@ impl Shared {
     ///
     /// The chain is the caller's, of this pool.
     pub(crate) unsafe fn free_chain(this: NonNull<Self>, mut chain: Chain, why: Why) {
-        let (mut count, mut bytes, mut least) = (0, 0, None);
-        let layout_of = |class, bytes| {
-            // SAFETY: the references of the blocks keep it valid; they are given back below.
-            unsafe { this.as_ref() }.settings.layout_of(class, bytes)
-        };
-        while let Some(block) = chain.pop() {
-            if cfg!(feature = "stats") && why != Why::Uncounted {
-                // SAFETY: a block of the chain is valid.
-                let class = unsafe { block.as_ref() }.class();
-                // SAFETY: the references of the blocks keep it valid; they are given back below.
-                unsafe { this.as_ref() }.common.freed(class, why);
-            }
-            // SAFETY: the references of the blocks keep it valid; they are given back below.
-            let least = *least.get_or_insert_with(|| unsafe { this.as_ref() }.least_returned(why));
-            // SAFETY: a block of the chain was the caller's, and its shape is of these settings.
-            bytes += unsafe { Block::free(block, layout_of, least) };
-            count += 1;
-        }
+        let count = chain.len();
         if count == 0 {
             return;
         }
-        // SAFETY: the references of blocks that are gone; given back whatever a waker does that is
-        // woken here.
+        // SAFETY: the references of the blocks, which are gone below; given back whatever a waker
+        // does that is woken here.
         let _refs = unsafe { CoreRef::new(this, count) };
         // SAFETY: they keep it valid (P1).
-        unsafe { Self::unreserve(this, bytes) };
-    }
-
-    /// Returns the least number of bytes of freed memory that is passed on to the system.
-    ///
-    /// Idle memory always is. What else is freed may be needed again at once, so the allocator gets
-    /// it, as long as nobody looks after the memory.
-    fn least_returned(&self, why: Why) -> usize {
-        match why {
-            Why::Idle => LEAST_RETURNED,
-            _ if self.is_watched() => Region::LARGE_BYTES,
-            _ => usize::MAX,
+        let shared = unsafe { this.as_ref() };
+        let next = || {
+            let block = chain.pop()?;
+            if cfg!(feature = "stats") {
+                // SAFETY: a block of the chain is valid.
+                shared.common.freed(unsafe { block.as_ref() }.class(), why);
+            }
+            // SAFETY: a block of the chain was the caller's.
+            Some(unsafe { Block::given(block) })
+        };
+        // SAFETY: made of this heap, and given up by the caller.
+        unsafe { shared.heap.give_all(next) };
+        if shared.has_budget() {
+            // SAFETY: kept, as above.
+            unsafe { Self::notify(this, Event::Freed) };
         }
     }
 

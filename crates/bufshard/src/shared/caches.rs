@@ -155,11 +155,6 @@ impl Shared {
         self.looks.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Returns whether `trim_idle` ever looked: somebody wants unneeded memory to go.
-    pub(crate) fn is_watched(&self) -> bool {
-        self.next_look() != 0
-    }
-
     /// Takes a block for a request from the calling thread's cache, if both are found at once. In
     /// most pools `ShardPool::acquire` does this by itself. The caller holds a handle.
     pub(crate) fn recall_block(&self, bytes: usize) -> Option<NonNull<Block>> {

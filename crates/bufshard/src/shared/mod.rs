@@ -6,7 +6,7 @@
 //!   for each block, and one for each cache that a thread has. With the last of them all of this is
 //!   freed, with all caches.
 //! - P2: caches are added to their list, and never taken off.
-//! - P3: `reserved` is at least the bytes of all blocks, and at most the budget.
+//! - P3: the pages of `heap` are at least the bytes of all blocks, and at most the budget.
 //! - P4: nothing is acquired from a pool without handles, so nothing is taken out of its caches and
 //!   shards except to be freed.
 //! - P5: `charged` is the bytes of the slots that all magazines have, and at most the setting.
@@ -22,7 +22,7 @@ use std::time::Instant;
 use bufcore::author::Tracker;
 use bufcore::{ConfigError, RegionError};
 use bufkit::sync::Mutex;
-use bufkit::{GrowthSignal, Handle, PoolCore, PoolProvider, RefCounts, Registry, thread_cache};
+use bufkit::{GrowthSignal, Handle, PageHeap, PageSource, PoolCore, RefCounts, Registry, thread_cache};
 
 use crate::block::{Block, Owner};
 use crate::cache::ThreadCache;
@@ -47,8 +47,8 @@ pub(crate) struct Shared {
     pub(crate) id: usize,
     pub(crate) settings: Settings,
     _rest: NewLines,
-    /// Where large blocks have their pages from, if the program supplies them.
-    pub(crate) source: PoolProvider,
+    /// What blocks are made of (P3).
+    pub(crate) heap: PageHeap,
     /// P1.
     pub(crate) ref_counts: RefCounts,
     /// Not 0 when the system gives no fence for claims of caches, or not any more, so that threads
@@ -67,8 +67,6 @@ pub(crate) struct Shared {
     looks: CountU32,
     /// How many coloured blocks were made.
     pub(crate) colours: AtomicUsize,
-    /// Bytes of all blocks (P3).
-    reserved: AtomicUsize,
     wait_queue: WaitQueue,
     /// When `trim_idle` last looked.
     pub(crate) idle_since: Mutex<Option<Instant>>,
@@ -81,14 +79,14 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// Makes a pool, and returns its first handle.
-    pub(crate) fn new(settings: Settings, source: PoolProvider) -> Result<Handle<Self>, ConfigError> {
+    pub(crate) fn new(settings: Settings, source: PageSource) -> Result<Handle<Self>, ConfigError> {
         let id = thread_cache::new_id()?;
         let refused = ConfigError::Region(RegionError::OutOfMemory { requested: size_of::<Self>() });
         let shared = Self {
             id,
-            settings,
             _rest: NewLines,
-            source,
+            heap: PageHeap::new(source, settings.max_bytes),
+            settings,
             ref_counts: RefCounts::one_handle(),
             is_disabled: AtomicU32::new(u32::from(!sync::has_heavy_fence())),
             depot: Depot::new(),
@@ -98,7 +96,6 @@ impl Shared {
             charged: CountUsize::new(0),
             looks: CountU32::new(0),
             colours: AtomicUsize::new(0),
-            reserved: AtomicUsize::new(0),
             wait_queue: WaitQueue::new(),
             idle_since: Mutex::default(),
             growth: GrowthSignal::default(),
@@ -129,6 +126,19 @@ impl Shared {
         unsafe { (*shared).id }
     }
 
+    /// Returns whether a block is for one buffer only, and is freed with it.
+    ///
+    /// # Safety
+    ///
+    /// The caller has the block, or its buffer.
+    pub(crate) unsafe fn is_single(block: NonNull<Block>) -> bool {
+        // SAFETY: the caller's promise.
+        let header = unsafe { block.as_ref() };
+        // SAFETY: the block keeps the pool's bookkeeping (`block`, K3).
+        let settings = unsafe { &(*Self::of(header).as_ptr()).settings };
+        !settings.is_pooled(header.class())
+    }
+
     /// Iterates over all caches.
     pub(crate) fn caches(&self) -> impl Iterator<Item = &ThreadCache> {
         self.caches.iter()
@@ -139,7 +149,7 @@ impl Shared {
         (self.caches().map(|cache| cache.count(class)).sum(), self.depot.count(class))
     }
 
-    /// Returns the bytes of all idle blocks, as the sizes of their classes.
+    /// Returns the bytes of all blocks in caches and shards, as the sizes of their classes.
     pub(crate) fn idle_bytes(&self) -> usize {
         let bytes = |class| {
             let (threads, shards) = self.idle(class);

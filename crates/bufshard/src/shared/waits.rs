@@ -59,7 +59,7 @@ impl Shared {
                 queue.note_put();
             }
             queue.tidy(now);
-            let is_done = queue.call(shared.free(), now, &mut known, &mut batch);
+            let is_done = queue.call(shared.room(), now, &mut known, &mut batch);
             shared.note_waiting(&queue);
             let is_waited_for = queue.live() > 0;
             drop(queue);

@@ -44,6 +44,11 @@ pub(crate) const fn bytes_of(class: usize) -> usize {
     (5 + quarter) << (doubling + 4)
 }
 
+/// Returns the bytes of the largest class of which `classes` has the bit; 0 if it has none.
+pub(crate) fn largest_of(classes: u64) -> usize {
+    classes.checked_ilog2().map_or(0, |class| bytes_of(class as usize))
+}
+
 /// Returns the bytes that a buffer of a class counts as in the statistics, or 0 without statistics.
 #[inline(always)]
 pub(crate) const fn counted_bytes(class: usize) -> usize {

@@ -9,6 +9,7 @@ use bufcore::{Buf, Frozen, Lease};
 use crate::block::Block;
 use crate::cache::ThreadCache;
 use crate::release;
+#[cfg(feature = "wipe")]
 use crate::shared::Shared;
 
 /// A buffer of a [`ShardPool`](crate::ShardPool).
@@ -89,7 +90,7 @@ impl ShardLease {
     #[must_use]
     pub fn is_fallback(&self) -> bool {
         // SAFETY: the buffer is out while its lease is borrowed.
-        self.block().is_some_and(|block| unsafe { Shared::is_single(block) })
+        self.block().is_some_and(|block| unsafe { block.as_ref() }.is_single())
     }
 }
 

@@ -137,6 +137,7 @@ pub use bufcore::{HugePages, MapOptions};
 pub use bufkeeper::{
     Keeper, KeeperHandle, KeeperThread, Pressure, PressureLevel, PressureSource, Trim, Watch,
 };
+pub use bufkit::PageStats;
 pub use build::Builder;
 pub use lease::{ShardBuf, ShardLease, ShardView};
 pub use pool::ShardPool;

@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use core::time::Duration;
 
 use bufcore::{AcquireError, Buf, ConfigError, PoolStats};
-use bufkit::{Handle, PageSource};
+use bufkit::{Handle, PageSource, PageStats};
 
 use crate::block::Block;
 use crate::cache::ThreadCache;
@@ -213,7 +213,7 @@ impl ShardPool {
     }
 
     /// Allocates buffers for requests of `size` bytes, and keeps them in the shards, for any
-    /// thread. Returns how many are kept.
+    /// thread; from 256 KiB on it keeps their pages. Returns how many are kept.
     ///
     /// Where there is no room to keep a buffer, or the [`max_bytes`](crate::Builder::max_bytes) has
     /// none, it is not allocated, and nothing idle makes room for it. Where other threads take that
@@ -298,9 +298,11 @@ impl ShardPool {
     /// use bufshard::ShardPool;
     ///
     /// let pool = ShardPool::new()?;
-    /// drop((pool.acquire(8 << 20)?, pool.acquire(1500)?));
+    /// let held = pool.acquire(1500)?;
+    /// drop(pool.acquire(8 << 20)?);
     /// pool.trim_to(1 << 20);
-    /// assert!((1500..1 << 20).contains(&pool.stats().reserved_bytes));
+    /// assert!((1500..=1 << 20).contains(&pool.stats().reserved_bytes));
+    /// # drop(held);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
@@ -383,9 +385,9 @@ impl ShardPool {
     /// use bufshard::ShardPool;
     ///
     /// let pool = ShardPool::new()?;
-    /// pool.preallocate(3, 1 << 20)?;
-    /// let large = pool.class_stats().into_iter().find(|class| class.bytes == 1 << 20).unwrap();
-    /// assert_eq!((large.thread_idle, large.shard_idle), (0, 3));
+    /// pool.preallocate(3, 64 << 10)?;
+    /// let of_64 = pool.class_stats().into_iter().find(|class| class.bytes == 64 << 10).unwrap();
+    /// assert_eq!((of_64.thread_idle, of_64.shard_idle), (0, 3));
     /// # Ok::<(), bufshard::bufcore::Error>(())
     /// ```
     #[inline]
@@ -425,6 +427,28 @@ impl ShardPool {
         stats.reserved_bytes = pages.resident_bytes;
         stats.idle_bytes = shared.idle_bytes() + pages.dirty_bytes + pages.free_block_bytes;
         stats
+    }
+
+    /// Returns a snapshot of the pool's pages: what the process has, what is free of it, what went
+    /// back to the system.
+    ///
+    /// Cost: a short lock.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::new()?;
+    /// drop([(); 8].map(|()| pool.acquire(1 << 20)));
+    /// assert!(pool.page_stats().dirty_bytes >= 6 << 20); // for requests of any size
+    /// pool.trim();
+    /// assert_eq!(pool.page_stats().resident_bytes, 0);
+    /// assert!(pool.page_stats().returned_bytes >= 8 << 20);
+    /// # Ok::<(), bufshard::bufcore::Error>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn page_stats(&self) -> PageStats {
+        self.shared().heap.stats()
     }
 
     /// Returns the largest request, in bytes, that can ever succeed.

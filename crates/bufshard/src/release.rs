@@ -36,8 +36,7 @@ unsafe fn release_cached(cache: &ThreadCache, block: NonNull<Block>) {
     // SAFETY: the caller has the block.
     let header = unsafe { block.as_ref() };
     let (shared, class) = (Shared::of(header), header.class());
-    // SAFETY: the caller has the block.
-    if unsafe { Shared::is_single(block) } {
+    if header.is_single() {
         // SAFETY: the caller's promise.
         return unsafe { free(shared, block) };
     }
@@ -151,8 +150,7 @@ unsafe fn release_uncached(block: NonNull<Block>) {
     pool.note_uncached();
     // SAFETY: the caller has the block.
     pool.common.released(class, unsafe { Block::counted_bytes(block) });
-    // SAFETY: the caller has the block.
-    if unsafe { Shared::is_single(block) } {
+    if header.is_single() {
         // SAFETY: the caller's promise.
         return unsafe { free(shared, block) };
     }

@@ -5,10 +5,13 @@ use bufcore::size;
 use crate::block::{self, LEAST_ALIGNMENT, LINES_FROM_BYTES, Layout};
 use crate::class::{self, NO_CLASS, class_of};
 
-/// A thread keeps this number of bytes of a class, or one block if that is larger.
+/// A thread keeps this number of bytes of a class.
 const THREAD_CLASS_BYTES: usize = 4 << 20;
-/// A shard keeps this number of bytes of a class, or one block if that is larger.
+/// A shard keeps this number of bytes of a class.
 const SHARD_CLASS_BYTES: usize = 16 << 20;
+/// From this size on, a thread keeps one block of a class, and shards none: the pages serve requests
+/// of any size, and the page heap takes little beside touching them.
+pub(crate) const LARGE_FROM_BYTES: usize = 256 << 10;
 /// For each thread that the machine runs at once, what caches keep together unless set; and the
 /// least of that.
 const CACHED_BYTES_PER_PROCESSOR: usize = 1 << 20;
@@ -64,13 +67,11 @@ impl Settings {
     /// Returns the shape of a block for a request: of its class, or of a span for it alone.
     pub(crate) fn layout_for(&self, bytes: usize) -> Layout {
         let class = class_of(bytes);
-        let of_class = if self.is_pooled(class) {
-            Some(class)
-        } else {
-            block::class_of_small(bytes, self.alignment_of(bytes))
-        };
-        match of_class {
-            Some(class) => self.class_layout(class),
+        if self.is_pooled(class) {
+            return self.class_layout(class);
+        }
+        match block::class_of_small(bytes, self.alignment_of(bytes)) {
+            Some(class) => self.class_layout(class).single(),
             None => Layout::of(NO_CLASS, bytes, self.alignment_of(bytes)),
         }
     }
@@ -123,14 +124,18 @@ impl Settings {
         if !self.is_pooled(class) {
             return 0;
         }
-        self.thread_cache.min((THREAD_CLASS_BYTES / class::bytes_of(class)).max(1))
+        let bytes = class::bytes_of(class);
+        self.thread_cache.min(if bytes >= LARGE_FROM_BYTES { 1 } else { THREAD_CLASS_BYTES / bytes })
     }
 
     /// Returns how many blocks of a class a shard keeps.
     pub(crate) fn shard_limit(&self, class: usize) -> usize {
         let bytes = class::bytes_of(class);
+        if bytes >= LARGE_FROM_BYTES {
+            return 0;
+        }
         let usual = (USUAL_SHARD_BYTES / bytes).clamp(LEAST_SHARD_BUFFERS, MOST_USUAL_SHARD_BUFFERS);
-        self.shard_buffers.unwrap_or(usual).min((SHARD_CLASS_BYTES / bytes).max(1))
+        self.shard_buffers.unwrap_or(usual).min(SHARD_CLASS_BYTES / bytes)
     }
 
     /// Returns how much of the budget a request takes at least, where slabs have free blocks.

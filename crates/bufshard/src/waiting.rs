@@ -182,7 +182,7 @@ impl Acquire<'_> {
             }
         };
         if shared.room() < need && !all {
-            return Attempt::Waits(shared.exhausted(requested, 0), false);
+            return Attempt::Waits(AcquireError::Exhausted { requested, available: 0 }, false);
         }
         match shared.find(self.bytes, Turn::First) {
             Ok(found) => Attempt::Done(Ok(self.pool.deliver(found, self.bytes))),

@@ -11,12 +11,13 @@
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::RefCell;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use bufshard::{ShardBuf, ShardPool};
 use testkit::alloc::Ledger;
+use testkit::source::FromAllocator;
 use testkit::trials::books::{self, Special};
 
 static LEDGER: Ledger = Ledger::new();
@@ -74,9 +75,7 @@ type Books = books::Books<ShardPool>;
 fn pool() -> ShardPool {
     let builder = ShardPool::builder().largest_pooled(LARGEST_BYTES);
     // The ledger has what comes from the allocator.
-    #[cfg(feature = "mmap")]
-    let builder = builder.mapped_from(usize::MAX);
-    builder.build().expect("settings are right")
+    builder.build_from(Arc::new(FromAllocator)).expect("settings are right")
 }
 
 /// Threads that end with buffers out, of pools that are there and of pools that are gone.
@@ -258,7 +257,7 @@ fn main() {
         // Every class once.
         warm_up: 1000,
         // The bookkeeping of a pool, with one cache, and with what `stats` and `track` add.
-        kept: if cfg!(feature = "stats") { 18 << 10 } else { 7 << 10 },
+        kept: if cfg!(feature = "stats") { 21 << 10 } else { 10 << 10 },
         // One more where a round finds more of them under way than any before: on the queue and in
         // the caches at most.
         late_calls: 32,

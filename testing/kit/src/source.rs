@@ -3,7 +3,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "a source of memory allocates")]
 
-use std::alloc::{Layout, alloc, dealloc};
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -134,5 +134,24 @@ mod tests {
         assert_eq!(lender.out(), 1);
         assert!(catch_unwind(AssertUnwindSafe(|| drop(region))).is_err());
         assert_eq!((lender.out(), Arc::strong_count(&lender)), (0, 1));
+    }
+}
+
+/// The global allocator.
+#[derive(Debug)]
+pub struct FromAllocator;
+
+// SAFETY: what the allocator returns is valid until it is freed, for nobody else, and stays.
+unsafe impl MemoryProvider for FromAllocator {
+    fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
+        // SAFETY: the layout is not of zero size, as no region is.
+        let start = NonNull::new(unsafe { alloc_zeroed(layout) })
+            .ok_or(RegionError::OutOfMemory { requested: layout.size() })?;
+        Ok(Provided { start, is_zeroed: true })
+    }
+
+    unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
+        // SAFETY: from `allocate`, with this layout, and given back once.
+        unsafe { dealloc(start.as_ptr(), layout) };
     }
 }

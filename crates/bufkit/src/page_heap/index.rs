@@ -162,6 +162,11 @@ impl Bins {
         if larger == 0 { None } else { NonNull::new(self.heads[larger.trailing_zeros() as usize]) }
     }
 
+    /// Iterates over the extents of at least this number of pages, some of each size.
+    pub(super) fn from(&self, pages: usize) -> impl Iterator<Item = NonNull<Entry>> {
+        (bin_of(pages as u32)..BINS).flat_map(|bin| self.some(bin))
+    }
+
     /// Finds one of the largest extents.
     pub(super) fn largest(&self) -> Option<NonNull<Entry>> {
         let bin = self.filled.checked_ilog2()? as usize;

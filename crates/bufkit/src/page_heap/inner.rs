@@ -24,6 +24,10 @@ const MOST_RESERVED: usize = 64 << 30;
 const MOST_RESERVED: usize = 1 << 30;
 #[cfg(not(target_pointer_width = "64"))]
 const MOST_RESERVED: usize = 64 << 20;
+/// Where there is no limit and nobody looks after the memory, so much stays that nobody uses.
+const MOST_DIRTY_BYTES: usize = 32 << 20;
+/// With so many pages that went back side by side, their table goes too.
+const TABLE_FROM_PAGES: usize = 1024;
 /// Of addresses there are so many times as many as a limit has bytes, so that there are places to
 /// gather pages at.
 const ADDRESSES: usize = 4;
@@ -48,7 +52,10 @@ pub(super) struct Inner {
     pub(super) leaving: *mut Segment,
     pub(super) page_bytes: usize,
     /// Whether addresses are reserved.
-    is_reserved: bool,
+    pub(super) is_reserved: bool,
+    /// Whether free pages go at once; whether somebody looks after them.
+    pub(super) is_ended: bool,
+    is_watched: bool,
     /// In pages, as all that follows.
     grain: usize,
     pub(super) limit: usize,
@@ -82,6 +89,8 @@ impl Inner {
             leaving: ptr::null_mut(),
             page_bytes,
             is_reserved,
+            is_ended: false,
+            is_watched: false,
             grain,
             limit,
             used: 0,
@@ -491,8 +500,13 @@ impl Inner {
 
     /// Reserves addresses for `wanted` pages or more.
     fn reserve(&mut self, wanted: usize) -> Result<(), Refused> {
-        let limit = self.limit.saturating_mul(self.page_bytes);
-        let usual = limit.saturating_mul(ADDRESSES).clamp(LEAST_RESERVED, MOST_RESERVED);
+        let usual = if self.limit <= MOST_RESERVED / self.page_bytes {
+            self.limit * self.page_bytes * ADDRESSES
+        } else {
+            // As many as there are: many pools have room beside each other.
+            self.reserved_bytes
+        };
+        let usual = usual.clamp(LEAST_RESERVED, MOST_RESERVED);
         // A table takes less than a page for 64, and a page.
         let least = (wanted + wanted / 64 + 2).checked_mul(self.page_bytes).ok_or(Refused::System)?;
         let mut bytes = usual.max(least);
@@ -606,16 +620,43 @@ impl Inner {
                 }
                 let is_gone = NonNull::new(extent.as_ref().start)
                     .is_some_and(|start| system::give_back(start, count * self.page_bytes, false));
-                self.index.add(extent, count, if is_gone { Kind::Clean } else { Kind::Dirty });
                 if !is_gone {
+                    self.index.add(extent, count, Kind::Dirty);
                     self.refusals += count;
                     break;
                 }
                 self.returned += count;
+                let joined = self.index.add(extent, count, Kind::Clean);
+                let pages = joined.as_ref().pages as usize;
+                if pages / TABLE_FROM_PAGES != (pages - count) / TABLE_FROM_PAGES {
+                    self.return_table(joined);
+                }
             }
         }
         self.least_dirty = self.least_dirty.min(self.index.dirty.pages);
         self.index.dirty.pages <= target
+    }
+
+    /// Gives back the pages of the table that only have entries within a clean extent, which say
+    /// nothing.
+    ///
+    /// # Safety
+    ///
+    /// The first entry of a clean extent of a reservation.
+    unsafe fn return_table(&self, first: NonNull<Entry>) {
+        // SAFETY: the caller's promise.
+        let pages = unsafe { first.as_ref() }.pages as usize;
+        let (from, to) =
+            (first.addr().get() + size_of::<Entry>(), first.addr().get() + (pages - 1) * size_of::<Entry>());
+        let (from, to) = (from.next_multiple_of(self.page_bytes), to / self.page_bytes * self.page_bytes);
+        // Windows would have to commit them again.
+        if cfg!(unix) && from < to {
+            // SAFETY: within the table; nobody reads these entries before they are written.
+            unsafe {
+                let start = first.cast::<u8>().add(from - first.addr().get());
+                system::give_back(start, to - from, false);
+            }
+        }
     }
 
     /// Lets whole segments go, whose pages do not go one by one.
@@ -640,10 +681,36 @@ impl Inner {
         self.index.dirty.pages <= target
     }
 
+    /// Gives back the tables of all that is clean.
+    pub(super) fn return_tables(&self) {
+        if self.is_reserved {
+            for first in self.index.clean.from(TABLE_FROM_PAGES) {
+                // SAFETY: of the list.
+                unsafe { self.return_table(first) };
+            }
+        }
+    }
+
+    /// Gives back what is over the most that stays where nobody looks after it.
+    pub(super) fn return_excess(&mut self) {
+        let most = match (self.is_ended, self.is_watched || self.limit < usize::MAX / self.page_bytes) {
+            (true, _) => 0,
+            (false, true) => return,
+            (false, false) => MOST_DIRTY_BYTES / self.page_bytes,
+        };
+        if self.index.dirty.pages > most {
+            self.return_pages(most, Order::Largest);
+        }
+    }
+
     /// Gives back what was not used since the last look, and `more` pages.
     pub(super) fn return_unused(&mut self, more: usize) {
+        self.is_watched = true;
         let target = self.index.dirty.pages.saturating_sub(self.least_dirty + more);
-        self.return_pages(target, Order::Largest);
+        if target < self.index.dirty.pages {
+            self.return_pages(target, Order::Largest);
+            self.return_tables();
+        }
         self.least_dirty = self.index.dirty.pages;
     }
 

@@ -60,7 +60,7 @@ use bufcore::{Region, RegionError, size};
 use self::index::Entry;
 use self::inner::{Inner, Order, Refused};
 use self::segment::Segment;
-pub use self::slab::SlabShape;
+pub use self::slab::{Cut, SlabShape};
 use crate::shared_pool::dedicated_pages::PoolProvider;
 
 /// Where the pages of a heap come from.
@@ -135,6 +135,8 @@ pub enum PageError {
     Exhausted {
         /// Bytes of whole pages.
         available: usize,
+        /// The numbers of the slabs that have a free block, as bits.
+        slabs: u64,
     },
     /// There is no memory, or the size is too large.
     OutOfMemory,
@@ -143,7 +145,7 @@ pub enum PageError {
 impl fmt::Display for PageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Exhausted { available } => write!(f, "the limit has room for {available} bytes"),
+            Self::Exhausted { available, .. } => write!(f, "the limit has room for {available} bytes"),
             Self::OutOfMemory => f.write_str("out of memory"),
         }
     }
@@ -194,6 +196,13 @@ impl PageHeap {
         self.page_bytes
     }
 
+    /// Returns whether the heap gives pages back one by one, and gathers them. Otherwise free pages
+    /// that lie between used ones serve no larger request.
+    #[must_use]
+    pub fn returns_pages(&self) -> bool {
+        self.lock().is_reserved
+    }
+
     /// Takes a span of at least `bytes` bytes, whose start is a multiple of `alignment` and of a
     /// page. Its bytes are initialised, with whatever an earlier user left, or zero if
     /// [`Span::is_zero`] says so.
@@ -233,8 +242,9 @@ impl PageHeap {
                 return Err(PageError::OutOfMemory);
             }
             Err(Refused::Exhausted(left)) => {
+                let slabs = inner.slabs.open();
                 self.unlock(inner);
-                return Err(PageError::Exhausted { available: left.saturating_mul(self.page_bytes) });
+                return Err(PageError::Exhausted { available: left.saturating_mul(self.page_bytes), slabs });
             }
         };
         self.unlock(inner);
@@ -271,22 +281,23 @@ impl PageHeap {
     ///
     /// It is from this heap, is given back once, and nobody uses its bytes any more.
     pub unsafe fn give(&self, span: Span) {
+        let mut span = Some(Given::Span(span));
         // SAFETY: the caller's promise.
-        unsafe { self.lock().give(span.0) };
+        unsafe { self.give_all(|| span.take()) };
     }
 
-    /// Takes a block of a slab of this shape. Returns its start, and the distance from that of its
-    /// slab, in bytes. Its bytes are initialised, with whatever.
+    /// Takes a block of a slab of this shape; where the limit has no room for that, one of a larger
+    /// number. Its bytes are initialised, with whatever.
     ///
     /// # Errors
     ///
     /// [`PageError`].
-    pub fn take_block(&self, shape: SlabShape) -> Result<(NonNull<u8>, usize), PageError> {
+    pub fn take_block(&self, shape: SlabShape) -> Result<Cut, PageError> {
         let least = shape.least_bytes(self.page_bytes) / self.page_bytes;
         let mut pages = shape.pages(self.page_bytes);
         let mut inner = self.lock();
-        if let Some(block) = inner.take_cut(shape) {
-            return Ok(block);
+        if let Some(cut) = inner.take_cut(shape.number(), false) {
+            return Ok(cut);
         }
         loop {
             match self.take_in(inner, pages, 1) {
@@ -294,6 +305,9 @@ impl PageHeap {
                 Ok((mut inner, span)) => return Ok(unsafe { inner.cut_new(span, shape) }),
                 // A slab of one block may have room.
                 Err(PageError::Exhausted { .. }) if least < pages => pages = least,
+                Err(error @ PageError::Exhausted { .. }) => {
+                    return self.lock().take_cut(shape.number(), true).ok_or(error);
+                }
                 Err(error) => return Err(error),
             }
             inner = self.lock();
@@ -321,6 +335,17 @@ impl PageHeap {
                 None => break,
             }
         }
+        inner.return_excess();
+        self.unlock(inner);
+    }
+
+    /// Gives all free pages back to the system, now and whenever some become free: nothing is taken
+    /// any more.
+    pub fn end(&self) {
+        let mut inner = self.lock();
+        inner.is_ended = true;
+        inner.return_pages(0, Order::Largest);
+        self.unlock(inner);
     }
 
     /// Returns how many bytes there are for requests: what is left of the limit if all that is free
@@ -343,6 +368,7 @@ impl PageHeap {
         let mut inner = self.lock();
         let target = (resident / self.page_bytes).saturating_sub(inner.used);
         inner.return_pages(target, Order::Largest);
+        inner.return_tables();
         self.unlock(inner);
     }
 

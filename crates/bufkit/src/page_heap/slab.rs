@@ -63,6 +63,12 @@ impl SlabShape {
         Self { number, stride: bytes.next_multiple_of(alignment) as u32, first: first as u32 }
     }
 
+    /// Returns the number.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        self.number
+    }
+
     /// Returns the distance from block to block, in bytes.
     #[must_use]
     pub const fn stride(self) -> usize {
@@ -105,6 +111,32 @@ impl SlabShape {
     }
 }
 
+/// A block of a slab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// Its first byte.
+    pub block: NonNull<u8>,
+    /// The distance from the start of its slab, in bytes.
+    pub offset: usize,
+    /// The number of its slab's shape.
+    pub number: u8,
+}
+
+impl Cut {
+    /// Returns the bytes of the block at `block`, `offset` bytes behind the start of its slab.
+    ///
+    /// # Safety
+    ///
+    /// The caller has the block.
+    #[must_use]
+    pub unsafe fn bytes_of(block: NonNull<u8>, offset: usize) -> usize {
+        // SAFETY: the block's slab starts there.
+        let slab = unsafe { block.sub(offset) }.cast::<Slab>();
+        // SAFETY: a slab of which a block is out stays, and this field never changes.
+        unsafe { (*slab.as_ptr()).stride as usize }
+    }
+}
+
 /// The start of a slab.
 #[repr(C, align(16))]
 pub(super) struct Slab {
@@ -117,6 +149,7 @@ pub(super) struct Slab {
     blocks: u16,
     number: u8,
     stride: u32,
+    first: u32,
 }
 
 struct Free {
@@ -133,6 +166,11 @@ pub(super) struct Slabs {
 impl Slabs {
     pub(super) const fn new() -> Self {
         Self { lists: [ptr::null_mut(); KINDS], free_bytes: 0 }
+    }
+
+    /// Returns the numbers of the slabs that have a free block, as bits.
+    pub(super) fn open(&self) -> u64 {
+        self.lists.iter().rev().fold(0, |bits, list| bits << 1 | u64::from(!list.is_null()))
     }
 
     /// Adds a slab to the list of its number.
@@ -175,28 +213,39 @@ impl Slabs {
 }
 
 impl Inner {
-    /// Takes a block of a slab that there is.
-    pub(super) fn take_cut(&mut self, shape: SlabShape) -> Option<(NonNull<u8>, usize)> {
-        let slab = NonNull::new(self.slabs.lists[usize::from(shape.number)])?;
-        // SAFETY: a slab of the list is the heap's, and has a free block (S1, S2).
+    /// Takes a block of a slab that there is: of this number, or of the next larger one.
+    pub(super) fn take_cut(&mut self, number: u8, is_larger: bool) -> Option<Cut> {
+        let number = if is_larger {
+            let larger = self.slabs.open() & u64::MAX.checked_shl(u32::from(number) + 1).unwrap_or(0);
+            if larger == 0 {
+                return None;
+            }
+            larger.trailing_zeros() as u8
+        } else {
+            number
+        };
+        let slab = NonNull::new(self.slabs.lists[usize::from(number)])?;
+        let head = slab.as_ptr();
+        // SAFETY: a slab of the list is the heap's, and has a free block (S1, S2). By its fields:
+        // owners of blocks may read `stride` meanwhile.
         unsafe {
-            let head = &mut *slab.as_ptr();
-            let block = match NonNull::new(head.free) {
+            let block = match NonNull::new((*head).free) {
                 Some(free) => {
-                    head.free = free.as_ref().next;
+                    (*head).free = free.as_ref().next;
                     free.cast()
                 }
                 None => {
-                    head.cut += 1;
-                    slab.cast::<u8>().add(shape.first() + usize::from(head.cut - 1) * shape.stride())
+                    let index = usize::from((*head).cut);
+                    (*head).cut += 1;
+                    slab.cast::<u8>().add((*head).first as usize + index * (*head).stride as usize)
                 }
             };
-            head.used += 1;
-            self.slabs.free_bytes -= shape.stride();
-            if head.used == head.blocks {
+            (*head).used += 1;
+            self.slabs.free_bytes -= (*head).stride as usize;
+            if (*head).used == (*head).blocks {
                 self.slabs.unlink(slab);
             }
-            Some((block, block.addr().get() - slab.addr().get()))
+            Some(Cut { block, offset: block.addr().get() - slab.addr().get(), number })
         }
     }
 
@@ -205,7 +254,7 @@ impl Inner {
     /// # Safety
     ///
     /// The span is the caller's, who gives it up, and has room for a block.
-    pub(super) unsafe fn cut_new(&mut self, span: NonNull<Entry>, shape: SlabShape) -> (NonNull<u8>, usize) {
+    pub(super) unsafe fn cut_new(&mut self, span: NonNull<Entry>, shape: SlabShape) -> Cut {
         // SAFETY: the caller's promise.
         let (start, pages) = unsafe { (span.as_ref().start, span.as_ref().pages as usize) };
         let blocks = shape.blocks(pages * self.page_bytes) as u16;
@@ -219,6 +268,7 @@ impl Inner {
             blocks,
             number: shape.number,
             stride: shape.stride,
+            first: shape.first,
         };
         self.slabs.free_bytes += usize::from(blocks - 1) * shape.stride();
         // SAFETY: a page and more, which are the caller's; `first` leaves room for the head.
@@ -228,7 +278,8 @@ impl Inner {
             if blocks > 1 {
                 self.slabs.link(place);
             }
-            (place.cast::<u8>().add(shape.first()), shape.first())
+            let block = place.cast::<u8>().add(shape.first());
+            Cut { block, offset: shape.first(), number: shape.number }
         }
     }
 
@@ -241,21 +292,21 @@ impl Inner {
         // SAFETY: the caller's promise.
         unsafe {
             let slab = block.sub(offset).cast::<Slab>();
-            let head = &mut *slab.as_ptr();
-            let was_full = head.used == head.blocks;
-            head.used -= 1;
-            if head.used == 0 {
-                let span = head.entry;
+            let head = slab.as_ptr();
+            let was_full = (*head).used == (*head).blocks;
+            (*head).used -= 1;
+            if (*head).used == 0 {
+                let span = (*head).entry;
                 if !was_full {
                     self.slabs.unlink(slab);
                 }
-                self.slabs.free_bytes -= usize::from(head.blocks - 1) * head.stride as usize;
+                self.slabs.free_bytes -= usize::from((*head).blocks - 1) * (*head).stride as usize;
                 self.give(span);
                 return;
             }
-            self.slabs.free_bytes += head.stride as usize;
-            block.cast::<Free>().write(Free { next: head.free });
-            head.free = block.cast().as_ptr();
+            self.slabs.free_bytes += (*head).stride as usize;
+            block.cast::<Free>().write(Free { next: (*head).free });
+            (*head).free = block.cast().as_ptr();
             if was_full {
                 self.slabs.link(slab);
             }

@@ -73,7 +73,7 @@ fn run(heap: &PageHeap, limit: usize, seed: u64, steps: usize) {
                 } else {
                     let shape = shapes[random.below(shapes.len())];
                     heap.take_block(shape)
-                        .map(|(start, offset)| Held::Block(start, offset, shape.stride() - 15, step))
+                        .map(|cut| Held::Block(cut.block, cut.offset, shape.stride() - 15, step))
                 };
                 match new {
                     Ok(new) => {
@@ -95,7 +95,7 @@ fn run(heap: &PageHeap, limit: usize, seed: u64, steps: usize) {
                         mark(start, len, number);
                         held.push(new);
                     }
-                    Err(PageError::Exhausted { available }) => {
+                    Err(PageError::Exhausted { available, .. }) => {
                         assert!(limit != usize::MAX && available < limit);
                     }
                     Err(PageError::OutOfMemory) => panic!("{bytes} bytes"),
@@ -204,7 +204,7 @@ fn scattered_pages_serve_a_large_request() {
         index % 2 != 0
     });
     assert!(
-        matches!(heap.take((8 << 20) + 1, 1), Err(PageError::Exhausted { available }) if available == 8 << 20)
+        matches!(heap.take((8 << 20) + 1, 1), Err(PageError::Exhausted { available, .. }) if available == 8 << 20)
     );
     let large = heap.take(8 << 20, 1).unwrap();
     let stats = heap.stats();
@@ -252,6 +252,6 @@ fn absurd_sizes_are_refused() {
         assert_eq!(heap.take(bytes, 1), Err(PageError::OutOfMemory), "{bytes}");
     }
     let heap = PageHeap::new(PageSource::System, 4095);
-    assert_eq!(heap.take(1, 1), Err(PageError::Exhausted { available: 0 }));
+    assert_eq!(heap.take(1, 1), Err(PageError::Exhausted { available: 0, slabs: 0 }));
     assert_eq!(heap.stats().resident_bytes, 0);
 }

@@ -4,7 +4,7 @@ use bufcore::size;
 use bufkit::SlabShape;
 
 use super::{HEADER_BYTES, KEPT_BYTES};
-use crate::class;
+use crate::class::{self, NO_CLASS};
 
 /// Of every block.
 pub(crate) const LEAST_ALIGNMENT: usize = 16;
@@ -33,13 +33,20 @@ pub(crate) struct Layout {
     pub(super) alignment: usize,
     /// How much further the bytes start, for their colour.
     spread: usize,
+    /// Whether the block is for one buffer only.
+    pub(super) is_single: bool,
 }
 
 impl Layout {
     /// Returns the shape of a block whose bytes start at a multiple of `alignment`. The block is of
     /// a class, or for one buffer of `bytes` bytes if `class` is `NO_CLASS`: then it is a span.
     pub(crate) fn of(class: u8, bytes: usize, alignment: usize) -> Self {
-        Self { class, bytes, alignment, spread: 0 }
+        Self { class, bytes, alignment, spread: 0, is_single: class == NO_CLASS }
+    }
+
+    /// Returns the same shape for a block that is for one buffer only.
+    pub(crate) fn single(self) -> Self {
+        Self { is_single: true, ..self }
     }
 
     /// Returns the same shape with bytes that start `colour` lines further, if the block is a span.
@@ -104,7 +111,7 @@ pub(crate) fn class_of_small(bytes: usize, alignment: usize) -> Option<usize> {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
-    use crate::class::{MAX_CLASSES, NO_CLASS};
+    use crate::class::MAX_CLASSES;
 
     #[test]
     fn totals_are_what_is_needed_and_no_more() {

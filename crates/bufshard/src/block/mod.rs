@@ -28,7 +28,7 @@ use core::mem::offset_of;
 use core::ptr::NonNull;
 
 use bufcore::author::RefCount;
-use bufkit::{Given, PageError, PageHeap, Span, thread_cache};
+use bufkit::{Cut, Given, PageError, PageHeap, Span, thread_cache};
 
 pub(crate) use self::layout::{
     LEAST_ALIGNMENT, LINES_FROM_BYTES, Layout, MOST_ALIGNMENT, class_of_small, is_apart, most_span,
@@ -95,31 +95,39 @@ impl Block {
     /// # Errors
     ///
     /// When the heap has none.
-    pub(crate) fn make(owner: Owner, layout: Layout, heap: &PageHeap) -> Result<Made, PageError> {
-        let header = |lead| Self {
+    pub(crate) fn make(
+        owner: Owner,
+        layout: Layout,
+        heap: &PageHeap,
+        is_pooled: impl Fn(usize) -> bool,
+    ) -> Result<Made, PageError> {
+        let header = |class, lead| Self {
             link: Cell::new(owner.link),
             views: RefCount::new(),
-            class: layout.class,
+            class,
             cache_place: owner.place,
             lead,
         };
         if let Some(shape) = layout.slab() {
-            let (place, offset) = heap.take_block(shape)?;
-            let block = place.cast::<Self>();
+            let Cut { block, offset, number } = heap.take_block(shape)?;
+            let block = block.cast::<Self>();
+            let is_single = layout.is_single || !is_pooled(usize::from(number));
+            let class = if is_single { NO_CLASS } else { number };
             // SAFETY: a block of this slab has room for the header and the bytes, which are behind
             // it; it is ours alone, and aligned, as the shape says.
-            unsafe { block.write(header((offset / LEAD_UNIT) as u16)) };
+            unsafe { block.write(header(class, (offset / LEAD_UNIT) as u16)) };
             return Ok(Made { block, is_zero: false });
         }
+        let class = if layout.is_single { NO_CLASS } else { layout.class };
         let (lead, is_header_apart) = (layout.lead(), is_apart(layout.alignment));
-        let span = heap.take(lead.saturating_add(layout.bytes), layout.alignment)?;
+        let span = heap.take(layout.total(heap.page_bytes()), layout.alignment)?;
         // SAFETY: just taken.
         let is_zero = unsafe { span.is_zero() };
         if is_header_apart {
             // SAFETY: likewise.
             let block = unsafe { span.place() }.cast::<Self>();
             // SAFETY: its owner's bytes, as many as a header has and aligned so.
-            unsafe { block.write(header(APART)) };
+            unsafe { block.write(header(class, APART)) };
             return Ok(Made { block, is_zero });
         }
         // SAFETY: just taken.
@@ -128,7 +136,7 @@ impl Block {
         let kept = unsafe { start.add(lead - KEPT_BYTES) }.cast::<Kept>();
         // SAFETY: as many bytes, and nobody else's; aligned, since the start of a span, the lead and
         // the size of the type are multiples of 16.
-        unsafe { kept.write(Kept { span, block: header(SPAN) }) };
+        unsafe { kept.write(Kept { span, block: header(class, SPAN) }) };
         // SAFETY: a field of what was just written.
         Ok(Made { block: unsafe { kept.byte_add(offset_of!(Kept, block)) }.cast(), is_zero })
     }
@@ -195,6 +203,21 @@ impl Block {
         unsafe { span.start() }
     }
 
+    /// Zeroes the bytes.
+    ///
+    /// # Safety
+    ///
+    /// The caller has the block.
+    #[cfg(feature = "wipe")]
+    pub(crate) unsafe fn zero(block: NonNull<Self>) {
+        // SAFETY: the caller has the block.
+        let start = unsafe { Self::start(block) };
+        // SAFETY: likewise.
+        let bytes = unsafe { Self::usable_bytes(block) };
+        // SAFETY: the block's.
+        unsafe { start.write_bytes(0, bytes) };
+    }
+
     /// Writes to each page, so that the system gives them now.
     ///
     /// # Safety
@@ -228,9 +251,15 @@ impl Block {
             return class::bytes_of(header.class());
         }
         // SAFETY: the caller's promise.
-        let Some(span) = (unsafe { Self::span(block) }) else { return 0 };
+        let Some(span) = (unsafe { Self::span(block) }) else {
+            let offset = usize::from(header.lead) * LEAD_UNIT;
+            // SAFETY: of a slab, so far behind its start (K4).
+            return unsafe { Cut::bytes_of(block.cast(), offset) } - HEADER_BYTES;
+        };
         // SAFETY: the block's.
-        let (from, all) = unsafe { (span.start(), span.len()) };
+        let from = unsafe { span.start() };
+        // SAFETY: likewise.
+        let all = unsafe { span.len() };
         // SAFETY: the caller's promise.
         let start = unsafe { Self::start(block) };
         all - (start.addr().get() - from.addr().get())
@@ -261,6 +290,11 @@ impl Block {
     #[inline(always)]
     pub(crate) fn cache_place(&self) -> thread_cache::TlsSlot {
         self.cache_place
+    }
+
+    /// Returns whether the block is for one buffer only, and is freed with it.
+    pub(crate) fn is_single(&self) -> bool {
+        self.class == NO_CLASS
     }
 
     /// Returns the pool's bookkeeping or, for a block in a chain, the next block (K3).

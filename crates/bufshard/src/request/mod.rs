@@ -80,12 +80,14 @@ impl Shared {
         let found = if self.settings.is_pooled(class) {
             self.find_pooled(cache, class, bytes, turn)?
         } else {
-            self.single(bytes, turn)?
+            self.fresh(bytes, turn)?
         };
         counts.look_at_others(self.counts());
         // SAFETY: just taken.
         let bytes = unsafe { Block::counted_bytes(found.block) };
-        counts.acquired(found.tier, class, bytes);
+        // Where there was no room it may be of a larger class.
+        // SAFETY: likewise.
+        counts.acquired(found.tier, unsafe { found.block.as_ref() }.class(), bytes);
         Ok(found)
     }
 
@@ -152,7 +154,7 @@ impl Shared {
         if let Some(found) = found {
             return Ok(found);
         }
-        self.pooled(class, bytes, turn)
+        self.fresh(bytes, turn)
     }
 
     /// Takes a block of a class out of the shards, and others into the cache, which has none, if

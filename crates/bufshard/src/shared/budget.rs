@@ -1,19 +1,11 @@
 //! The budget of a pool: the pages of its heap.
 
-use bufcore::AcquireError;
-
 use super::Shared;
 
 impl Shared {
     /// Returns the bytes of the pages that blocks have, idle and out.
     pub(crate) fn held(&self) -> usize {
         self.heap.used()
-    }
-
-    /// Returns the error of a request for which `left` bytes of the budget are not enough, with
-    /// nothing idle.
-    pub(crate) fn exhausted(&self, requested: usize, left: usize) -> AcquireError {
-        AcquireError::Exhausted { requested, available: self.settings.most_within(left) }
     }
 
     /// Returns how many bytes there are for new blocks.

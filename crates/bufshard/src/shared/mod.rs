@@ -126,19 +126,6 @@ impl Shared {
         unsafe { (*shared).id }
     }
 
-    /// Returns whether a block is for one buffer only, and is freed with it.
-    ///
-    /// # Safety
-    ///
-    /// The caller has the block, or its buffer.
-    pub(crate) unsafe fn is_single(block: NonNull<Block>) -> bool {
-        // SAFETY: the caller's promise.
-        let header = unsafe { block.as_ref() };
-        // SAFETY: the block keeps the pool's bookkeeping (`block`, K3).
-        let settings = unsafe { &(*Self::of(header).as_ptr()).settings };
-        !settings.is_pooled(header.class())
-    }
-
     /// Iterates over all caches.
     pub(crate) fn caches(&self) -> impl Iterator<Item = &ThreadCache> {
         self.caches.iter()
@@ -192,5 +179,6 @@ unsafe impl PoolCore for Shared {
         }
         let is_heavy = sync::heavy_fence(false);
         shared.caches().for_each(|cache| cache.empty_closed(is_heavy));
+        shared.heap.end();
     }
 }

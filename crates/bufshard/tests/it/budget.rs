@@ -8,6 +8,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
+#[cfg(feature = "mmap")]
+use bufshard::MapOptions;
 use bufshard::bufcore::{AcquireError, Buf, ConfigError};
 use bufshard::{Builder, ShardLease, ShardPool};
 use testkit::trials::refusing;
@@ -91,9 +93,8 @@ fn a_hard_bound() {
 /// So it is where a request more would start at a cache line, for which there is no room.
 #[test]
 fn a_hard_bound_of_any_size() {
-    // A header of a block outside of the classes, a byte, and what aligning it takes beside.
-    let least = 32 + 1 + if size_of::<usize>() == 8 { 0 } else { 8 };
-    for budget in (1..1000).chain([4096, 5000]) {
+    let least = 4096;
+    for budget in (1..1000).chain([4095, 4096, 5000, 8192, 100_000]) {
         let built = ShardPool::builder().shards(1).max_bytes(budget).build();
         if budget < least {
             let refused = ConfigError::TooSmall { setting: "max_bytes", requested: budget, least };
@@ -358,7 +359,7 @@ fn t27_refusals() {
         || built(ShardPool::builder().max_bytes(60_000)),
         || built(ShardPool::builder().max_bytes(20_000).largest_pooled(2000)),
         || built(ShardPool::builder().max_bytes(20_000).smallest_pooled(500).alignment(256)),
-        || built(ShardPool::builder().max_bytes(3000).thread_cache(0).shards(1).shard_buffers(1)),
+        || built(ShardPool::builder().max_bytes(5000).thread_cache(0).shards(1).shard_buffers(1)),
         || built(ShardPool::builder().max_bytes(700_000)),
         || built(ShardPool::builder().max_bytes(20_000).smallest_pooled(80).largest_pooled(1000)),
         || built(ShardPool::builder().max_bytes(60_000).alignment(4096)),
@@ -366,9 +367,23 @@ fn t27_refusals() {
     ];
     #[cfg(feature = "mmap")]
     let mapped: [fn() -> ShardPool; 3] = [
-        || built(ShardPool::builder().max_bytes(200_000).mapped_from(5000)),
-        || built(ShardPool::builder().max_bytes(200_000).mapped_from(5000).largest_pooled(10_000)),
-        || built(ShardPool::builder().max_bytes(200_000).mapped_from(5000).alignment(4096)),
+        || built(ShardPool::builder().max_bytes(200_000).map_options(MapOptions::new().populate(true))),
+        || {
+            built(
+                ShardPool::builder()
+                    .max_bytes(200_000)
+                    .map_options(MapOptions::new().populate(true))
+                    .largest_pooled(10_000),
+            )
+        },
+        || {
+            built(
+                ShardPool::builder()
+                    .max_bytes(200_000)
+                    .map_options(MapOptions::new().populate(true))
+                    .alignment(4096),
+            )
+        },
     ];
     #[cfg(feature = "mmap")]
     let makes = makes.into_iter().chain(mapped);

@@ -47,17 +47,16 @@ testkit::conformance! {
     trim: testkit::trials::trim,
 }
 
-// A mapping for each buffer of a page or more, with the header in it, and beside it.
+// Mappings with options, which go back as wholes.
 #[cfg(feature = "mmap")]
-testkit::conformance! {
+testkit::conformance_by_reference! {
     name: mapped,
-    pool: ShardPool = || built(ShardPool::builder().mapped_from(1).shard_buffers(2)),
-    is_fallback: |buf| buf.lease().is_fallback(),
-    rejects: false,
-    share: 5,
-    handle: |pool| Some(pool.clone()),
-    trim: testkit::trials::trim,
-    aligned: |bytes| ShardPool::builder().mapped_from(1).alignment(bytes).build(),
+    pool: ShardPool = || built(ShardPool::builder().map_options(huge()).shard_buffers(2)),
+}
+
+#[cfg(feature = "mmap")]
+fn huge() -> bufshard::MapOptions {
+    bufshard::MapOptions::new().huge_pages(bufshard::HugePages::Advise)
 }
 
 testkit::conformance_by_reference! {

@@ -1,4 +1,4 @@
-//! Pools whose large blocks a source of the program's supplies.
+//! Pools whose memory a source of the program's supplies.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -13,36 +13,32 @@ const PAGE: usize = 4096;
 /// Pools that keep what comes back, that keep nothing, and with headers apart.
 const KINDS: [Sourced<ShardPool>; 3] = [
     Sourced {
-        make: |source| ShardPool::builder().largest_pooled(64 << 10).build_from(source, 5000),
+        make: |source| ShardPool::builder().largest_pooled(64 << 10).build_from(source),
         sizes: &[10_000, 10_000, 64 << 10, 100_000],
     },
     Sourced {
-        make: |source| ShardPool::builder().thread_cache(0).shards(1).shard_buffers(0).build_from(source, 1),
+        make: |source| ShardPool::builder().thread_cache(0).shards(1).shard_buffers(0).build_from(source),
         sizes: &[5000, 6000, 100_000],
     },
     Sourced {
-        make: |source| ShardPool::builder().alignment(PAGE).max_bytes(1 << 20).build_from(source, 1),
+        make: |source| ShardPool::builder().alignment(PAGE).max_bytes(1 << 20).build_from(source),
         sizes: &[PAGE, 20_000, 70_000],
     },
 ];
 
 testkit::sourced!(KINDS);
 
-/// From the size on that was asked for, buffers are in the source's memory, which is whole pages.
+/// All buffers are in the source's memory, which is whole pages.
 #[test]
-fn from_a_size_on() {
-    for (alignment, from) in [(16, 1), (16, 60_000), (PAGE, 1), (PAGE, 1 << 20), (2 * PAGE, 1)] {
+fn all_of_it() {
+    for alignment in [16, PAGE, 2 * PAGE] {
         let source = Arc::new(Lender::new(|_| Loan::Zeroed));
         let builder = ShardPool::builder().alignment(alignment).largest_pooled(100_000);
-        let pool =
-            builder.build_from(Arc::clone(&source) as Arc<dyn MemoryProvider>, from).expect("settings");
-        // Rounded up to pages, and at most 64 KiB where headers are apart.
-        let least = from.next_multiple_of(PAGE).min(if alignment == PAGE { 64 << 10 } else { usize::MAX });
+        let pool = builder.build_from(Arc::clone(&source) as Arc<dyn MemoryProvider>).expect("settings");
         for bytes in [1, 1000, 5000, 50_000, 64 << 10, 300_000] {
             let buf = pool.acquire(bytes).expect("it lends");
-            let is_lent = source.has_lent(buf.as_ptr(), bytes);
-            // Pages have no larger alignment.
-            assert_eq!(is_lent, bytes >= least && alignment <= PAGE, "{bytes} bytes, from {from} on");
+            assert!(source.has_lent(buf.as_ptr(), bytes), "{bytes} bytes");
+            assert_eq!(buf.as_ptr().addr() % alignment, 0);
         }
         assert!(source.layouts().iter().all(|layout| layout.align() == PAGE && layout.size() % PAGE == 0));
     }
@@ -60,7 +56,7 @@ fn a_refusal_leaves_the_budget() {
         false => Loan::Old,
     }));
     let builder = ShardPool::builder().max_bytes(200_000);
-    let pool = builder.build_from(Arc::clone(&lender) as Arc<dyn MemoryProvider>, 1).expect("settings");
+    let pool = builder.build_from(Arc::clone(&lender) as Arc<dyn MemoryProvider>).expect("settings");
     refuses.store(true, SeqCst);
     for _ in 0..10 {
         let requested = 150_000;

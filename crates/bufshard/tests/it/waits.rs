@@ -13,7 +13,8 @@ use bufshard::{Acquire, ShardLease, ShardPool};
 use testkit::tasks::{Counting, block_on, counting, lets_others_run, poll, poll_new, select};
 use testkit::trials::moved::Waiting;
 
-const BUDGET: usize = 100_000;
+/// Three buffers of 32 KiB with what is around them.
+const BUDGET: usize = 27 * 4096;
 /// Nobody waits so long unless a wake-up is lost.
 const LONG: Duration = Duration::from_secs(30);
 /// A little more than the pool gives one that was woken.

@@ -218,7 +218,8 @@ bufkit::settings! {
             ///
             /// Each large buffer, and each group of small ones of a size, has a mapping, or a part
             /// of one that was left. It goes back to the system as a whole. With huge pages it is a
-            /// multiple of 2 MiB, which the budget counts. A mapping that the system refuses fails
+            /// multiple of 2 MiB, which the budget counts. What a refused request says to be
+            /// available may be less than what there is. A mapping that the system refuses fails
             /// the request, as [`AcquireError::OutOfMemory`](bufcore::AcquireError).
             ///
             /// In the text of a builder they are words with `+` between: `map_options=advise+lock`.

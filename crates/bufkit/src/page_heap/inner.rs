@@ -125,14 +125,14 @@ impl Inner {
             // SAFETY: a held extent, all of it.
             return Ok(unsafe { self.end_take(first, pages) });
         }
-        if pages > self.left() {
-            return Err(Refused::Exhausted(self.left()));
-        }
         if !self.is_reserved {
             return Err(match wanted.checked_next_multiple_of(self.grain) {
                 Some(wanted) => self.segment_for(wanted),
                 None => Refused::System,
             });
+        }
+        if pages > self.left() {
+            return Err(Refused::Exhausted(self.left()));
         }
         loop {
             let (window, at) = match self.window(wanted) {
@@ -541,7 +541,8 @@ impl Inner {
     /// Makes room in the limit for a segment of `pages` pages.
     fn segment_for(&mut self, pages: usize) -> Refused {
         let over = self.resident().saturating_add(pages).saturating_sub(self.limit);
-        if over > 0 && !self.return_pages(self.index.dirty.pages.saturating_sub(over), Order::Largest) {
+        let target = self.index.dirty.pages.checked_sub(over);
+        if !self.return_pages(target.unwrap_or(0), Order::Largest) || target.is_none() {
             // SAFETY: of the list.
             let largest = self.index.dirty.largest().map_or(0, |entry| unsafe { entry.as_ref() }.pages);
             return Refused::Exhausted((self.limit - self.resident().min(self.limit)).max(largest as usize));

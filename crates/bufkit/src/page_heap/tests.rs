@@ -1,7 +1,8 @@
 //! A heap beside a model of it: who has which bytes, and how many pages that is.
 
-use std::collections::BTreeMap;
-use std::vec::Vec;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use super::*;
 
@@ -127,7 +128,7 @@ fn run(heap: &PageHeap, limit: usize, seed: u64, steps: usize) {
             _ => {}
         }
         let stats = heap.stats();
-        assert!(stats.resident_bytes <= limit && stats.most_resident_bytes <= limit);
+        assert!(stats.resident_bytes <= limit && stats.most_resident_bytes <= limit, "{stats:?}");
         assert!(stats.resident_bytes - stats.dirty_bytes >= used);
     }
     for held in &held {
@@ -158,24 +159,9 @@ fn a_heap_does_what_its_model_does() {
 
 #[test]
 fn so_does_one_without_addresses() {
-    struct Global;
-    // SAFETY: memory of the global allocator.
-    unsafe impl bufcore::MemoryProvider for Global {
-        fn allocate(&self, layout: core::alloc::Layout) -> Result<bufcore::Provided, RegionError> {
-            // SAFETY: not of size zero, as no region is.
-            NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })
-                .map(|start| bufcore::Provided { start, is_zeroed: true })
-                .ok_or(RegionError::OutOfMemory { requested: layout.size() })
-        }
-
-        unsafe fn deallocate(&self, start: NonNull<u8>, layout: core::alloc::Layout) {
-            // SAFETY: the caller's promise.
-            unsafe { std::alloc::dealloc(start.as_ptr(), layout) };
-        }
-    }
     for seed in 0..4 {
         let limit = [usize::MAX, 8 << 20][seed as usize % 2];
-        let provider = PoolProvider::new(std::sync::Arc::new(Global));
+        let provider = PoolProvider::new(Arc::new(testkit::source::FromAllocator));
         let heap = PageHeap::new(PageSource::Provider(provider), limit);
         run(&heap, limit, seed, STEPS / 4);
         assert_eq!(heap.stats().reserved_bytes, 0, "all segments went back");

@@ -149,7 +149,7 @@ fn growing(cell: Cell, over: Over<'_>) -> Result<(Did, bool)> {
     let source: Arc<dyn bufcore::MemoryProvider> = Arc::new(arena.clone());
     let driver = driver(&arena, cell.memory);
     if is_shard {
-        over(driver, &mut shard.build_from(source, 1)?)
+        over(driver, &mut shard.build_from(source)?)
     } else {
         over(driver, &mut bump.build_from(source, 1)?)
     }

@@ -152,7 +152,7 @@ bufkit::settings! {
             /// ```
             count preallocate(shards) = 0;
         }
-        mmap {
+        mapped {
             /// Gives each shard, and each larger piece, of `bytes` bytes or more a mapping of its
             /// own from the system, in place of memory of the global allocator. Those of a pool
             /// whose alignment is more than a page, 4096 bytes, have none.

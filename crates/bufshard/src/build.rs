@@ -84,10 +84,9 @@ bufkit::settings! {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             bound max_cached_bytes(bytes);
-            /// Sets how many buffers of each size class a shard keeps, at most 65,536. Of large
-            /// classes it keeps fewer: 16 MiB of each, or one buffer. Unless set, it keeps 128,
-            /// within 1 MiB of each class, or 16. Until a class needed more, it keeps 1 MiB of it,
-            /// or one buffer.
+            /// Sets how many buffers of each size class a shard keeps, at most 65,536. Of each
+            /// it keeps at most 16 MiB, and none from 256 KiB on. Unless set, it keeps 128,
+            /// within 1 MiB of each class, or 16.
             ///
             /// ```
             /// use bufshard::ShardPool;
@@ -117,9 +116,9 @@ bufkit::settings! {
             count shards(shards);
             /// Sets the most bytes of memory that the pool holds; no limit unless set.
             ///
-            /// It counts idle memory and memory that is out, with the headers of the blocks and
-            /// what aligning them takes, but without the pool's bookkeeping. A budget in which no
-            /// request fits, not even for one byte, is refused when the pool is built. A request
+            /// It counts the pages that the process has for the pool: those of buffers that are out
+            /// and idle, and free ones; not the bookkeeping. It is rounded down to whole pages. A
+            /// budget of less than a page is refused when the pool is built. A request
             /// that does not fit is refused as [`AcquireError::Exhausted`](bufcore::AcquireError).
             ///
             /// Requests that wait come first: meanwhile every other request that needs new memory
@@ -143,8 +142,8 @@ bufkit::settings! {
             /// set, which is the most.
             ///
             /// It is a bound. A thread begins with none, and keeps more when its requests and
-            /// releases show that it would use them. Of large classes it keeps at most 4 MiB, or
-            /// one buffer. Beside these it keeps the one that it released first after it took the
+            /// releases show that it would use them. Of a class it keeps at most 4 MiB, and from
+            /// 256 KiB on one buffer. Beside these it keeps the one that it released first after it took the
             /// last such one, of whatever class. With 0, threads keep nothing.
             ///
             /// A thread that has more of a class out at once, and releases them all, exchanges them
@@ -166,8 +165,8 @@ bufkit::settings! {
             /// Sets the smallest request that is pooled; 1 unless set: all are pooled. It is
             /// rounded down to a size class.
             ///
-            /// Smaller requests are allocations of their own, as are those for more than
-            /// [`largest_pooled`](Self::largest_pooled).
+            /// The memory of smaller requests is free for others as soon as the buffer is released,
+            /// as is that of requests for more than [`largest_pooled`](Self::largest_pooled).
             ///
             /// ```
             /// use bufshard::ShardPool;
@@ -197,11 +196,8 @@ bufkit::settings! {
             /// Buffers of size classes from 256 bytes on start at multiples of a cache line, 64, at
             /// least.
             ///
-            /// Cost: for each buffer `bytes - 16` bytes, up to 2048. From 4096 on, the header of a
-            /// buffer is in an allocation of its own, of 64 bytes, and the allocator aligns the
-            /// bytes. The bytes that it takes for that are not counted. For buffers of 64 KiB and
-            /// more, or with an alignment of 64 KiB and more, it is `bytes - 1`, which is counted,
-            /// and mostly never touched.
+            /// Cost: for each buffer `bytes - 16` bytes, up to 2048. From 4096 on, a buffer has whole
+            /// pages, and its header is elsewhere.
             ///
             /// ```
             /// use bufshard::ShardPool;

@@ -20,22 +20,27 @@
 //! # Memory
 //!
 //! ```text
-//!  block     | alignment, colour | header, 16 bytes | bytes of the size class |
-//!            one allocation
+//!  slab      | head | header, 16 bytes | bytes of the class | header | bytes | …
+//!  span      | colour | header | bytes of the class |    larger than 28 KiB
 //!  thread    for each class a magazine of up to 1024 blocks, or 4 MiB,
 //!            of as many as its traffic needs
-//!  shard     for each class a bin of up to 128 blocks, within 1 MiB, or 16
+//!  shard     for each class a bin of up to 128 blocks, within 1 MiB, or 16;
+//!            from 256 KiB on a thread keeps one block of a class, and shards none
 //! ```
 //!
 //! A request is served from the thread's magazine. If that is empty, up to 32 blocks or 256 KiB
-//! come from a bin, and if all bins are empty, a block is allocated. A released block goes into the
+//! come from a bin, and if all bins are empty, from the page heap. A released block goes into the
 //! magazine of the thread that releases it. If that is full, as many of its blocks go to bins, and
 //! blocks for which the bins have no room are freed.
 //!
 //! Size classes are four to a doubling (64, 80, 96, 112, 128, 160, …), so that a block is less than
 //! a quarter larger than its request. From the class of 256 bytes on, the bytes start at a multiple
 //! of a cache line, 64, and below at one of 16. The header lies right in front. Where buffers start
-//! at multiples of a page or more, it is in an allocation of its own.
+//! at multiples of a page or more, it is in the tables of the page heap.
+//!
+//! Pages that no block has serve the next request of any size, and go back to the system by age, by
+//! `trim`, or when the budget is spent elsewhere. [`max_bytes`](Builder::max_bytes) bounds the pages
+//! that the process has; see [`PageStats`].
 //!
 //! # Invariants
 //!
@@ -62,7 +67,7 @@
 //! | --- | --- |
 //! | `bytes`, `embedded-io-0_7` | the traits of these crates for buffers |
 //! | `serde` | `Serialize` for buffers and views; settings in a configuration file |
-//! | `mmap` | mappings for large buffers: freed to the system at once, with huge pages, or locked |
+//! | `mmap` | memory of huge pages, or locked |
 //! | `wipe` | pools that zero bytes on release |
 //! | `stats` | counters by tier and size class, of each thread: some plain stores for each buffer |
 //! | `track` | a list of the buffers that are out, for debugging |
@@ -87,6 +92,7 @@
 //!
 //! - Thread caches over shards: ZeroPool. They exchange blocks as magazines and their depot do
 //!   (Bonwick and Adams 2001).
+//! - The page heap: tcmalloc and jemalloc; gathering by moving pages is this project's.
 //! - Size classes, and releases on other threads: mimalloc (Leijen, Zorn, de Moura 2019).
 //! - The asymmetric fence, over `membarrier(2)`: folly, and P1202 for C++.
 #![no_std]

@@ -128,7 +128,7 @@ macro_rules! strategies {
                 settings: [
                     thread_cache count, max_cached_bytes bytes, smallest_pooled bytes, largest_pooled bytes,
                     shard_buffers count, shards count, max_bytes bytes, alignment bytes,
-                    mapped_from bytes if "mmap", map_options pages if "mmap"
+                    map_options pages if "mmap"
                 ],
             }
         }

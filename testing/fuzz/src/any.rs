@@ -25,7 +25,7 @@ const POOLS: [&str; 20] = [
     "bump:shard_size=20000,alignment=1KiB,wipe=true",
     "shard:thread_cache=1,shards=1,shard_buffers=1,largest_pooled=3000",
     "shard:max_bytes=100000,alignment=64,wipe=true",
-    "shard:mapped_from=8KiB,map_options=populate,wipe=true",
+    "shard:map_options=populate,wipe=true",
     "shard:max_cached_bytes=0,shard_buffers=100",
     "shard:max_cached_bytes=30000,thread_cache=40,shard_buffers=0,shards=2",
     "bump:shard_size=2000,max_idle_bytes=1MiB,wipe=true",

@@ -87,7 +87,7 @@ fn settings(bytes: &mut Bytes<'_>) -> (Builder, bool, End, usize) {
             1 => MapOptions::new().huge_pages(HugePages::Require),
             _ => MapOptions::new().populate(options & 4 != 0).lock(options & 8 != 0),
         };
-        builder = builder.map_options(pages).mapped_from(bytes.pick([0, 1, 4096, 5000, 40_000]));
+        builder = builder.map_options(pages);
         if options & 16 != 0 {
             // The header is beside the mapping then.
             builder = builder.alignment(4096);

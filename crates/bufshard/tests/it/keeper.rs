@@ -12,7 +12,6 @@ use bufshard::{Keeper, PressureSource, ShardPool, Watch};
 #[cfg(target_os = "linux")]
 use testkit::process::{alone, resident_bytes, steady_allocator};
 use testkit::trials::keeper::{self, AGE, burst, keeper, look, wait_until};
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
 
 const MIB: usize = 1 << 20;
 #[cfg(target_os = "linux")]

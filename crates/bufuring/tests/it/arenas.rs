@@ -14,7 +14,7 @@ fn several_pools_share_an_arena() {
     let region = arena.part(64 << 10, 64).expect("there is room");
     let mut ring = bufring::Builder::new().build_in(region).expect("it is large enough");
     let source: Arc<dyn MemoryProvider> = Arc::new(arena.clone());
-    let shards = bufshard::ShardPool::builder().build_from(Arc::clone(&source), 4096).expect("it is made");
+    let shards = bufshard::ShardPool::builder().build_from(Arc::clone(&source)).expect("it is made");
     let bumps = bufbump::BumpPool::builder().build_from(source, 4096).expect("it is made");
 
     let slot = slots.acquire(4096).expect("a page is free");

@@ -61,7 +61,7 @@ fn what_is_not_there_is_named() {
         format!(
             "strategy `shard` has no setting `max-bytes`: expected `thread_cache`, `max_cached_bytes`, `smallest_pooled`, \
              `largest_pooled`, `shard_buffers`, `shards`, `max_bytes`, `alignment`{} or `wipe`",
-            if cfg!(feature = "mmap") { ", `mapped_from`, `map_options`" } else { "" }
+            if cfg!(feature = "mmap") { ", `map_options`" } else { "" }
         )
     );
 }
@@ -211,8 +211,7 @@ fn pages_are_words() {
         assert!(error.to_string().contains("`advise` or `require` for huge pages"), "{error}");
     }
     // It is the pool's.
-    let builder: AnyBuilder =
-        "shard:mapped_from=64KiB,map_options=advise".parse().expect("settings are right");
+    let builder: AnyBuilder = "shard:shards=2,map_options=advise".parse().expect("settings are right");
     let mut pool = builder.build().expect("settings are right");
     let buf = pool.acquire(1 << 20).expect("the system maps");
     assert_eq!(pool.stats().reserved_bytes, 2 << 20, "one huge page");
@@ -265,10 +264,7 @@ fn prints_what_it_reads() {
         #[cfg(feature = "shard")]
         ("shard:shard_buffers=7,max_cached_bytes=2M", "shard:max_cached_bytes=2MiB,shard_buffers=7"),
         #[cfg(all(feature = "shard", feature = "mmap"))]
-        (
-            "shard:map_options=populate,mapped_from=1M,alignment=4K",
-            "shard:alignment=4KiB,mapped_from=1MiB,map_options=populate",
-        ),
+        ("shard:map_options=populate,alignment=4K", "shard:alignment=4KiB,map_options=populate"),
     ] {
         assert_eq!(text.parse::<AnyBuilder>().expect("settings are right").to_string(), printed);
     }
@@ -345,11 +341,11 @@ fn settings_reach_the_builders() {
     {
         use bufworks::{HugePages, MapOptions};
 
-        assert_eq!(
-            parsed("shard:mapped_from=64KiB"),
-            AnyBuilder::Shard(shard::Builder::new().mapped_from(64 << 10))
-        );
         let options = MapOptions::new().huge_pages(HugePages::Advise);
+        assert_eq!(
+            parsed("shard:map_options=advise"),
+            AnyBuilder::Shard(shard::Builder::new().map_options(options))
+        );
         assert_eq!(
             parsed("bump:mapped_from=4KiB,map_options=advise"),
             AnyBuilder::Bump(bump::Builder::new().mapped_from(4096).map_options(options))

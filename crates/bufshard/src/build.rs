@@ -58,8 +58,8 @@ bufkit::settings! {
             /// ```
             /// use bufshard::Builder;
             ///
-            /// assert_eq!(Builder::new().to_string(), ""); // it prints what differs from the defaults
-            /// assert_eq!(Builder::new().shards(8).to_string(), "shards=8");
+            /// assert_eq!(Builder::new().to_string(), ""); // it prints what differs from the
+            /// defaults assert_eq!(Builder::new().shards(8).to_string(), "shards=8");
             /// ```
         }
         unset {
@@ -143,8 +143,8 @@ bufkit::settings! {
             ///
             /// It is a bound. A thread begins with none, and keeps more when its requests and
             /// releases show that it would use them. Of a class it keeps at most 4 MiB, and from
-            /// 256 KiB on one buffer. Beside these it keeps the one that it released first after it took the
-            /// last such one, of whatever class. With 0, threads keep nothing.
+            /// 256 KiB on one buffer. Beside these it keeps the one that it released first after it
+            /// took the last such one, of whatever class. With 0, threads keep nothing.
             ///
             /// A thread that has more of a class out at once, and releases them all, exchanges them
             /// with the shards, up to 32 or 256 KiB at a time.
@@ -196,8 +196,8 @@ bufkit::settings! {
             /// Buffers of size classes from 256 bytes on start at multiples of a cache line, 64, at
             /// least.
             ///
-            /// Cost: for each buffer `bytes - 16` bytes, up to 2048. From 4096 on, a buffer has whole
-            /// pages, and its header is elsewhere.
+            /// Cost: for each buffer `bytes - 16` bytes, up to 2048. From 4096 on, a buffer has
+            /// whole pages, and its header is elsewhere.
             ///
             /// ```
             /// use bufshard::ShardPool;
@@ -290,9 +290,10 @@ impl Builder {
     /// Builds the pool over memory of a [`MemoryProvider`]: all buffers have theirs from there, and
     /// it goes back there.
     ///
-    /// The source supplies pages of 4096 bytes, at multiples of that size: for each large buffer, and
-    /// for each group of small ones of a size. What is left over of these serves other requests. The
-    /// pool's bookkeeping comes from the allocator. A setting `map_options` is ignored.
+    /// The source supplies pages of 4096 bytes, at multiples of that size: for each large buffer,
+    /// and for each group of small ones of a size. What is left over of these serves other
+    /// requests. The pool's bookkeeping comes from the allocator. A setting `map_options` is
+    /// ignored.
     ///
     /// The pool keeps the source, and so does all memory that buffers are still in when the pool
     /// has ended. Any thread that acquires, releases or trims may call it, with nothing locked. Its
@@ -315,15 +316,12 @@ impl Builder {
     /// /// Memory that a device is told of.
     /// struct Registered;
     ///
-    /// // SAFETY: what the allocator returns is valid until it is freed, for nobody else, and stays.
-    /// unsafe impl MemoryProvider for Registered {
-    ///     fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
-    ///         // SAFETY: the layout is not of zero size.
-    ///         let start = NonNull::new(unsafe { alloc_zeroed(layout) })
-    ///             .ok_or(RegionError::OutOfMemory { requested: layout.size() })?;
-    ///         // Here a program would register the bytes.
-    ///         Ok(Provided { start, is_zeroed: true })
-    ///     }
+    /// // SAFETY: what the allocator returns is valid until it is freed, for nobody else, and
+    /// stays. unsafe impl MemoryProvider for Registered { fn allocate(&self, layout: Layout) ->
+    /// Result<Provided, RegionError> { // SAFETY: the layout is not of zero size. let start =
+    /// NonNull::new(unsafe { alloc_zeroed(layout) }) .ok_or(RegionError::OutOfMemory { requested:
+    /// layout.size() })?; // Here a program would register the bytes. Ok(Provided { start,
+    /// is_zeroed: true }) }
     ///
     ///     unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
     ///         // SAFETY: from `allocate`, with this layout, and given back once.

@@ -39,8 +39,8 @@
 //! at multiples of a page or more, it is in the tables of the page heap.
 //!
 //! Pages that no block has serve the next request of any size, and go back to the system by age, by
-//! `trim`, or when the budget is spent elsewhere. [`max_bytes`](Builder::max_bytes) bounds the pages
-//! that the process has; see [`PageStats`].
+//! `trim`, or when the budget is spent elsewhere. [`max_bytes`](Builder::max_bytes) bounds the
+//! pages that the process has; see [`PageStats`].
 //!
 //! # Invariants
 //!

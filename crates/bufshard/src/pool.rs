@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use core::time::Duration;
 
 use bufcore::{AcquireError, Buf, ConfigError, PoolStats};
-use bufkit::{Handle, PageSource, PageStats};
+use bufkit::{Handle, PageSource};
 
 use crate::block::Block;
 use crate::cache::ThreadCache;
@@ -404,9 +404,10 @@ impl ShardPool {
     /// at the others only when its cache does not serve it, so a mark may miss buffers that they
     /// had for a moment in between, at most as many as their caches hold.
     ///
-    /// `reserved_bytes` are the pages that the process has for the pool. `idle_bytes` are the buffers
-    /// that are idle, as their size classes, and what no buffer has of the pages. Both are known
-    /// without the `stats` feature. `fallbacks` are the requests for sizes that are not pooled.
+    /// `reserved_bytes` are the pages that the process has for the pool. `idle_bytes` are the
+    /// buffers that are idle, as their size classes, and what no buffer has of the pages. Both are
+    /// known without the `stats` feature. `fallbacks` are the requests for sizes that are not
+    /// pooled.
     ///
     /// Cost: a look at every cache and at the shards with something in them. It stops no thread.
     ///
@@ -427,28 +428,6 @@ impl ShardPool {
         stats.reserved_bytes = pages.resident_bytes;
         stats.idle_bytes = shared.idle_bytes() + pages.dirty_bytes + pages.free_block_bytes;
         stats
-    }
-
-    /// Returns a snapshot of the pool's pages: what the process has, what is free of it, what went
-    /// back to the system.
-    ///
-    /// Cost: a short lock.
-    ///
-    /// ```
-    /// use bufshard::ShardPool;
-    ///
-    /// let pool = ShardPool::new()?;
-    /// drop([(); 8].map(|()| pool.acquire(1 << 20)));
-    /// assert!(pool.page_stats().dirty_bytes >= 6 << 20); // for requests of any size
-    /// pool.trim();
-    /// assert_eq!(pool.page_stats().resident_bytes, 0);
-    /// assert!(pool.page_stats().returned_bytes >= 8 << 20);
-    /// # Ok::<(), bufshard::bufcore::Error>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn page_stats(&self) -> PageStats {
-        self.shared().heap.stats()
     }
 
     /// Returns the largest request, in bytes, that can ever succeed.

@@ -9,8 +9,8 @@ use crate::class::{self, NO_CLASS, class_of};
 const THREAD_CLASS_BYTES: usize = 4 << 20;
 /// A shard keeps this number of bytes of a class.
 const SHARD_CLASS_BYTES: usize = 16 << 20;
-/// From this size on, a thread keeps one block of a class, and shards none: the pages serve requests
-/// of any size, and the page heap takes little beside touching them.
+/// From this size on, a thread keeps one block of a class, and shards none: the pages serve
+/// requests of any size, and the page heap takes little beside touching them.
 pub(crate) const LARGE_FROM_BYTES: usize = 256 << 10;
 /// For each thread that the machine runs at once, what caches keep together unless set; and the
 /// least of that.

@@ -2,8 +2,11 @@
 
 use alloc::vec::Vec;
 
+use bufkit::PageStats;
+
 use crate::class;
 use crate::counts::Count;
+use crate::pool::ShardPool;
 use crate::shared::Shared;
 
 /// A snapshot of one size class of a pool, in plain numbers. [`PoolStats`](bufcore::PoolStats) has
@@ -90,5 +93,29 @@ impl ClassStats {
             all.extend(pooled.map(|class| Self::of(shared, class)));
         }
         all
+    }
+}
+
+impl ShardPool {
+    /// Returns a snapshot of the pool's pages: what the process has, what is free of it, what went
+    /// back to the system.
+    ///
+    /// Cost: a short lock.
+    ///
+    /// ```
+    /// use bufshard::ShardPool;
+    ///
+    /// let pool = ShardPool::new()?;
+    /// drop([(); 8].map(|()| pool.acquire(1 << 20)));
+    /// assert!(pool.page_stats().dirty_bytes >= 6 << 20); // for requests of any size
+    /// pool.trim();
+    /// assert_eq!(pool.page_stats().resident_bytes, 0);
+    /// assert!(pool.page_stats().returned_bytes >= 8 << 20);
+    /// # Ok::<(), bufshard::bufcore::Error>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn page_stats(&self) -> PageStats {
+        self.shared().heap.stats()
     }
 }

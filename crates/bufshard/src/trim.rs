@@ -22,8 +22,8 @@ pub(crate) enum Slots {
 }
 
 impl Shared {
-    /// Frees idle blocks until those that there are have at most `target` bytes of pages, or none is
-    /// to be had: what is in the shards first, then the calling thread's cache, then those of
+    /// Frees idle blocks until those that there are have at most `target` bytes of pages, or none
+    /// is to be had: what is in the shards first, then the calling thread's cache, then those of
     /// others. `slots` says what becomes of those of the magazines that this empties. Returns
     /// `false` when a cache was not to be had. The caller holds a handle.
     pub(crate) fn shrink(&self, target: usize, slots: Slots) -> bool {

@@ -7,9 +7,9 @@
 /// A setting has a kind, a name, the name of the method's argument, and a default. The kinds are
 /// `bytes`, `bound` for bytes of which no more is ever counted than `isize::MAX`, `count` and
 /// `switch`. Those in `unset` have no default: the builder keeps `None` until they are set. Those
-/// in `mmap`, the options of mappings, are there with the feature of that name. Each builder can be told to `wipe`, with the feature of that name. With the feature
-/// `serde` the settings can be in a configuration file. The features are those of the package that
-/// calls the macro.
+/// in `mmap`, the options of mappings, are there with the feature of that name. Each builder can be
+/// told to `wipe`, with the feature of that name. With the feature `serde` the settings can be in a
+/// configuration file. The features are those of the package that calls the macro.
 ///
 /// ```
 /// bufkit::settings! {

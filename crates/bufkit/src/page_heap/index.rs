@@ -1,13 +1,13 @@
 //! Extents: runs of pages of one kind, found by their neighbours and by their size.
 //!
-//! Each page of a segment has an [`Entry`] in a table. The first and the last entry of an extent say
-//! how long it is and of what kind, so both neighbours of an extent are found at once. Those between
-//! say nothing. An entry of its own at each end of the table is nobody's neighbour.
+//! Each page of a segment has an [`Entry`] in a table. The first and the last entry of an extent
+//! say how long it is and of what kind, so both neighbours of an extent are found at once. Those
+//! between say nothing. An entry of its own at each end of the table is nobody's neighbour.
 //!
 //! # Invariants
 //!
-//! - X1: extents of a table follow each other without gaps, and the first and the last entry of each
-//!   have its number of pages and its kind; `start` of the first is its address.
+//! - X1: extents of a table follow each other without gaps, and the first and the last entry of
+//!   each have its number of pages and its kind; `start` of the first is its address.
 //! - X2: a free extent is in the list of its kind and size, and no other extent is.
 //! - X3: no two neighbours are free and of one kind.
 

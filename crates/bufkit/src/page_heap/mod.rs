@@ -11,9 +11,9 @@
 //!
 //! 1. a dirty run that is long enough, the best of some;
 //! 2. one of the longest dirty runs, with its free neighbours, or a clean run. Pages that it lacks
-//!    are moved there from other dirty runs (`mremap`, on Linux), if these are long enough that this
-//!    is cheaper than page faults. What is still missing is touched anew, and as many dirty pages
-//!    go elsewhere if the limit has no more.
+//!    are moved there from other dirty runs (`mremap`, on Linux), if these are long enough that
+//!    this is cheaper than page faults. What is still missing is touched anew, and as many dirty
+//!    pages go elsewhere if the limit has no more.
 //!
 //! So a request that fits into what is not used is served, however the free pages lie.
 //!
@@ -40,11 +40,14 @@
     reason = "one promise is behind all of a block: the table is the locked heap's"
 )]
 
+mod gather;
+mod give_back;
 mod index;
 mod inner;
 mod segment;
 mod slab;
 mod system;
+mod take;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
@@ -57,8 +60,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bufcore::MapOptions;
 use bufcore::{Region, RegionError, size};
 
+use self::give_back::Order;
 use self::index::Entry;
-use self::inner::{Inner, Order, Refused};
+use self::inner::{Inner, Refused};
 use self::segment::Segment;
 pub use self::slab::{Cut, SlabShape};
 use crate::shared_pool::dedicated_pages::PoolProvider;

@@ -11,8 +11,8 @@
 //! # Invariants
 //!
 //! - S1: a slab with a free block is in the list of its number, and no other slab is.
-//! - S2: `used` is how many of its blocks are out; the blocks of the free list and those that are not
-//!   cut yet are the others.
+//! - S2: `used` is how many of its blocks are out; the blocks of the free list and those that are
+//!   not cut yet are the others.
 
 use core::ptr::{self, NonNull};
 
@@ -50,8 +50,8 @@ impl SlabShape {
     pub const HEAD_BYTES: usize = size_of::<Slab>();
 
     /// Makes the shape of slabs with this number, below 64. Their blocks have `bytes` bytes, at
-    /// least 16. What is `lead` bytes behind the start of a block is at a multiple of `alignment`, a
-    /// power of two that is a multiple of 16 and at most a page.
+    /// least 16. What is `lead` bytes behind the start of a block is at a multiple of `alignment`,
+    /// a power of two that is a multiple of 16 and at most a page.
     ///
     /// # Panics
     ///

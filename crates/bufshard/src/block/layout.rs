@@ -94,7 +94,8 @@ pub(crate) fn is_apart(alignment: usize) -> bool {
     alignment >= APART_FROM_ALIGNMENT
 }
 
-/// Returns the most bytes of a block that is no slab's, within `limit` bytes; 0 when there are none.
+/// Returns the most bytes of a block that is no slab's, within `limit` bytes; 0 when there are
+/// none.
 pub(crate) fn most_span(limit: usize, alignment: usize, page_bytes: usize) -> usize {
     let least = if is_apart(alignment) { 1 } else { MOST_SLAB_BYTES + 1 };
     let around = Layout::of(0, MOST_SLAB_BYTES + 1, alignment).coloured(usize::MAX).lead();

@@ -15,9 +15,9 @@
 //! - K2: a block is in one place: out, in a slot of a cache, in a chain, or being moved by one
 //!   thread. That place has the block alone, except for `views`, and for fields that never change.
 //! - K3: a block keeps its pool's bookkeeping, and with it the page heap, whose address is in
-//!   `link`, by one reference, from when it is made until it is freed. This file knows no more of it
-//!   than the address; `shared` knows the type. While the block is in a chain, `link` leads to the
-//!   next of the chain, which knows the pool.
+//!   `link`, by one reference, from when it is made until it is freed. This file knows no more of
+//!   it than the address; `shared` knows the type. While the block is in a chain, `link` leads to
+//!   the next of the chain, which knows the pool.
 //! - K4: a header is the last field of a [`Kept`] if `lead` is `SPAN`, in the place of its span if
 //!   `lead` is `APART`, and otherwise `lead` units behind the start of its slab.
 
@@ -134,8 +134,8 @@ impl Block {
         let start = unsafe { span.start() };
         // SAFETY: the span has room for the lead, and the lead for a `Kept`.
         let kept = unsafe { start.add(lead - KEPT_BYTES) }.cast::<Kept>();
-        // SAFETY: as many bytes, and nobody else's; aligned, since the start of a span, the lead and
-        // the size of the type are multiples of 16.
+        // SAFETY: as many bytes, and nobody else's; aligned, since the start of a span, the lead
+        // and the size of the type are multiples of 16.
         unsafe { kept.write(Kept { span, block: header(class, SPAN) }) };
         // SAFETY: a field of what was just written.
         Ok(Made { block: unsafe { kept.byte_add(offset_of!(Kept, block)) }.cast(), is_zero })

@@ -1,0 +1,150 @@
+//! Pages that go back to the system.
+
+use core::mem;
+use core::ptr::{self, NonNull};
+
+use super::index::{self, Entry, Kind};
+use super::inner::Inner;
+use super::segment::Segment;
+use super::system;
+
+/// Where there is no limit and nobody looks after the memory, so much stays that nobody uses.
+const MOST_DIRTY_BYTES: usize = 32 << 20;
+/// With so many pages that went back side by side, their table goes too.
+const TABLE_FROM_PAGES: usize = 1024;
+
+/// Which pages go first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Those that serve least.
+    Smallest,
+    /// Those that take the fewest calls.
+    Largest,
+}
+
+impl Inner {
+    /// Gives dirty pages back to the system until at most `target` are left. Returns whether that
+    /// is so.
+    pub(super) fn return_pages(&mut self, target: usize, order: Order) -> bool {
+        if !self.is_reserved {
+            return self.return_segments(target);
+        }
+        while self.index.dirty.pages > target {
+            let extent = match order {
+                Order::Smallest => self.index.dirty.smallest(),
+                Order::Largest => self.index.dirty.largest(),
+            };
+            let Some(mut extent) = extent else { break };
+            // SAFETY: of the list, and from then on ours.
+            unsafe {
+                self.index.remove(extent);
+                let its = extent.as_ref().pages as usize;
+                // What the list had with it.
+                let count = its.min(self.index.dirty.pages + its - target);
+                if count < its {
+                    let rest = index::split(extent, its - count, self.page_bytes);
+                    index::write(rest, count, Kind::HeldDirty);
+                    self.index.add(extent, its - count, Kind::Dirty);
+                    extent = rest;
+                }
+                let is_gone = NonNull::new(extent.as_ref().start)
+                    .is_some_and(|start| system::give_back(start, count * self.page_bytes, false));
+                if !is_gone {
+                    self.index.add(extent, count, Kind::Dirty);
+                    self.refusals += count;
+                    break;
+                }
+                self.returned += count;
+                let joined = self.index.add(extent, count, Kind::Clean);
+                let pages = joined.as_ref().pages as usize;
+                if pages / TABLE_FROM_PAGES != (pages - count) / TABLE_FROM_PAGES {
+                    self.return_table(joined);
+                }
+            }
+        }
+        self.least_dirty = self.least_dirty.min(self.index.dirty.pages);
+        self.index.dirty.pages <= target
+    }
+
+    /// Gives back the pages of the table that only have entries within a clean extent, which say
+    /// nothing.
+    ///
+    /// # Safety
+    ///
+    /// The first entry of a clean extent of a reservation.
+    unsafe fn return_table(&self, first: NonNull<Entry>) {
+        // SAFETY: the caller's promise.
+        let pages = unsafe { first.as_ref() }.pages as usize;
+        let (from, to) =
+            (first.addr().get() + size_of::<Entry>(), first.addr().get() + (pages - 1) * size_of::<Entry>());
+        let (from, to) = (from.next_multiple_of(self.page_bytes), to / self.page_bytes * self.page_bytes);
+        // Windows would have to commit them again.
+        if cfg!(unix) && from < to {
+            // SAFETY: within the table; nobody reads these entries before they are written.
+            unsafe {
+                let start = first.cast::<u8>().add(from - first.addr().get());
+                system::give_back(start, to - from, false);
+            }
+        }
+    }
+
+    /// Lets whole segments go, whose pages do not go one by one.
+    fn return_segments(&mut self, target: usize) -> bool {
+        for segment in self.segments() {
+            if self.index.dirty.pages <= target {
+                break;
+            }
+            let first = Segment::first(segment);
+            // SAFETY: the heap's; a free extent is in its list.
+            unsafe {
+                if first.as_ref().kind == Kind::Dirty && Segment::of_whole(first).is_some() {
+                    self.returned += segment.as_ref().pages;
+                    self.reserved_bytes -= segment.as_ref().reserved_bytes();
+                    self.index.remove(first);
+                    Segment::unlink(segment, &mut self.segments);
+                    Segment::link(segment, &mut self.leaving);
+                }
+            }
+        }
+        self.least_dirty = self.least_dirty.min(self.index.dirty.pages);
+        self.index.dirty.pages <= target
+    }
+
+    /// Gives back the tables of all that is clean.
+    pub(super) fn return_tables(&self) {
+        if self.is_reserved {
+            for first in self.index.clean.from(TABLE_FROM_PAGES) {
+                // SAFETY: of the list.
+                unsafe { self.return_table(first) };
+            }
+        }
+    }
+
+    /// Gives back what is over the most that stays where nobody looks after it.
+    pub(super) fn return_excess(&mut self) {
+        let most = match (self.is_ended, self.is_watched || self.limit < usize::MAX / self.page_bytes) {
+            (true, _) => 0,
+            (false, true) => return,
+            (false, false) => MOST_DIRTY_BYTES / self.page_bytes,
+        };
+        if self.index.dirty.pages > most {
+            self.return_pages(most, Order::Largest);
+        }
+    }
+
+    /// Gives back what was not used since the last look, and `more` pages.
+    pub(super) fn return_unused(&mut self, more: usize) {
+        self.is_watched = true;
+        let target = self.index.dirty.pages.saturating_sub(self.least_dirty + more);
+        if target < self.index.dirty.pages {
+            self.return_pages(target, Order::Largest);
+            self.return_tables();
+        }
+        self.least_dirty = self.index.dirty.pages;
+    }
+
+    /// Takes the segments that are to be given back without the lock.
+    pub(super) fn take_leaving(&mut self) -> *mut Segment {
+        mem::replace(&mut self.leaving, ptr::null_mut())
+    }
+}

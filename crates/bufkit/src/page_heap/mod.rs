@@ -165,7 +165,7 @@ pub struct PageStats {
     pub resident_bytes: usize,
     /// Free pages that the process has. jemalloc's `dirty`, tcmalloc's `pageheap_free`.
     pub dirty_bytes: usize,
-    /// Blocks of slabs that are not out; `resident_bytes` has them.
+    /// Blocks of slabs that are not out, less the pages of slabs that went back.
     pub free_block_bytes: usize,
     /// Addresses, with the heap's own tables. jemalloc's `mapped` and `retained`.
     pub reserved_bytes: usize,
@@ -372,6 +372,9 @@ impl PageHeap {
         let mut inner = self.lock();
         let target = (resident / self.page_bytes).saturating_sub(inner.used);
         inner.return_pages(target, Order::Largest);
+        if inner.resident() - inner.slabs.gone > resident / self.page_bytes {
+            inner.sweep_slabs(true);
+        }
         inner.return_tables();
         self.unlock(inner);
     }
@@ -381,6 +384,7 @@ impl PageHeap {
     pub fn trim_unused(&self, more: usize) {
         let mut inner = self.lock();
         inner.return_unused(more / self.page_bytes);
+        inner.sweep_slabs(false);
         self.unlock(inner);
     }
 
@@ -390,9 +394,9 @@ impl PageHeap {
         let inner = self.lock();
         let bytes = |pages: usize| pages.saturating_mul(self.page_bytes);
         PageStats {
-            resident_bytes: bytes(inner.resident()),
+            resident_bytes: bytes(inner.resident() - inner.slabs.gone),
             dirty_bytes: bytes(inner.index.dirty.pages),
-            free_block_bytes: inner.slabs.free_bytes,
+            free_block_bytes: inner.slabs.free_bytes.saturating_sub(bytes(inner.slabs.gone)),
             reserved_bytes: inner.reserved_bytes,
             most_resident_bytes: bytes(inner.most_resident),
             faulted_bytes: bytes(inner.faulted),

@@ -1,23 +1,26 @@
 //! Slabs: spans that are cut into blocks of one size.
 //!
 //! ```text
-//!  | Slab |  block 0  |  block 1  | … | cut up to here | not touched yet |
+//!  | Slab |  block 0  |  block 1  | …
 //!         first       first + stride
 //! ```
 //!
-//! A free block has the next free one at its start. A slab none of whose blocks is out goes back as
-//! a span, so that its pages serve others.
+//! A slab has a bit for each of its blocks. The lowest free block is taken first, so pages that
+//! nobody needs are not touched. A slab none of whose blocks is out goes back as a span, so that its
+//! pages serve others. Of one that was not used for a while, the pages go back to the system on
+//! which no block is out. They stay counted for the limit, so that its blocks can be had again.
 //!
 //! # Invariants
 //!
 //! - S1: a slab with a free block is in the list of its number, and no other slab is.
-//! - S2: `used` is how many of its blocks are out; the blocks of the free list and those that are
-//!   not cut yet are the others.
+//! - S2: `free` has the bit of each block that is not out.
+//! - S3: `gone` has the bit of each page that went back. No block on it is out.
 
 use core::ptr::{self, NonNull};
 
 use super::index::Entry;
 use super::inner::Inner;
+use super::system;
 
 /// How many kinds of slabs a heap can have.
 pub(super) const KINDS: usize = 64;
@@ -35,13 +38,15 @@ pub(super) const KINDS: usize = 64;
 pub struct SlabShape {
     number: u8,
     stride: u32,
-    first: u32,
+    first: u16,
 }
 
 /// The most bytes of a slab.
 const MOST_BYTES: usize = 128 << 10;
 /// Of a slab at most this part is waste, where a size up to `MOST_BYTES` has as little.
 const WASTE: usize = 16;
+/// So many blocks a slab has at most, a bit for each.
+const MOST_BLOCKS: usize = 64;
 /// A slab has at least this number of blocks, where `MOST_BYTES` are enough for them.
 const LEAST_BLOCKS: usize = 4;
 
@@ -60,7 +65,7 @@ impl SlabShape {
     pub const fn new(number: u8, bytes: usize, alignment: usize, lead: usize) -> Self {
         assert!((number as usize) < KINDS && bytes >= 16 && bytes <= MOST_BYTES / LEAST_BLOCKS + 256);
         let first = (Self::HEAD_BYTES + lead).next_multiple_of(alignment) - lead;
-        Self { number, stride: bytes.next_multiple_of(alignment) as u32, first: first as u32 }
+        Self { number, stride: bytes.next_multiple_of(alignment) as u32, first: first as u16 }
     }
 
     /// Returns the number.
@@ -107,7 +112,7 @@ impl SlabShape {
     /// Returns the blocks of a slab of `bytes` bytes; in models one, so that each is a span.
     fn blocks(self, bytes: usize) -> usize {
         let blocks = (bytes - self.first()) / self.stride();
-        if cfg!(any(loom, shuttle)) { 1 } else { blocks }
+        if cfg!(any(loom, shuttle)) { 1 } else { blocks.min(MOST_BLOCKS) }
     }
 }
 
@@ -143,29 +148,30 @@ pub(super) struct Slab {
     entry: NonNull<Entry>,
     next: *mut Self,
     previous: *mut Self,
-    free: *mut Free,
-    used: u16,
-    cut: u16,
-    blocks: u16,
-    number: u8,
+    free: u64,
+    gone: u32,
     stride: u32,
-    first: u32,
+    first: u16,
+    blocks: u8,
+    number: u8,
+    /// Whether a block came or went since the last sweep.
+    is_used: bool,
 }
 
-struct Free {
-    next: *mut Self,
-}
+const _: () = assert!(size_of::<usize>() < 8 || size_of::<Slab>() == 48);
 
 /// The slabs of a heap.
 pub(super) struct Slabs {
     lists: [*mut Slab; KINDS],
     /// Bytes of blocks that are not out.
     pub(super) free_bytes: usize,
+    /// Pages of slabs that went back to the system.
+    pub(super) gone: usize,
 }
 
 impl Slabs {
     pub(super) const fn new() -> Self {
-        Self { lists: [ptr::null_mut(); KINDS], free_bytes: 0 }
+        Self { lists: [ptr::null_mut(); KINDS], free_bytes: 0, gone: 0 }
     }
 
     /// Returns the numbers of the slabs that have a free block, as bits.
@@ -229,23 +235,21 @@ impl Inner {
         // SAFETY: a slab of the list is the heap's, and has a free block (S1, S2). By its fields:
         // owners of blocks may read `stride` meanwhile.
         unsafe {
-            let block = match NonNull::new((*head).free) {
-                Some(free) => {
-                    (*head).free = free.as_ref().next;
-                    free.cast()
-                }
-                None => {
-                    let index = usize::from((*head).cut);
-                    (*head).cut += 1;
-                    slab.cast::<u8>().add((*head).first as usize + index * (*head).stride as usize)
-                }
-            };
-            (*head).used += 1;
+            let index = (*head).free.trailing_zeros() as usize;
+            (*head).free &= (*head).free - 1;
+            (*head).is_used = true;
+            let offset = (*head).first as usize + index * (*head).stride as usize;
+            let back = (*head).gone & pages_of(offset, (*head).stride as usize, self.page_bytes);
+            if back != 0 {
+                (*head).gone &= !back;
+                self.slabs.gone -= back.count_ones() as usize;
+                self.faulted += back.count_ones() as usize;
+            }
             self.slabs.free_bytes -= (*head).stride as usize;
-            if (*head).used == (*head).blocks {
+            if (*head).free == 0 {
                 self.slabs.unlink(slab);
             }
-            Some(Cut { block, offset: block.addr().get() - slab.addr().get(), number })
+            Some(Cut { block: slab.cast::<u8>().add(offset), offset, number })
         }
     }
 
@@ -257,20 +261,21 @@ impl Inner {
     pub(super) unsafe fn cut_new(&mut self, span: NonNull<Entry>, shape: SlabShape) -> Cut {
         // SAFETY: the caller's promise.
         let (start, pages) = unsafe { (span.as_ref().start, span.as_ref().pages as usize) };
-        let blocks = shape.blocks(pages * self.page_bytes) as u16;
+        let blocks = shape.blocks(pages * self.page_bytes);
         let slab = Slab {
             entry: span,
             next: ptr::null_mut(),
             previous: ptr::null_mut(),
-            free: ptr::null_mut(),
-            used: 1,
-            cut: 1,
-            blocks,
-            number: shape.number,
+            // All but the first.
+            free: (u64::MAX >> (64 - blocks)) & !1,
+            gone: 0,
             stride: shape.stride,
             first: shape.first,
+            blocks: blocks as u8,
+            number: shape.number,
+            is_used: true,
         };
-        self.slabs.free_bytes += usize::from(blocks - 1) * shape.stride();
+        self.slabs.free_bytes += (blocks - 1) * shape.stride();
         // SAFETY: a page and more, which are the caller's; `first` leaves room for the head.
         unsafe {
             let place = NonNull::new_unchecked(start.cast::<Slab>());
@@ -293,23 +298,95 @@ impl Inner {
         unsafe {
             let slab = block.sub(offset).cast::<Slab>();
             let head = slab.as_ptr();
-            let was_full = (*head).used == (*head).blocks;
-            (*head).used -= 1;
-            if (*head).used == 0 {
-                let span = (*head).entry;
+            let was_full = (*head).free == 0;
+            let index = (offset - (*head).first as usize) / (*head).stride as usize;
+            debug_assert!((*head).free >> index & 1 == 0, "given back twice");
+            (*head).free |= 1 << index;
+            (*head).is_used = true;
+            self.slabs.free_bytes += (*head).stride as usize;
+            let blocks = usize::from((*head).blocks);
+            if (*head).free == u64::MAX >> (64 - blocks) {
                 if !was_full {
                     self.slabs.unlink(slab);
                 }
-                self.slabs.free_bytes -= usize::from((*head).blocks - 1) * (*head).stride as usize;
+                self.slabs.free_bytes -= blocks * (*head).stride as usize;
+                self.slabs.gone -= (*head).gone.count_ones() as usize;
+                let span = (*head).entry;
                 self.give(span);
-                return;
-            }
-            self.slabs.free_bytes += (*head).stride as usize;
-            block.cast::<Free>().write(Free { next: (*head).free });
-            (*head).free = block.cast().as_ptr();
-            if was_full {
+            } else if was_full {
                 self.slabs.link(slab);
             }
         }
     }
+
+    /// Gives the pages of slabs back to the system on which no block is out: of those that were not
+    /// used since the last sweep, or of all.
+    pub(super) fn sweep_slabs(&mut self, are_all: bool) {
+        // On Windows pages that went would have to be committed again, which may fail.
+        if !self.is_reserved || cfg!(windows) {
+            return;
+        }
+        for number in 0..KINDS {
+            let mut next = self.slabs.lists[number];
+            while let Some(slab) = NonNull::new(next) {
+                let head = slab.as_ptr();
+                // SAFETY: a slab of the list is the heap's.
+                unsafe {
+                    next = (*head).next;
+                    if !core::mem::replace(&mut (*head).is_used, false) || are_all {
+                        self.sweep(slab);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives the pages of a slab back on which no block is out. The first stays, with the head.
+    ///
+    /// # Safety
+    ///
+    /// It is the heap's.
+    unsafe fn sweep(&mut self, slab: NonNull<Slab>) {
+        let (head, page_bytes) = (slab.as_ptr(), self.page_bytes);
+        // SAFETY: the caller's promise.
+        let (stride, first) = unsafe { ((*head).stride as usize, (*head).first as usize) };
+        // SAFETY: likewise, and its span is.
+        let (free, pages) = unsafe { ((*head).free, (*head).entry.as_ref().pages as usize) };
+        if pages == 1 {
+            return;
+        }
+        let mut needed = 1;
+        // SAFETY: likewise.
+        for index in 0..usize::from(unsafe { (*head).blocks }) {
+            if free >> index & 1 == 0 {
+                needed |= pages_of(first + index * stride, stride, page_bytes);
+            }
+        }
+        // SAFETY: likewise.
+        let mut idle = !needed & !unsafe { (*head).gone } & (u32::MAX >> (32 - pages));
+        while idle != 0 {
+            let from = idle.trailing_zeros() as usize;
+            let count = (idle >> from).trailing_ones() as usize;
+            let run = (u32::MAX >> (32 - count)) << from;
+            idle &= !run;
+            // SAFETY: pages of the slab that no block which is out is on.
+            let is_gone = unsafe {
+                system::give_back(slab.cast::<u8>().add(from * page_bytes), count * page_bytes, false)
+            };
+            if !is_gone {
+                self.refusals += count;
+                return;
+            }
+            // SAFETY: as above.
+            unsafe { (*head).gone |= run };
+            self.slabs.gone += count;
+            self.returned += count;
+        }
+    }
+}
+
+/// Returns the bits of the pages of a slab that a block is on.
+fn pages_of(offset: usize, bytes: usize, page_bytes: usize) -> u32 {
+    let (from, to) = (offset / page_bytes, (offset + bytes - 1) / page_bytes);
+    (u32::MAX >> (31 - (to - from))) << from
 }

@@ -102,6 +102,7 @@ mod chain;
 mod class;
 mod counts;
 mod depot;
+mod each;
 mod grow;
 mod lease;
 mod pool;
@@ -138,6 +139,7 @@ pub use bufkeeper::{
     Keeper, KeeperHandle, KeeperThread, Pressure, PressureLevel, PressureSource, Trim, Watch,
 };
 pub use build::Builder;
+pub use each::AcquireEach;
 pub use lease::{ShardBuf, ShardLease, ShardView};
 pub use pool::ShardPool;
 pub use stats::ClassStats;

@@ -174,6 +174,28 @@ unsafe fn put(shared: NonNull<Shared>, home: usize, class: usize, block: NonNull
     unsafe { Shared::store(shared, home, class, chain) };
 }
 
+/// Gives back blocks that were obtained for a request which is refused. They are freed and not kept:
+/// in the shards they would be idle memory, for which a request that waits looks again.
+///
+/// # Safety
+///
+/// The caller has the blocks, of this pool, and gives them up. It holds a handle.
+#[cold]
+pub(crate) unsafe fn give_back(shared: &Shared, blocks: impl Iterator<Item = NonNull<Block>>) {
+    let counts = ThreadCache::recall(shared.id).map_or(&shared.common, |cache| &cache.counts);
+    let mut chain = Chain::new();
+    for block in blocks {
+        // SAFETY: the caller has the block.
+        let class = unsafe { block.as_ref() }.class();
+        // SAFETY: likewise.
+        counts.released(class, unsafe { Block::counted_bytes(block) });
+        // SAFETY: the caller's promise.
+        unsafe { chain.push(block) };
+    }
+    // SAFETY: the chain is ours, of this pool.
+    unsafe { Shared::free_chain(NonNull::from(shared), chain, Why::Trim) };
+}
+
 /// Frees a block: that of one buffer only, or one whose memory somebody waits for.
 ///
 /// # Safety

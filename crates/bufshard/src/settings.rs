@@ -137,6 +137,17 @@ impl Settings {
         layout.total()
     }
 
+    /// Returns how much of the budget a request takes at most.
+    pub(crate) fn most_need(&self, bytes: usize) -> usize {
+        let class = class_of(bytes);
+        // The last colour takes the most.
+        if self.is_pooled(class) {
+            self.class_layout(class).coloured(usize::MAX).total()
+        } else {
+            self.need(bytes)
+        }
+    }
+
     /// Returns the largest request that is pooled; 0 when the budget has no room for the smallest
     /// class.
     pub(crate) fn largest_pooled(&self) -> usize {

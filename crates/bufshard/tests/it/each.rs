@@ -111,29 +111,27 @@ fn who_waits_holds_no_part() {
     assert!(pool.acquire(10_000).is_ok(), "nobody waits any more");
 }
 
-/// Blocks that are coloured take more than others, and all together more than there is now and
-/// then. The request does not wake itself for that.
+/// Blocks of the first colour take the least, and three of those would fit. What is given back is
+/// enough for them, and does not wake the request: its blocks have other colours.
 #[test]
 fn what_is_given_back_wakes_nobody_in_vain() {
-    let least = {
-        let pool = ShardPool::new().expect("settings are right");
-        let _one = pool.acquire(65_536).expect("room");
+    const SIZES: [usize; 3] = [65_536; 3];
+    let built =
+        |bytes| ShardPool::builder().largest_pooled(SIZES[0]).max_bytes(bytes).build().expect("right");
+    let takes = |bytes| {
+        let pool = built(1 << 20);
+        let _buf = pool.acquire(bytes).expect("room");
         pool.stats().reserved_bytes
     };
-    for spare in (0..20_000).step_by(500) {
-        let pool = ShardPool::builder().max_bytes(6 * least + 30_000).build().expect("right");
-        // So that three fit with the first colours, and not with all.
-        let _held = pool.acquire(3 * least + 30_000 - spare).expect("room");
-        let sizes = [65_536; 3];
-        let (wakes, waker) = counting();
-        let mut three = pin!(pool.acquire_each_async(&sizes));
-        if poll(three.as_mut(), &waker).is_pending() {
-            assert!(
-                poll(three.as_mut(), &waker).is_pending() && wakes.count() == 0,
-                "{spare} bytes to spare"
-            );
-        }
+    let (least, around) = (takes(SIZES[0]), takes(100_000) - 100_000);
+    let pool = built(3 * least + 100_000);
+    let _held = pool.acquire(100_000 - around).expect("room");
+    let (wakes, waker) = counting();
+    let mut three = pin!(pool.acquire_each_async(&SIZES));
+    for _ in 0..3 {
+        assert!(poll(three.as_mut(), &waker).is_pending(), "all have the first colour");
     }
+    assert_eq!(wakes.count(), 0, "it wakes itself");
 }
 
 /// Threads that take a small and a large buffer, of a budget for two of them: by one request, all

@@ -202,10 +202,6 @@ impl Trim for AnyPool {
     fn wake_when_grown(&self, waker: &Waker) -> bool {
         each!(&self.pool, Pool(pool) => Trim::wake_when_grown(pool, waker))
     }
-
-    fn stalled(&self) -> Option<Duration> {
-        each!(&self.pool, Pool(pool) => Trim::stalled(pool))
-    }
 }
 
 #[cfg(feature = "std")]

@@ -174,8 +174,8 @@ unsafe fn put(shared: NonNull<Shared>, home: usize, class: usize, block: NonNull
     unsafe { Shared::store(shared, home, class, chain) };
 }
 
-/// Gives back blocks that were obtained for a request which is refused. They are freed and not kept:
-/// in the shards they would be idle memory, for which a request that waits looks again.
+/// Gives back blocks that were obtained for a request which is refused. They are freed and not
+/// kept: in the shards they would be idle memory, for which a request that waits looks again.
 ///
 /// # Safety
 ///

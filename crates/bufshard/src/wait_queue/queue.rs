@@ -115,7 +115,7 @@ impl Queue {
         self.tickets.len() - self.gone
     }
 
-    /// Returns how long the first has been in the queue, if there is one that is not taken for gone.
+    /// Returns how long the first has been in the queue, if one is that is not taken for gone.
     pub(crate) fn longest_wait(&self, now: Instant) -> Option<Duration> {
         let is_live = |ticket: &&Ticket| match ticket.state {
             State::Asleep(_) => true,

@@ -1,4 +1,5 @@
-//! A pool whose trims by a keeper, and whose stalled requests, are told to the subscriber of the crate `tracing`.
+//! A pool whose trims and stalled requests are told to the subscriber of the crate `tracing`, by a
+//! keeper.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

@@ -96,6 +96,12 @@ pub trait Trim {
         let _ = waker;
         false
     }
+
+    /// Returns how long the first request that waits for memory of the pool has been waiting, or
+    /// `None` while no request waits. By default none does.
+    fn stalled(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// Nothing here waits for the lock. While another thread has it, nothing is trimmed or kept, and
@@ -120,6 +126,10 @@ impl<P: Trim> Trim for &Mutex<P> {
 
     fn wake_when_grown(&self, waker: &Waker) -> bool {
         at_hand(self, false, |pool| pool.wake_when_grown(waker))
+    }
+
+    fn stalled(&self) -> Option<Duration> {
+        at_hand(self, None, |pool| pool.stalled())
     }
 }
 

@@ -32,6 +32,8 @@ pub(crate) enum Why {
     NoRoom,
     /// A trim, or room in the budget that somebody needs.
     Trim,
+    /// A request that is refused, the first of those who wait, had taken it: nobody is told.
+    Returned,
     /// The pool is gone, or the block was never counted.
     Uncounted,
 }
@@ -177,7 +179,7 @@ impl Counts {
         {
             let count = match why {
                 Why::NoRoom => Count::Discards,
-                Why::Trim => Count::Trims,
+                Why::Trim | Why::Returned => Count::Trims,
                 Why::Uncounted => return,
             };
             self.inner.add_of(count as usize, class, 1);

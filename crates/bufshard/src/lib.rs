@@ -108,6 +108,7 @@ mod chain;
 mod class;
 mod counts;
 mod depot;
+mod each;
 mod grow;
 mod lease;
 mod pool;
@@ -145,6 +146,7 @@ pub use bufkeeper::{
 };
 pub use bufkit::PageStats;
 pub use build::Builder;
+pub use each::AcquireEach;
 pub use lease::{ShardBuf, ShardLease, ShardView};
 pub use pool::ShardPool;
 pub use stats::ClassStats;

@@ -6,6 +6,7 @@ use crate::block::Block;
 use crate::cache::{Arrays, ThreadCache};
 use crate::chain::Chain;
 use crate::counts::Why;
+use crate::request::Turn;
 use crate::shared::{CoreRef, Shared};
 
 /// Releases a block that a thread's cache did not take at once. Where that cache was found, the
@@ -172,6 +173,30 @@ unsafe fn put(shared: NonNull<Shared>, home: usize, class: usize, block: NonNull
     unsafe { chain.push(block) };
     // SAFETY: kept, as above.
     unsafe { Shared::store(shared, home, class, chain) };
+}
+
+/// Gives back blocks that were obtained for a request which is refused. They are freed and not
+/// kept: in the shards they would be idle memory, for which a request that waits looks again.
+///
+/// # Safety
+///
+/// The caller has the blocks, of this pool, and gives them up. It holds a handle.
+#[cold]
+pub(crate) unsafe fn give_back(shared: &Shared, turn: Turn, blocks: impl Iterator<Item = NonNull<Block>>) {
+    let counts = ThreadCache::recall(shared.id).map_or(&shared.common, |cache| &cache.counts);
+    let mut chain = Chain::new();
+    for block in blocks {
+        // SAFETY: the caller has the block.
+        let class = unsafe { block.as_ref() }.class();
+        // SAFETY: likewise.
+        counts.released(class, unsafe { Block::counted_bytes(block) });
+        // SAFETY: the caller's promise.
+        unsafe { chain.push(block) };
+    }
+    // It would wake itself, and those behind it have to wait for it.
+    let why = if turn == Turn::First { Why::Returned } else { Why::Trim };
+    // SAFETY: the chain is ours, of this pool.
+    unsafe { Shared::free_chain(NonNull::from(shared), chain, why) };
 }
 
 /// Frees a block: that of one buffer only, or one whose memory somebody waits for.

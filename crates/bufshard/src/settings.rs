@@ -2,7 +2,7 @@
 
 use bufcore::size;
 
-use crate::block::{self, LEAST_ALIGNMENT, LINES_FROM_BYTES, Layout};
+use crate::block::{self, LEAST_ALIGNMENT, LINES_FROM_BYTES, Layout, MOST_SLAB_CLASS};
 use crate::class::{self, NO_CLASS, class_of};
 
 /// A thread keeps this number of bytes of a class.
@@ -141,6 +141,25 @@ impl Settings {
     /// Returns how much of the budget a request takes at least, where slabs have free blocks.
     pub(crate) fn need(&self, bytes: usize) -> usize {
         self.layout_for(bytes).least(self.page_bytes)
+    }
+
+    /// Returns how much of the budget requests of these sizes take together at most: spans, and slabs
+    /// of the usual size.
+    pub(crate) fn most_need(&self, sizes: impl Iterator<Item = usize>) -> usize {
+        let (mut bytes, mut blocks) = (0_usize, [0_usize; MOST_SLAB_CLASS + 1]);
+        for size in sizes {
+            let layout = self.layout_for(size);
+            match layout.slab() {
+                Some(shape) => blocks[usize::from(shape.number())] += 1,
+                None => bytes = bytes.saturating_add(layout.total(self.page_bytes)),
+            }
+        }
+        for (class, blocks) in blocks.into_iter().enumerate().filter(|(_, blocks)| *blocks > 0) {
+            let slab = self.class_layout(class).slab();
+            let slabs = slab.map_or(0, |shape| shape.bytes_of(blocks, self.page_bytes, self.max_bytes));
+            bytes = bytes.saturating_add(slabs);
+        }
+        bytes
     }
 
     /// Returns the largest request that is pooled; 0 when the budget has no room for the smallest

@@ -1,6 +1,7 @@
 //! The methods of a pool that a keeper needs.
 
 use core::task::Waker;
+use core::time::Duration;
 
 use crate::cache::ThreadCache;
 use crate::pool::ShardPool;
@@ -15,5 +16,9 @@ bufkeeper::trimmed_pool!(impl ShardPool, |handle| ShardPool::over(handle), {
 
     fn wake_when_grown(&self, waker: &Waker) -> bool {
         self.shared().growth.register(waker)
+    }
+
+    fn stalled(&self) -> Option<Duration> {
+        Self::stalled(self)
     }
 });

@@ -14,6 +14,7 @@ use bufkit::{Coop, Waiter};
 use crate::lease::ShardLease;
 use crate::pool::ShardPool;
 use crate::request::{NoBlock, Turn};
+use crate::shared::Shared;
 use crate::wait_queue::{Look, PATIENCE};
 
 /// How long one pauses that has to look again soon.
@@ -61,8 +62,58 @@ const LOOKS: u32 = 3;
 /// in [`acquire_timeout`](ShardPool::acquire_timeout) does that twice a second.
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Acquire<'a> {
+    waiting: Waiting<'a, One>,
+}
+
+bufcore::unwind_safe!(Acquire<'_>);
+
+/// What is asked of a pool, by a call that is refused or by one that waits.
+pub(crate) trait Request {
+    type Served;
+
+    /// Returns the bytes that are asked for.
+    fn bytes(&self) -> usize;
+
+    /// Returns how much of the budget has to be free for the request to be served, with nothing
+    /// idle. The request is at most the pool's limit.
+    fn need(&self, shared: &Shared) -> usize;
+
+    /// Serves the request as one that does not wait, or as the first that waits.
+    #[cfg_attr(feature = "track", track_caller)]
+    fn serve(&self, pool: &ShardPool, turn: Turn) -> Result<Self::Served, NoBlock>;
+}
+
+/// A request for one buffer of so many bytes.
+struct One(usize);
+
+impl Request for One {
+    type Served = Buf<ShardLease>;
+
+    #[inline]
+    fn bytes(&self) -> usize {
+        self.0
+    }
+
+    #[inline]
+    fn need(&self, shared: &Shared) -> usize {
+        shared.settings.need(self.0)
+    }
+
+    #[inline]
+    #[cfg_attr(feature = "track", track_caller)]
+    fn serve(&self, pool: &ShardPool, turn: Turn) -> Result<Buf<ShardLease>, NoBlock> {
+        if turn == Turn::First {
+            let found = pool.shared().find(self.0, turn)?;
+            return Ok(pool.deliver(found, self.0));
+        }
+        Ok(pool.acquire(self.0)?)
+    }
+}
+
+/// A request that can wait, with its place in the queue.
+pub(crate) struct Waiting<'a, R> {
     pool: &'a ShardPool,
-    bytes: usize,
+    pub(crate) request: R,
     /// Its place in the queue.
     ticket: Option<u64>,
     /// How often in a row it had to look again soon.
@@ -70,11 +121,9 @@ pub struct Acquire<'a> {
     coop: Coop,
 }
 
-bufcore::unwind_safe!(Acquire<'_>);
-
 /// What came of a request that is in the queue.
-enum Attempt {
-    Done(Result<Buf<ShardLease>, AcquireError>),
+enum Attempt<T> {
+    Done(Result<T, AcquireError>),
     /// It has to wait, and to look again soon if it says so.
     Waits(AcquireError, bool),
 }
@@ -121,7 +170,7 @@ impl ShardPool {
             other => return other,
         }
         // In the queue until the end of this function, whatever it is.
-        let mut waiting = self.acquire_async(bytes);
+        let mut waiting = Waiting::new(self, One(bytes));
         loop {
             match waiting.attempt(Waiter::this_thread()) {
                 Attempt::Done(result) => return result,
@@ -139,6 +188,14 @@ impl ShardPool {
     ///
     /// Dropping the future takes the request back. A buffer that was not delivered is not lost, and
     /// the next request in the queue is woken.
+    ///
+    /// # Two buffers of one task
+    ///
+    /// A task that holds a buffer and waits for another one of the same budget can wait forever:
+    /// for itself, or for tasks that do the same. A task that needs several at once asks for all of
+    /// them in one request, with [`acquire_each_async`](Self::acquire_each_async). Or it waits for
+    /// the largest first, and asks for the others with [`acquire`](Self::acquire), which does not
+    /// wait. [`stalled`](Self::stalled) shows a queue in which nothing moves.
     ///
     /// # Errors
     ///
@@ -159,17 +216,22 @@ impl ShardPool {
     /// ```
     #[inline]
     pub fn acquire_async(&self, bytes: usize) -> Acquire<'_> {
-        Acquire { pool: self, bytes, ticket: None, looks: 0, coop: Coop::default() }
+        Acquire { waiting: Waiting::new(self, One(bytes)) }
     }
 }
 
-impl Acquire<'_> {
+impl<'a, R: Request> Waiting<'a, R> {
+    #[inline]
+    pub(crate) fn new(pool: &'a ShardPool, request: R) -> Self {
+        Self { pool, request, ticket: None, looks: 0, coop: Coop::default() }
+    }
+
     /// Looks whether it is its turn, and whether there is memory then. Joins the queue.
     #[inline]
     #[cfg_attr(feature = "track", track_caller)]
-    fn attempt(&mut self, sleeper: Waiter) -> Attempt {
+    fn attempt(&mut self, sleeper: Waiter) -> Attempt<R::Served> {
         let shared = self.pool.shared();
-        let (requested, need) = (self.bytes, shared.settings.need(self.bytes));
+        let (requested, need) = (self.request.bytes(), self.request.need(shared));
         // First says whom to wake, then looks: what comes back in between does not go unnoticed.
         let Some(look) = shared.look(&mut self.ticket, need, sleeper) else {
             return Attempt::Done(Err(AcquireError::OutOfMemory { requested }));
@@ -184,8 +246,8 @@ impl Acquire<'_> {
         if shared.room() < need && !all {
             return Attempt::Waits(AcquireError::Exhausted { requested, available: 0 }, false);
         }
-        match shared.find(self.bytes, Turn::First) {
-            Ok(found) => Attempt::Done(Ok(self.pool.deliver(found, self.bytes))),
+        match self.request.serve(self.pool, Turn::First) {
+            Ok(served) => Attempt::Done(Ok(served)),
             Err(NoBlock { error: error @ AcquireError::Exhausted { .. }, again }) => {
                 if let Some(number) = self.ticket.filter(|_| again) {
                     shared.note_unseen(number);
@@ -208,43 +270,39 @@ impl Acquire<'_> {
         }
         cx.waker().wake_by_ref();
     }
-}
 
-impl Future for Acquire<'_> {
-    type Output = Result<Buf<ShardLease>, AcquireError>;
-
+    /// Polls the request, as the future of it does.
     #[inline]
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = &mut *self;
-        ready!(this.coop.poll_proceed(cx));
-        if this.ticket.is_none() {
-            match this.pool.acquire(this.bytes) {
-                Err(AcquireError::Exhausted { .. }) => {}
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<R::Served, AcquireError>> {
+        ready!(self.coop.poll_proceed(cx));
+        if self.ticket.is_none() {
+            match self.request.serve(self.pool, Turn::Any) {
+                Err(NoBlock { error: AcquireError::Exhausted { .. }, .. }) => {}
                 other => {
-                    this.coop.made_progress();
-                    return Poll::Ready(other);
+                    self.coop.made_progress();
+                    return Poll::Ready(other.map_err(AcquireError::from));
                 }
             }
         }
-        match this.attempt(Waiter::task(cx.waker().clone())) {
+        match self.attempt(Waiter::task(cx.waker().clone())) {
             Attempt::Done(result) => {
-                this.leave();
-                this.coop.made_progress();
+                self.leave();
+                self.coop.made_progress();
                 Poll::Ready(result)
             }
             Attempt::Waits(_, true) => {
-                this.look_again(cx);
+                self.look_again(cx);
                 Poll::Pending
             }
             Attempt::Waits(_, false) => {
-                this.looks = 0;
+                self.looks = 0;
                 Poll::Pending
             }
         }
     }
 }
 
-impl Acquire<'_> {
+impl<R> Waiting<'_, R> {
     /// Gives up the place in the queue, if there is one.
     #[inline]
     fn leave(&mut self) {
@@ -254,16 +312,25 @@ impl Acquire<'_> {
     }
 }
 
-impl Drop for Acquire<'_> {
+impl<R> Drop for Waiting<'_, R> {
     #[inline]
     fn drop(&mut self) {
         self.leave();
     }
 }
 
+impl Future for Acquire<'_> {
+    type Output = Result<Buf<ShardLease>, AcquireError>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.waiting.poll(cx)
+    }
+}
+
 impl fmt::Debug for Acquire<'_> {
     #[inline]
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Acquire").field("bytes", &self.bytes).finish_non_exhaustive()
+        f.debug_struct("Acquire").field("bytes", &self.waiting.request.0).finish_non_exhaustive()
     }
 }

@@ -244,7 +244,8 @@ where
 ///
 /// - It holds no buffer of the pool while it waits for one. A header of some bytes is read into an
 ///   array, or kept in a buffer of another pool.
-/// - It takes one buffer for all that it needs, and splits it.
+/// - It takes one buffer for all that it needs, and splits it; or several in one request, with
+///   `acquire_each_async` of the sharded pool.
 /// - It takes the largest buffer first. The smaller ones come from a pool of their own, or from
 ///   `acquire`, which is refused and does not wait.
 ///

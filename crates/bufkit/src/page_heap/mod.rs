@@ -298,8 +298,8 @@ impl PageHeap {
     /// [`PageError`].
     pub fn take_block(&self, shape: SlabShape) -> Result<Cut, PageError> {
         let least = shape.least_bytes(self.page_bytes) / self.page_bytes;
-        let mut pages = shape.pages(self.page_bytes);
         let mut inner = self.lock();
+        let mut pages = shape.pages(self.page_bytes, inner.limit);
         if let Some(cut) = inner.take_cut(shape.number(), false) {
             return Ok(cut);
         }

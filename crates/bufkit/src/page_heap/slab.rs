@@ -45,6 +45,8 @@ pub struct SlabShape {
 const MOST_BYTES: usize = 128 << 10;
 /// Of a slab at most this part is waste, where a size up to `MOST_BYTES` has as little.
 const WASTE: usize = 16;
+/// Of a limit a slab is at most this part, unless it has one block.
+const LIMIT_PART: usize = 16;
 /// So many blocks a slab has at most, a bit for each.
 const MOST_BLOCKS: usize = 64;
 /// A slab has at least this number of blocks, where `MOST_BYTES` are enough for them.
@@ -92,13 +94,20 @@ impl SlabShape {
         (self.first as usize + self.stride as usize).next_multiple_of(page_bytes)
     }
 
-    /// Returns the pages of a slab: the fewest with little waste.
-    pub(super) fn pages(self, page_bytes: usize) -> usize {
+    /// Returns the bytes of the slabs that this number of blocks takes in a heap with a limit.
+    #[must_use]
+    pub fn bytes_of(self, blocks: usize, page_bytes: usize, limit: usize) -> usize {
+        let slab = self.pages(page_bytes, limit / page_bytes) * page_bytes;
+        blocks.div_ceil(self.blocks(slab)).saturating_mul(slab)
+    }
+
+    /// Returns the pages of a slab: the fewest with little waste, and a small part of the limit.
+    pub(super) fn pages(self, page_bytes: usize, limit: usize) -> usize {
         let least = self.least_bytes(page_bytes) / page_bytes;
         if cfg!(any(loom, shuttle)) {
             return least;
         }
-        let most = (MOST_BYTES / page_bytes).max(least);
+        let most = (MOST_BYTES / page_bytes).min(limit / LIMIT_PART).max(least);
         let waste = |pages: usize| {
             let bytes = pages * page_bytes;
             bytes - self.blocks(bytes) * self.stride()

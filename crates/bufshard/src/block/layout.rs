@@ -19,6 +19,8 @@ pub(crate) const MOST_ALIGNMENT: usize = 1 << 30;
 const APART_FROM_ALIGNMENT: usize = 4096;
 /// The largest class of slabs. What is larger is a span, of which an eighth is waste at most.
 pub(crate) const MOST_SLAB_BYTES: usize = 28 << 10;
+/// Its number.
+pub(crate) const MOST_SLAB_CLASS: usize = class::class_of(MOST_SLAB_BYTES);
 /// Cache lines of the 4 KiB over which the starts of spans are spread.
 const COLOURS: usize = 64;
 
@@ -66,7 +68,7 @@ impl Layout {
     }
 
     /// Returns how the slab is cut that the block is of, or `None` for a span.
-    pub(super) fn slab(&self) -> Option<SlabShape> {
+    pub(crate) fn slab(&self) -> Option<SlabShape> {
         if self.bytes > MOST_SLAB_BYTES || is_apart(self.alignment) {
             return None;
         }

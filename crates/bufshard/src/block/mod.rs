@@ -31,7 +31,8 @@ use bufcore::author::RefCount;
 use bufkit::{Cut, Given, PageError, PageHeap, Span, thread_cache};
 
 pub(crate) use self::layout::{
-    LEAST_ALIGNMENT, LINES_FROM_BYTES, Layout, MOST_ALIGNMENT, class_of_small, is_apart, most_span,
+    LEAST_ALIGNMENT, LINES_FROM_BYTES, Layout, MOST_ALIGNMENT, MOST_SLAB_CLASS, class_of_small, is_apart,
+    most_span,
 };
 use crate::class::{self, MAX_CLASSES, NO_CLASS};
 

@@ -36,7 +36,7 @@ impl Shared {
         };
         // SAFETY: made of this heap, and given up by the caller.
         unsafe { shared.heap.give_all(next) };
-        if shared.has_budget() {
+        if why != Why::Returned && shared.has_budget() {
             // SAFETY: kept, as above.
             unsafe { Self::notify(this, Event::Freed) };
         }

@@ -4,6 +4,7 @@
 use alloc::collections::VecDeque;
 use core::mem;
 use core::ptr::NonNull;
+use core::time::Duration;
 use std::time::Instant;
 
 use bufkit::Waiter;
@@ -128,6 +129,14 @@ impl Shared {
             unsafe { Self::call(NonNull::from(self), Event::Freed) };
         }
         drop(old);
+    }
+
+    /// Returns how long the first in the queue has been waiting.
+    pub(crate) fn longest_wait(&self) -> Option<Duration> {
+        if !self.wait_queue.any() {
+            return None;
+        }
+        self.wait_queue.lock().longest_wait(Instant::now())
     }
 
     /// Takes the flag of a new cache back, if nobody waits. Once it is on the list.

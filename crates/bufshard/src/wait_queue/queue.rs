@@ -45,6 +45,8 @@ pub(crate) struct Ticket {
     /// The least that its memory takes of the budget.
     need: usize,
     state: State,
+    /// When it joined the queue.
+    joined: Instant,
     /// When it last looked, or was called.
     since: Instant,
     /// `Queue::puts` when it last looked everywhere.
@@ -111,6 +113,16 @@ impl Queue {
     /// Counts the waiters that are not gone.
     pub(crate) fn live(&self) -> usize {
         self.tickets.len() - self.gone
+    }
+
+    /// Returns how long the first has been in the queue, if one is that is not taken for gone.
+    pub(crate) fn longest_wait(&self, now: Instant) -> Option<Duration> {
+        let is_live = |ticket: &&Ticket| match ticket.state {
+            State::Asleep(_) => true,
+            State::Called => !ticket.is_late(now),
+            State::Closed => false,
+        };
+        self.tickets.iter().find(is_live).map(|first| now.saturating_duration_since(first.joined))
     }
 
     /// Returns the index of a ticket, or as the error the index that it would have.
@@ -211,7 +223,8 @@ impl Queue {
         let place = self.place(number);
         let at = place.unwrap_or_else(|at| {
             let state = State::Called;
-            let new = Ticket { number, need, state, since: now, puts: None, calls: 0, is_known: false };
+            let (joined, since) = (now, now);
+            let new = Ticket { number, need, state, joined, since, puts: None, calls: 0, is_known: false };
             self.tickets.insert(at, new);
             at
         });
@@ -382,6 +395,25 @@ mod tests {
         assert!(!is_called(&mut queue, 90, now));
         queue.note_put();
         assert!(is_called(&mut queue, 90, now));
+    }
+
+    /// The first counts, also while it is called; one that was called long ago does not.
+    #[test]
+    fn the_wait_of_the_first() {
+        let (mut queue, now) = (Queue::default(), Instant::now());
+        let later = |seconds| now + Duration::from_secs(seconds);
+        assert_eq!(queue.longest_wait(now), None);
+        let first = sleeps(&mut queue, 10, now);
+        let second = sleeps(&mut queue, 10, later(2));
+        assert_eq!(queue.longest_wait(later(9)), Some(Duration::from_secs(9)));
+        assert_eq!(queue.turn(first, later(9)), Look::Take { all: true });
+        assert!(is_called(&mut queue, 20, later(9)));
+        assert_eq!(queue.longest_wait(later(9)), Some(Duration::from_secs(9)));
+        queue.join(&mut Some(second), 10, Some(Waiter::this_thread()), later(10));
+        assert_eq!(queue.longest_wait(later(12)), Some(Duration::from_secs(10)));
+        queue.leave(second);
+        queue.leave(first);
+        assert_eq!(queue.longest_wait(later(12)), None);
     }
 
     /// One that could not look into a cache is called, though it is not its turn when it looks

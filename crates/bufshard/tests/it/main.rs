@@ -11,6 +11,7 @@ mod conformance;
 mod costs;
 #[cfg(feature = "stats")]
 mod counted;
+mod each;
 #[cfg(target_os = "linux")]
 mod handoff;
 mod keeper;

@@ -7,7 +7,8 @@
 //! - [`Monitor::record`] gives the numbers to the recorder of the crate `metrics` (feature
 //!   `metrics`), and so to every exporter that exists for it.
 //! - [`Monitor::trace`] tells the subscriber of the crate `tracing` what has happened since its
-//!   last call (feature `tracing`). [`Traced`] tells it what a keeper trims.
+//!   last call (feature `tracing`). [`Traced`] tells it what a keeper trims, and which pools
+//!   have requests that wait for long.
 //! - [`Monitor::read`] is for all others.
 //!
 //! ```

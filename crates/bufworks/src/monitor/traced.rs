@@ -1,8 +1,10 @@
-//! A pool whose trims by a keeper are told to the subscriber of the crate `tracing`.
+//! A pool whose trims and stalled requests are told to the subscriber of the crate `tracing`, by a
+//! keeper.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::any::TypeId;
+use core::cell::Cell;
 use core::fmt;
 use core::task::Waker;
 use core::time::Duration;
@@ -10,21 +12,29 @@ use core::time::Duration;
 use bufcore::PoolStats;
 use bufcore::author::catch_user_panic;
 use bufkeeper::{Trim, Watch, WeakPool};
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::events::TARGET;
 
+/// From how long a wait on the subscriber is told of it.
+const STALLED: Duration = Duration::from_secs(5);
+
 /// A pool for a [`Keeper`](crate::Keeper), which tells the subscriber of the crate `tracing` each
-/// time that the keeper gives memory of it back.
+/// time that the keeper gives memory of it back, and when requests wait for long.
 ///
 /// The event `a keeper trimmed` is of level debug and target `bufworks::pool`. Its fields are
 /// `pool`, `bytes`, `reserved_bytes`, and `cause`: `idle` for memory that was not used, and
 /// `pressure` where the keeper frees everything that holds no buffers. Pages that slot pools and
 /// rings give back stay reserved; there is no event for them.
 ///
+/// The event `the first waiting request was not served` is a warning of the same target. Its fields
+/// are `pool`, `seconds`, and `reserved_bytes`. It is sent when the keeper finds that the first
+/// request in the queue of a sharded pool has been waiting for five seconds, and again each time
+/// that this has doubled. A task that holds a buffer while it waits for another one can be why.
+///
 /// A subscriber that panics does so without consequences.
 ///
-/// Cost: on top of the keeper's look, two reads of the statistics.
+/// Cost: on top of the keeper's look, two reads of the statistics and one of the queue.
 ///
 /// ```
 /// # #[cfg(feature = "shard")] {
@@ -53,7 +63,8 @@ impl<'a, P: Watch + ?Sized> Traced<'a, P> {
 
 impl<P: Watch + ?Sized> Watch for Traced<'_, P> {
     fn downgrade(&self) -> Box<dyn WeakPool> {
-        Box::new(Weak { name: Arc::from(self.name), pool: self.pool.downgrade() })
+        let (name, pool) = (Arc::from(self.name), self.pool.downgrade());
+        Box::new(Weak { name, pool, told: Cell::default() })
     }
 }
 
@@ -67,11 +78,13 @@ impl<P: ?Sized> fmt::Debug for Traced<'_, P> {
 struct Weak {
     name: Arc<str>,
     pool: Box<dyn WeakPool>,
+    /// The wait that the subscriber knows of; zero for none.
+    told: Cell<Duration>,
 }
 
 impl WeakPool for Weak {
     fn with(&self, look: &mut dyn FnMut(&mut dyn Trim)) -> bool {
-        self.pool.with(&mut |pool| look(&mut Look { name: &self.name, pool }))
+        self.pool.with(&mut |pool| look(&mut Look { name: &self.name, pool, told: &self.told }))
     }
 
     fn id(&self) -> Option<(TypeId, usize)> {
@@ -83,6 +96,7 @@ impl WeakPool for Weak {
 struct Look<'a> {
     name: &'a str,
     pool: &'a mut dyn Trim,
+    told: &'a Cell<Duration>,
 }
 
 impl Look<'_> {
@@ -99,6 +113,25 @@ impl Look<'_> {
                 debug!(target: TARGET, pool = self.name, bytes, reserved_bytes, cause, "a keeper trimmed");
             });
         }
+        self.tell_wait(reserved_bytes);
+    }
+
+    /// Tells how long the first request has been waiting, if that is long, and twice as long as the
+    /// subscriber knows.
+    fn tell_wait(&self, reserved_bytes: usize) {
+        let wait = self.pool.stalled().unwrap_or_default();
+        if wait < self.told.get() {
+            // That of another request.
+            self.told.set(Duration::ZERO);
+        }
+        if wait < STALLED.max(self.told.get().saturating_mul(2)) {
+            return;
+        }
+        self.told.set(wait);
+        let (pool, seconds) = (self.name, wait.as_secs());
+        let _told = catch_user_panic(|| {
+            warn!(target: TARGET, pool, seconds, reserved_bytes, "the first waiting request was not served");
+        });
     }
 }
 
@@ -121,5 +154,9 @@ impl Trim for Look<'_> {
 
     fn wake_when_grown(&self, waker: &Waker) -> bool {
         self.pool.wake_when_grown(waker)
+    }
+
+    fn stalled(&self) -> Option<Duration> {
+        self.pool.stalled()
     }
 }

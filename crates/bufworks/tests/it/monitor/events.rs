@@ -1,14 +1,16 @@
 //! Events for the subscriber of the crate `tracing`.
 
 use std::fmt;
+use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bufworks::monitor::{Monitor, Traced};
 use bufworks::shard::ShardPool;
-use bufworks::{Keeper, MemoryUse, PoolStats, Pressure, PressureSource};
+use bufworks::{Keeper, MemoryUse, PoolStats, Pressure, PressureSource, Trim, Watch};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::with_default;
@@ -154,6 +156,74 @@ fn what_a_keeper_trims() {
     thread::sleep(AGE);
     keeper.tick(Instant::now() + AGE * 1000);
     assert_eq!(keeper.watched(), 0, "the pool has ended");
+}
+
+/// A pool whose first request has been waiting for so long.
+struct Stalls(Mutex<Option<Duration>>);
+
+impl Trim for &Stalls {
+    fn trim(&mut self) {}
+
+    fn stats(&self) -> Option<PoolStats> {
+        let mut stats = PoolStats::default();
+        stats.reserved_bytes = 7;
+        Some(stats)
+    }
+
+    fn stalled(&self) -> Option<Duration> {
+        *self.0.lock().unwrap()
+    }
+}
+
+/// From five seconds on, and again each time that it has doubled, also in a mutex.
+#[test]
+fn what_waits_for_long() {
+    let pool = Arc::new(Stalls(Mutex::new(None)));
+    let weak = Traced::new("packets", &pool).downgrade();
+    let listener = Listener::default();
+    let look = |seconds: Option<u64>| {
+        *pool.0.lock().unwrap() = seconds.map(Duration::from_secs);
+        with_default(listener.clone(), || {
+            assert!(weak.with(&mut |pool| {
+                pool.trim_idle(AGE);
+                assert_eq!(pool.stalled(), seconds.map(Duration::from_secs));
+            }));
+        });
+        listener.take()
+    };
+    let told = |seconds| {
+        [format!(
+            "WARN message=the first waiting request was not served pool=\"packets\" seconds={seconds} reserved_bytes=7"
+        )]
+    };
+    assert!(look(None).is_empty() && look(Some(4)).is_empty());
+    assert_eq!(look(Some(6)), told(6));
+    assert!(look(Some(11)).is_empty(), "it is known");
+    assert_eq!(look(Some(13)), told(13));
+    // Another one.
+    assert!(look(Some(1)).is_empty());
+    assert_eq!(look(Some(5)), told(5));
+    assert!(look(None).is_empty());
+    assert_eq!(look(Some(8)), told(8));
+}
+
+/// The keeper of a pool with a budget finds the request, through whatever holds the pool.
+#[test]
+fn a_request_that_waits_is_found_through_every_handle() {
+    let pool = ShardPool::builder().max_bytes(100_000).build().expect("settings are right");
+    let _held = pool.acquire(60_000).expect("room");
+    let is_found = |pool: &dyn Watch| {
+        let mut found = None;
+        assert!(pool.downgrade().with(&mut |pool| found = pool.stalled()));
+        found.is_some()
+    };
+    let other = pool.clone();
+    let mut waiting = Box::pin(other.acquire_async(60_000));
+    let locked = Arc::new(Mutex::new(pool.clone()));
+    let found = || [is_found(&pool), is_found(&locked), is_found(&Traced::new("packets", &pool))];
+    assert_eq!(found(), [false; 3]);
+    assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert_eq!(found(), [true; 3]);
 }
 
 #[test]

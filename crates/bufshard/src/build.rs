@@ -58,8 +58,8 @@ bufkit::settings! {
             /// ```
             /// use bufshard::Builder;
             ///
-            /// assert_eq!(Builder::new().to_string(), ""); // it prints what differs from the
-            /// defaults assert_eq!(Builder::new().shards(8).to_string(), "shards=8");
+            /// assert_eq!(Builder::new().to_string(), ""); // it prints what differs from the defaults
+            /// assert_eq!(Builder::new().shards(8).to_string(), "shards=8");
             /// ```
         }
         unset {
@@ -316,12 +316,15 @@ impl Builder {
     /// /// Memory that a device is told of.
     /// struct Registered;
     ///
-    /// // SAFETY: what the allocator returns is valid until it is freed, for nobody else, and
-    /// stays. unsafe impl MemoryProvider for Registered { fn allocate(&self, layout: Layout) ->
-    /// Result<Provided, RegionError> { // SAFETY: the layout is not of zero size. let start =
-    /// NonNull::new(unsafe { alloc_zeroed(layout) }) .ok_or(RegionError::OutOfMemory { requested:
-    /// layout.size() })?; // Here a program would register the bytes. Ok(Provided { start,
-    /// is_zeroed: true }) }
+    /// // SAFETY: what the allocator returns is valid until it is freed, for nobody else, and stays.
+    /// unsafe impl MemoryProvider for Registered {
+    ///     fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
+    ///         // SAFETY: the layout is not of zero size.
+    ///         let start = NonNull::new(unsafe { alloc_zeroed(layout) })
+    ///             .ok_or(RegionError::OutOfMemory { requested: layout.size() })?;
+    ///         // Here a program would register the bytes.
+    ///         Ok(Provided { start, is_zeroed: true })
+    ///     }
     ///
     ///     unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
     ///         // SAFETY: from `allocate`, with this layout, and given back once.

@@ -143,8 +143,8 @@ impl Settings {
         self.layout_for(bytes).least(self.page_bytes)
     }
 
-    /// Returns how much of the budget requests of these sizes take together at most: spans, and slabs
-    /// of the usual size.
+    /// Returns how much of the budget requests of these sizes take together at most: spans, and
+    /// slabs of the usual size.
     pub(crate) fn most_need(&self, sizes: impl Iterator<Item = usize>) -> usize {
         let (mut bytes, mut blocks) = (0_usize, [0_usize; MOST_SLAB_CLASS + 1]);
         for size in sizes {

@@ -46,6 +46,7 @@ mod index;
 mod inner;
 mod segment;
 mod slab;
+mod span;
 mod system;
 mod take;
 #[cfg(all(test, not(any(loom, shuttle))))]
@@ -65,6 +66,7 @@ use self::index::Entry;
 use self::inner::{Inner, Refused};
 use self::segment::Segment;
 pub use self::slab::{Cut, SlabShape};
+pub use self::span::{Given, Span};
 use crate::shared_pool::dedicated_pages::PoolProvider;
 
 /// Where the pages of a heap come from.
@@ -122,16 +124,15 @@ pub struct PageHeap {
     inner: Mutex<Inner>,
 }
 
-/// A span of a heap. It is a plain value, which says nothing of whose the span is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(transparent)]
-pub struct Span(NonNull<Entry>);
-
-// SAFETY: an address of the heap's, as which span it is; what it leads to is read under the rules
-// of its methods.
-unsafe impl Send for Span {}
-
 /// Why a heap has no span.
+///
+/// ```
+/// use bufkit::{PageError, PageHeap, PageSource};
+///
+/// let heap = PageHeap::new(PageSource::System, 1 << 20);
+/// assert!(matches!(heap.take(2 << 20, 1), Err(PageError::Exhausted { available, .. }) if available == 1 << 20));
+/// assert_eq!(heap.take(usize::MAX, 1), Err(PageError::OutOfMemory));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PageError {
@@ -158,6 +159,13 @@ impl fmt::Display for PageError {
 impl core::error::Error for PageError {}
 
 /// What a heap has.
+///
+/// ```
+/// use bufkit::{PageHeap, PageSource, PageStats};
+///
+/// let heap = PageHeap::new(PageSource::System, usize::MAX);
+/// assert_eq!(heap.stats(), PageStats::default());
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PageStats {
@@ -422,81 +430,5 @@ impl PageHeap {
 impl fmt::Debug for PageHeap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PageHeap").field("source", &self.source).field("stats", &self.stats()).finish()
-    }
-}
-
-/// What is given back to a heap.
-#[derive(Debug, Clone, Copy)]
-pub enum Given {
-    /// A span.
-    Span(Span),
-    /// A block, with its distance from the start of its slab.
-    Block(NonNull<u8>, usize),
-}
-
-#[allow(clippy::len_without_is_empty, reason = "a span is never empty")]
-impl Span {
-    /// The bytes that a span has for its owner beside its pages.
-    pub const PLACE_BYTES: usize = 16;
-
-    /// Returns its first byte.
-    ///
-    /// # Safety
-    ///
-    /// The caller has the span.
-    #[inline]
-    #[must_use]
-    pub unsafe fn start(self) -> NonNull<u8> {
-        // SAFETY: the caller's promise: the entry of a used extent has its address.
-        unsafe { NonNull::new_unchecked(self.0.as_ref().start) }
-    }
-
-    /// Returns its bytes, a multiple of those of a page.
-    ///
-    /// # Safety
-    ///
-    /// The caller has the span.
-    #[inline]
-    #[must_use]
-    pub unsafe fn len(self) -> usize {
-        // SAFETY: the caller's promise.
-        let entry = unsafe { self.0.as_ref() };
-        (entry.pages as usize) << entry.page_shift
-    }
-
-    /// Returns whether nobody wrote to it since the system gave it, so that all of it is zero.
-    ///
-    /// # Safety
-    ///
-    /// The caller has the span, and nobody wrote to it since it was taken.
-    #[must_use]
-    pub unsafe fn is_zero(self) -> bool {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.as_ref() }.is_zero
-    }
-
-    /// Returns the sixteen bytes that its owner may use, aligned to as many. They are initialised,
-    /// with whatever.
-    ///
-    /// # Safety
-    ///
-    /// The caller has the span.
-    #[inline]
-    #[must_use]
-    pub unsafe fn place(self) -> NonNull<[u8; Self::PLACE_BYTES]> {
-        // SAFETY: a field of the entry, which is the owner's while the extent is used.
-        unsafe { NonNull::new_unchecked(&raw mut (*self.0.as_ptr()).place) }.cast()
-    }
-
-    /// Returns the span that a place is of.
-    ///
-    /// # Safety
-    ///
-    /// From [`place`](Self::place).
-    #[inline]
-    #[must_use]
-    pub unsafe fn of_place(place: NonNull<[u8; Self::PLACE_BYTES]>) -> Self {
-        // SAFETY: the caller's promise: the place is a field of the entry.
-        Self(unsafe { place.byte_sub(core::mem::offset_of!(Entry, place)) }.cast())
     }
 }

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A slab has a bit for each of its blocks. The lowest free block is taken first, so pages that
-//! nobody needs are not touched. A slab none of whose blocks is out goes back as a span, so that its
-//! pages serve others. Of one that was not used for a while, the pages go back to the system on
+//! nobody needs are not touched. A slab none of whose blocks is out goes back as a span, so that
+//! its pages serve others. Of one that was not used for a while, the pages go back to the system on
 //! which no block is out. They stay counted for the limit, so that its blocks can be had again.
 //!
 //! # Invariants
@@ -126,6 +126,19 @@ impl SlabShape {
 }
 
 /// A block of a slab.
+///
+/// ```
+/// use bufkit::{Cut, Given, PageHeap, PageSource, SlabShape};
+///
+/// let heap = PageHeap::new(PageSource::System, usize::MAX);
+/// let Cut { block, offset, .. } = heap.take_block(SlabShape::new(0, 100, 64, 0))?;
+/// // SAFETY: just taken.
+/// assert_eq!(unsafe { Cut::bytes_of(block, offset) }, 128); // up to the alignment
+/// let mut once = Some(Given::Block(block, offset));
+/// // SAFETY: from this heap, and given back once.
+/// unsafe { heap.give_all(|| once.take()) };
+/// # Ok::<(), bufkit::PageError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
     /// Its first byte.

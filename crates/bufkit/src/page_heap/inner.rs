@@ -7,7 +7,7 @@ use super::segment::Segment;
 use super::slab::Slabs;
 
 /// The least and the most that is reserved at once.
-const LEAST_RESERVED: usize = 64 << 20;
+const LEAST_RESERVED: usize = if cfg!(target_pointer_width = "64") { 64 << 20 } else { 1 << 20 };
 #[cfg(all(target_pointer_width = "64", not(windows)))]
 const MOST_RESERVED: usize = 64 << 30;
 // Windows counts the tables.
@@ -115,7 +115,8 @@ impl Inner {
 
     /// Reserves addresses for `wanted` pages or more.
     pub(super) fn reserve(&mut self, wanted: usize) -> Result<(), Refused> {
-        let usual = if self.limit <= MOST_RESERVED / self.page_bytes {
+        let has_addresses = cfg!(target_pointer_width = "64");
+        let usual = if has_addresses && self.limit <= MOST_RESERVED / self.page_bytes {
             self.limit * self.page_bytes * ADDRESSES
         } else {
             // As many as there are: many pools have room beside each other.

@@ -22,6 +22,10 @@ pub(super) use imp::*;
 
 /// What became of pages that were to be moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    any(not(target_os = "linux"), miri, loom, shuttle),
+    allow(dead_code, reason = "Linux alone moves pages")
+)]
 pub(super) enum Moved {
     /// They are at the other addresses, and those that they had are as if reserved.
     Yes,

@@ -47,7 +47,7 @@
 //! - I1: a block belongs to one buffer, one thread's cache, one bin of a shard, or one thread that
 //!   moves it.
 //! - I2: its memory is freed once; a buffer may outlive its pool and its thread.
-//! - I3: no release and no end of a pool waits or allocates.
+//! - I3: no release and no end of a pool allocates, or waits for more than a short lock.
 //! - I4: all bytes that a buffer can show are initialised, from the allocation on.
 //!
 //! # Threads

@@ -12,8 +12,8 @@
 //! A pool of many classes and shards mostly needs few bins. So the bins of a class are made when a
 //! block of it is first requested: for the first shards, with room for a few blocks, of a large
 //! class for one. The other shards and slots are made when a bin of these was too small, by the
-//! next request that comes to the depot. So releases allocate nothing. Of a first burst of large
-//! blocks little is kept; what comes again is.
+//! next request that comes to the depot. So releases allocate nothing. Of a first burst
+//! little is kept; what comes again is.
 //!
 //! # Invariants
 //!

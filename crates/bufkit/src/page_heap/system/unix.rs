@@ -89,7 +89,11 @@ pub(crate) unsafe fn move_pages(from: NonNull<u8>, to: NonNull<u8>, bytes: usize
     if moved != libc::MAP_FAILED {
         return Moved::Yes;
     }
-    // The system may have unmapped what was there before it refused.
+    // The system may have unmapped what was there before it refused. The advice fails then.
+    // SAFETY: the caller's promise.
+    if unsafe { libc::madvise(to.as_ptr().cast(), bytes, libc::MADV_DONTNEED) } == 0 {
+        return Moved::No;
+    }
     if map(to.as_ptr(), bytes, libc::MAP_FIXED).is_some() { Moved::No } else { Moved::Lost }
 }
 

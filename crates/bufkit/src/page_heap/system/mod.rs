@@ -1,8 +1,9 @@
 //! Addresses and pages of the operating system.
 //!
-//! Each system has the same six functions:
+//! Each system has the same functions:
 //!
 //! - `page_bytes`: bytes of a page, a power of two; 0 where addresses cannot be reserved.
+//! - `has`: whether there is so much memory at all.
 //! - `reserve`, `release`: addresses, whose pages are zero when they are touched first.
 //! - `commit`: makes pages usable that were reserved or given back.
 //! - `give_back`: the pages go to the system, and are zero when they are next touched.

@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use super::index::{self, Entry, Kind};
 use super::inner::Inner;
 use super::segment::Segment;
-use super::system::{self, Moved};
+use super::system::{self, Outcome};
 
 /// The least that is moved in place of being touched anew, in pages: of shorter runs, a call to the
 /// system for each takes longer than the page faults.
@@ -26,15 +26,15 @@ impl Inner {
     pub(super) unsafe fn gather(&mut self, held: NonNull<Entry>) -> Option<usize> {
         let page_bytes = self.page_bytes;
         // SAFETY: the caller's promise.
-        let (all, start) = unsafe { (held.as_ref().pages as usize, held.as_ref().start) };
+        let (all, start) = unsafe { (index::pages_at(held), index::start_at(held)) };
         let (mut there, mut most) = (0, usize::MAX);
-        if self.mappings > MOST_MAPPINGS {
+        if self.pause == 0 && self.mappings > MOST_MAPPINGS {
             self.join_mappings();
         }
         while self.pause == 0 && self.mappings <= MOST_MAPPINGS && all - there >= MOVE_FROM_PAGES {
             let Some(source) = self.index.dirty.largest() else { break };
             // SAFETY: of the list.
-            let its = unsafe { source.as_ref() }.pages as usize;
+            let its = unsafe { index::pages_at(source) };
             let count = its.min(all - there).min(most);
             if its < MOVE_FROM_PAGES || count < MOVE_FROM_PAGES {
                 break;
@@ -49,15 +49,15 @@ impl Inner {
                     self.index.add(source, its - count, Kind::Dirty);
                 }
                 let to = NonNull::new_unchecked(start.add(there * page_bytes));
-                let old = NonNull::new_unchecked(from.as_ref().start);
+                let old = NonNull::new_unchecked(index::start_at(from));
                 match system::move_pages(old, to, count * page_bytes) {
-                    Moved::Yes => {
+                    Outcome::Done => {
                         self.index.add(from, count, Kind::Clean);
                         there += count;
                         self.moved += count;
                         self.mappings += 2;
                     }
-                    Moved::No => {
+                    Outcome::Refused => {
                         self.index.add(from, count, Kind::Dirty);
                         // It may be of several mappings, which older kernels do not move at once.
                         most = count / 2;
@@ -65,7 +65,7 @@ impl Inner {
                             self.pause = MOVES_PAUSE;
                         }
                     }
-                    Moved::Lost => {
+                    Outcome::Lost => {
                         self.index.add(from, count, Kind::Dirty);
                         self.pause = MOVES_PAUSE;
                         self.mark(held, all, there);
@@ -74,7 +74,7 @@ impl Inner {
                             let rest = index::split(lost, count, page_bytes);
                             index::write(rest, all - there - count, Kind::HeldClean);
                         }
-                        index::write(lost, count, Kind::Used);
+                        self.lose(lost, count);
                         return None;
                     }
                 }
@@ -104,36 +104,59 @@ impl Inner {
     }
 
     /// Gives all free pages back with their mappings made anew, so that they join.
+    ///
+    /// Cost: as many steps as there are extents. Where that many spans are out, it is of no use,
+    /// and as many requests are served without moves before the next try.
     #[cold]
     fn join_mappings(&mut self) {
         self.mappings = 0;
         for segment in self.segments() {
-            let (mut entry, end) = (Segment::first(segment), unsafe {
-                // SAFETY: the heap's.
-                Segment::first(segment).add(segment.as_ref().pages)
-            });
-            while entry < end {
-                // SAFETY: extents that follow each other (X1).
-                unsafe {
-                    let (pages, kind) = (entry.as_ref().pages as usize, entry.as_ref().kind);
-                    if matches!(kind, Kind::Dirty | Kind::Clean) {
-                        if let Some(start) = NonNull::new(entry.as_ref().start)
-                            && system::give_back(start, pages * self.page_bytes, true)
-                            && kind == Kind::Dirty
-                        {
-                            self.returned += pages;
-                            self.index.remove(entry);
-                            // Joins with those around: the walk goes on behind all of them.
-                            let joined = self.index.add(entry, pages, Kind::Clean);
-                            entry = joined.add(joined.as_ref().pages as usize);
-                            continue;
-                        }
-                    } else {
-                        self.mappings += 1;
-                    }
-                    entry = entry.add(pages);
+            // SAFETY: the heap's: extents that follow each other, up to an edge (X1).
+            unsafe {
+                let mut entry = Segment::first(segment);
+                while index::kind_at(entry) != Kind::Edge {
+                    self.mappings += 1;
+                    let pages = self.join_run(entry);
+                    entry = entry.add(if pages == 0 { index::pages_at(entry) } else { pages });
                 }
             }
         }
+        if self.mappings > MOST_MAPPINGS {
+            self.pause = u32::try_from(self.mappings).unwrap_or(u32::MAX);
+        }
+        self.least_dirty = self.least_dirty.min(self.index.dirty.pages);
+    }
+
+    /// Makes one clean extent of the free ones that follow each other from `first` on. Returns
+    /// their pages.
+    ///
+    /// # Safety
+    ///
+    /// The first entry of an extent.
+    unsafe fn join_run(&mut self, first: NonNull<Entry>) -> usize {
+        let (mut pages, mut dirty) = (0, 0);
+        // SAFETY: extents that follow each other (X1), which are ours from when they are off the
+        // lists (X2).
+        unsafe {
+            let mut entry = first;
+            while matches!(index::kind_at(entry), Kind::Dirty | Kind::Clean) {
+                let its = index::pages_at(entry);
+                dirty += if index::kind_at(entry) == Kind::Dirty { its } else { 0 };
+                self.index.remove(entry);
+                (entry, pages) = (entry.add(its), pages + its);
+            }
+            if pages > 0 {
+                let start = NonNull::new_unchecked(index::start_at(first));
+                if system::renew(start, pages * self.page_bytes) == Outcome::Done {
+                    self.returned += dirty;
+                    self.index.add(first, pages, Kind::Clean);
+                } else {
+                    // As for pages that are given back.
+                    self.lose(first, pages);
+                    self.used += dirty;
+                }
+            }
+        }
+        pages
     }
 }

@@ -6,7 +6,7 @@ use core::ptr::{self, NonNull};
 use super::index::{self, Entry, Kind};
 use super::inner::Inner;
 use super::segment::Segment;
-use super::system;
+use super::system::{self, Outcome};
 
 /// Where there is no limit and nobody looks after the memory, so much stays that nobody uses.
 const MOST_DIRTY_BYTES: usize = 32 << 20;
@@ -38,7 +38,7 @@ impl Inner {
             // SAFETY: of the list, and from then on ours.
             unsafe {
                 self.index.remove(extent);
-                let its = extent.as_ref().pages as usize;
+                let its = index::pages_at(extent);
                 // What the list had with it.
                 let count = its.min(self.index.dirty.pages + its - target);
                 if count < its {
@@ -47,16 +47,24 @@ impl Inner {
                     self.index.add(extent, its - count, Kind::Dirty);
                     extent = rest;
                 }
-                let is_gone = NonNull::new(extent.as_ref().start)
-                    .is_some_and(|start| system::give_back(start, count * self.page_bytes, false));
-                if !is_gone {
-                    self.index.add(extent, count, Kind::Dirty);
-                    self.refusals += count;
-                    break;
+                let start = NonNull::new_unchecked(index::start_at(extent));
+                match system::give_back(start, count * self.page_bytes) {
+                    Outcome::Done => {}
+                    Outcome::Refused => {
+                        self.index.add(extent, count, Kind::Dirty);
+                        self.refusals += count;
+                        break;
+                    }
+                    Outcome::Lost => {
+                        // The process may have the pages as before, so they stay counted.
+                        self.lose(extent, count);
+                        self.used += count;
+                        break;
+                    }
                 }
                 self.returned += count;
                 let joined = self.index.add(extent, count, Kind::Clean);
-                let pages = joined.as_ref().pages as usize;
+                let pages = index::pages_at(joined);
                 if pages / TABLE_FROM_PAGES != (pages - count) / TABLE_FROM_PAGES {
                     self.return_table(joined);
                 }
@@ -64,6 +72,17 @@ impl Inner {
         }
         self.least_dirty = self.least_dirty.min(self.index.dirty.pages);
         self.index.dirty.pages <= target
+    }
+
+    /// Notes that the addresses of an extent are lost (Y1).
+    ///
+    /// # Safety
+    ///
+    /// The extent is the caller's, and in no list.
+    pub(super) unsafe fn lose(&mut self, extent: NonNull<Entry>, pages: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { index::write(extent, pages, Kind::Lost) };
+        self.is_torn = true;
     }
 
     /// Gives back the pages of the table that only have entries within a clean extent, which say
@@ -74,16 +93,15 @@ impl Inner {
     /// The first entry of a clean extent of a reservation.
     unsafe fn return_table(&self, first: NonNull<Entry>) {
         // SAFETY: the caller's promise.
-        let pages = unsafe { first.as_ref() }.pages as usize;
+        let pages = unsafe { index::pages_at(first) };
         let (from, to) =
             (first.addr().get() + size_of::<Entry>(), first.addr().get() + (pages - 1) * size_of::<Entry>());
         let (from, to) = (from.next_multiple_of(self.page_bytes), to / self.page_bytes * self.page_bytes);
-        // Windows would have to commit them again.
-        if cfg!(unix) && from < to {
+        if from < to {
             // SAFETY: within the table; nobody reads these entries before they are written.
             unsafe {
                 let start = first.cast::<u8>().add(from - first.addr().get());
-                system::give_back(start, to - from, false);
+                system::discard(start, to - from);
             }
         }
     }
@@ -97,7 +115,7 @@ impl Inner {
             let first = Segment::first(segment);
             // SAFETY: the heap's; a free extent is in its list.
             unsafe {
-                if first.as_ref().kind == Kind::Dirty && Segment::of_whole(first).is_some() {
+                if index::kind_at(first) == Kind::Dirty && Segment::of_whole(first).is_some() {
                     self.returned += segment.as_ref().pages;
                     self.reserved_bytes -= segment.as_ref().reserved_bytes();
                     self.index.remove(first);

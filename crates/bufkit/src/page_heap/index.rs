@@ -16,7 +16,10 @@ use core::ptr::{self, NonNull};
 /// Of a bin: extents between a quarter of a doubling and the next.
 const BINS: usize = 128;
 /// How many extents of a bin are looked at.
-const LOOKS: usize = 16;
+pub(super) const LOOKS: usize = 16;
+
+/// The most pages that an entry can say an extent has, and so a segment.
+pub(super) const MOST_PAGES: usize = u32::MAX as usize;
 
 /// What the pages of an extent are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +37,8 @@ pub(super) enum Kind {
     HeldDirty,
     /// Clean, on its way to a caller.
     HeldClean,
+    /// Addresses that the system may have given to others: nobody uses them any more.
+    Lost,
 }
 
 /// A page, or the first or last of an extent.
@@ -77,10 +82,10 @@ pub(super) struct Bins {
     pub(super) pages: usize,
 }
 
-fn bin_of(pages: u32) -> usize {
+fn bin_of(pages: usize) -> usize {
     match pages.checked_ilog2() {
-        None | Some(0 | 1) => pages as usize,
-        Some(log) => log as usize * 4 + (pages >> (log - 2) & 3) as usize,
+        None | Some(0 | 1) => pages,
+        Some(log) => log as usize * 4 + (pages >> (log - 2) & 3),
     }
 }
 
@@ -96,7 +101,7 @@ impl Bins {
     /// It is an extent of this kind, in no list.
     unsafe fn add(&mut self, entry: NonNull<Entry>) {
         // SAFETY: the caller's promise.
-        let pages = unsafe { entry.as_ref() }.pages;
+        let pages = unsafe { pages_at(entry) };
         let bin = bin_of(pages);
         let next = self.heads[bin];
         // SAFETY: likewise.
@@ -107,7 +112,7 @@ impl Bins {
         }
         self.heads[bin] = entry.as_ptr();
         self.filled |= 1 << bin;
-        self.pages += pages as usize;
+        self.pages += pages;
     }
 
     /// Takes an extent out.
@@ -117,10 +122,10 @@ impl Bins {
     /// It is in the list of its size.
     unsafe fn remove(&mut self, entry: NonNull<Entry>) {
         // SAFETY: the caller's promise.
-        let pages = unsafe { entry.as_ref() }.pages;
+        let pages = unsafe { pages_at(entry) };
         let bin = bin_of(pages);
         // SAFETY: a free extent's place has its links (X2).
-        let Links { next, previous } = unsafe { entry.as_ref().place.links };
+        let Links { next, previous } = unsafe { (*entry.as_ptr()).place.links };
         if !next.is_null() {
             // SAFETY: it is in the list.
             unsafe { (*next).place.links.previous = previous };
@@ -134,28 +139,31 @@ impl Bins {
             // SAFETY: it is in the list.
             unsafe { (*previous).place.links.next = next };
         }
-        self.pages -= pages as usize;
+        self.pages -= pages;
     }
 
     /// Iterates over the first extents of a bin.
-    fn some(&self, bin: usize) -> impl Iterator<Item = NonNull<Entry>> {
+    fn some(&self, bin: usize, looks: usize) -> impl Iterator<Item = NonNull<Entry>> {
         let mut next = NonNull::new(self.heads[bin]);
         core::iter::from_fn(move || {
             let entry = next?;
             // SAFETY: it is in the list (X2).
-            next = NonNull::new(unsafe { entry.as_ref().place.links.next });
+            next = NonNull::new(unsafe { (*entry.as_ptr()).place.links.next });
             Some(entry)
         })
-        .take(LOOKS)
+        .take(looks)
     }
 
-    /// Finds a small extent of at least this number of pages.
-    pub(super) fn fit(&self, pages: usize) -> Option<NonNull<Entry>> {
-        let wanted = u32::try_from(pages).ok()?;
-        let bin = bin_of(wanted);
+    /// Finds a small extent of at least this number of pages. Of those of about as many, it looks
+    /// at `looks`.
+    pub(super) fn fit(&self, pages: usize, looks: usize) -> Option<NonNull<Entry>> {
+        if pages > MOST_PAGES {
+            return None;
+        }
+        let bin = bin_of(pages);
         // SAFETY: of the list.
-        let pages_of = |entry: &NonNull<Entry>| unsafe { entry.as_ref() }.pages;
-        if let Some(found) = self.some(bin).filter(|entry| pages_of(entry) >= wanted).min_by_key(pages_of) {
+        let its = |entry: &NonNull<Entry>| unsafe { pages_at(*entry) };
+        if let Some(found) = self.some(bin, looks).filter(|entry| its(entry) >= pages).min_by_key(its) {
             return Some(found);
         }
         let larger = self.filled & u128::MAX.checked_shl(bin as u32 + 1).unwrap_or(0);
@@ -164,14 +172,14 @@ impl Bins {
 
     /// Iterates over the extents of at least this number of pages, some of each size.
     pub(super) fn from(&self, pages: usize) -> impl Iterator<Item = NonNull<Entry>> {
-        (bin_of(pages as u32)..BINS).flat_map(|bin| self.some(bin))
+        (bin_of(pages)..BINS).flat_map(|bin| self.some(bin, LOOKS))
     }
 
     /// Finds one of the largest extents.
     pub(super) fn largest(&self) -> Option<NonNull<Entry>> {
         let bin = self.filled.checked_ilog2()? as usize;
         // SAFETY: of the list.
-        self.some(bin).max_by_key(|entry| unsafe { entry.as_ref() }.pages)
+        self.some(bin, LOOKS).max_by_key(|entry| unsafe { pages_at(*entry) })
     }
 
     /// Finds one of the smallest extents.
@@ -207,18 +215,18 @@ impl Index {
         // SAFETY: the next extent of the table (X1).
         let behind = unsafe { first.add(pages) };
         // SAFETY: likewise.
-        if unsafe { behind.as_ref() }.kind == kind {
+        if unsafe { kind_at(behind) } == kind {
             // SAFETY: a free one is in its list (X2).
             unsafe { self.bins(kind).remove(behind) };
             // SAFETY: as above.
-            pages += unsafe { behind.as_ref() }.pages as usize;
+            pages += unsafe { pages_at(behind) };
         }
         // SAFETY: the last entry of the extent in front (X1).
-        let in_front = unsafe { first.sub(1).as_ref() };
-        if in_front.kind == kind {
+        let (kind_in_front, in_front) = unsafe { (kind_at(first.sub(1)), pages_at(first.sub(1))) };
+        if kind_in_front == kind {
             // SAFETY: its first entry.
-            first = unsafe { first.sub(in_front.pages as usize) };
-            pages += in_front.pages as usize;
+            first = unsafe { first.sub(in_front) };
+            pages += in_front;
             // SAFETY: a free one is in its list (X2).
             unsafe { self.bins(kind).remove(first) };
         }
@@ -236,10 +244,66 @@ impl Index {
     /// It is the first entry of a free extent.
     pub(super) unsafe fn remove(&mut self, first: NonNull<Entry>) {
         // SAFETY: the caller's promise.
-        let kind = unsafe { first.as_ref() }.kind;
+        let kind = unsafe { kind_at(first) };
         // SAFETY: likewise (X2).
         unsafe { self.bins(kind).remove(first) };
     }
+}
+
+/// Iterates over extents that follow each other and have this number of pages together. Each may be
+/// written anew before the next is asked for.
+///
+/// # Safety
+///
+/// There are such extents from `first` on, which are the caller's meanwhile.
+pub(super) unsafe fn extents(first: NonNull<Entry>, pages: usize) -> impl Iterator<Item = NonNull<Entry>> {
+    let (mut next, mut left) = (first, pages);
+    core::iter::from_fn(move || {
+        let entry = (left > 0).then_some(next)?;
+        // SAFETY: the caller's promise (X1).
+        let its = unsafe { pages_at(entry) };
+        left -= its;
+        // SAFETY: likewise: the next extent, or the edge.
+        next = unsafe { entry.add(its) };
+        Some(entry)
+    })
+}
+
+/// Returns what the first or last entry of an extent says of its kind.
+///
+/// Entries are read field by field: `place` is the owner's of a used extent, who may write to it
+/// meanwhile, so there is never a reference to all of an entry.
+///
+/// # Safety
+///
+/// It is the first or last entry of an extent, or an edge, and the heap is locked or the caller has
+/// the extent.
+#[inline]
+pub(super) unsafe fn kind_at(entry: NonNull<Entry>) -> Kind {
+    // SAFETY: the caller's promise.
+    unsafe { (*entry.as_ptr()).kind }
+}
+
+/// Returns what the first or last entry of an extent says of its pages.
+///
+/// # Safety
+///
+/// As for [`kind_at`].
+#[inline]
+pub(super) unsafe fn pages_at(entry: NonNull<Entry>) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { (*entry.as_ptr()).pages as usize }
+}
+
+/// Returns the address of an extent.
+///
+/// # Safety
+///
+/// As for [`kind_at`]; it is the first entry.
+#[inline]
+pub(super) unsafe fn start_at(entry: NonNull<Entry>) -> *mut u8 {
+    // SAFETY: the caller's promise.
+    unsafe { (*entry.as_ptr()).start }
 }
 
 /// Writes what the table says of an extent. The first entry has its address.
@@ -266,8 +330,7 @@ pub(super) unsafe fn write(first: NonNull<Entry>, pages: usize, kind: Kind) {
 /// The entries are the caller's; `at` is within the extent.
 pub(super) unsafe fn split(first: NonNull<Entry>, at: usize, page_bytes: usize) -> NonNull<Entry> {
     // SAFETY: the caller's promise.
-    let (start, pages, kind) =
-        unsafe { ((*first.as_ptr()).start, first.as_ref().pages as usize, first.as_ref().kind) };
+    let (start, pages, kind) = unsafe { (start_at(first), pages_at(first), kind_at(first)) };
     debug_assert!(at > 0 && at < pages);
     // SAFETY: within the extent.
     let rest = unsafe { first.add(at) };

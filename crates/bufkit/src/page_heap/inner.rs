@@ -43,6 +43,8 @@ pub(super) struct Inner {
     /// Whether free pages go at once; whether somebody looks after them.
     pub(super) is_ended: bool,
     pub(super) is_watched: bool,
+    /// Whether some addresses are lost.
+    pub(super) is_torn: bool,
     /// In pages, as all that follows.
     pub(super) grain: usize,
     pub(super) limit: usize,
@@ -78,6 +80,7 @@ impl Inner {
             is_reserved,
             is_ended: false,
             is_watched: false,
+            is_torn: false,
             grain,
             limit,
             used: 0,
@@ -159,8 +162,8 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // SAFETY: nobody has the heap any more, and so no span of it.
         unsafe {
-            Segment::drop_all(self.segments);
-            Segment::drop_all(self.leaving);
+            Segment::drop_all(self.segments, self.is_torn.then_some(self.page_bytes));
+            Segment::drop_all(self.leaving, None);
         }
     }
 }

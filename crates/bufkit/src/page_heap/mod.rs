@@ -225,7 +225,12 @@ impl PageHeap {
     /// # Errors
     ///
     /// [`PageError`].
+    ///
+    /// # Panics
+    ///
+    /// If the alignment is not a power of two.
     pub fn take(&self, bytes: usize, alignment: usize) -> Result<Span, PageError> {
+        assert!(alignment.is_power_of_two(), "not a power of two: {alignment}");
         let pages = self.pages(bytes)?;
         let inner = self.lock();
         self.take_in(inner, pages, alignment).map(|(_, span)| Span(span))
@@ -234,7 +239,7 @@ impl PageHeap {
     fn pages(&self, bytes: usize) -> Result<usize, PageError> {
         size::align_up(bytes.max(1), self.page_bytes)
             .map(|bytes| bytes / self.page_bytes)
-            .filter(|&pages| u32::try_from(pages).is_ok())
+            .filter(|&pages| pages <= index::MOST_PAGES)
             .ok_or(PageError::OutOfMemory)
     }
 
@@ -307,10 +312,10 @@ impl PageHeap {
     pub fn take_block(&self, shape: SlabShape) -> Result<Cut, PageError> {
         let least = shape.least_bytes(self.page_bytes) / self.page_bytes;
         let mut inner = self.lock();
-        let mut pages = shape.pages(self.page_bytes, inner.limit);
         if let Some(cut) = inner.take_cut(shape.number(), false) {
             return Ok(cut);
         }
+        let mut pages = shape.pages(self.page_bytes, inner.limit);
         loop {
             match self.take_in(inner, pages, 1) {
                 // SAFETY: just taken.
@@ -431,7 +436,7 @@ impl PageHeap {
         let leaving = inner.take_leaving();
         drop(inner);
         // SAFETY: of this heap, which gave them up.
-        unsafe { Segment::drop_all(leaving) };
+        unsafe { Segment::drop_all(leaving, None) };
     }
 }
 

@@ -107,14 +107,15 @@ impl Segment {
     /// The first entry of an extent.
     pub(super) unsafe fn of_whole(first: NonNull<Entry>) -> Option<NonNull<Self>> {
         // SAFETY: the entry in front of an extent is in the table (X1).
-        let edge = unsafe { first.sub(1).as_ref() };
-        if edge.kind != Kind::Edge {
+        let edge = unsafe { first.sub(1) };
+        // SAFETY: likewise.
+        if unsafe { index::kind_at(edge) } != Kind::Edge {
             return None;
         }
         // SAFETY: an edge in front has its segment.
-        let segment = NonNull::new(unsafe { edge.place.segment })?;
+        let segment = NonNull::new(unsafe { (*edge.as_ptr()).place.segment })?;
         // SAFETY: the caller's promise; the segment is there.
-        (unsafe { first.as_ref().pages as usize == segment.as_ref().pages }).then_some(segment)
+        (unsafe { index::pages_at(first) == segment.as_ref().pages }).then_some(segment)
     }
 
     /// Puts a segment on a list.
@@ -162,23 +163,52 @@ impl Segment {
         }
     }
 
-    /// Gives all segments of a list back. Providers are called in this.
+    /// Gives all segments of a list back, but no lost addresses: `torn` has the bytes of a page if
+    /// there are any. Providers are called in this.
     ///
     /// # Safety
     ///
     /// They are the caller's, and nobody uses their pages.
-    pub(super) unsafe fn drop_all(head: *mut Self) {
+    pub(super) unsafe fn drop_all(head: *mut Self, torn: Option<usize>) {
         let mut next = head;
         while let Some(this) = NonNull::new(next) {
             // SAFETY: the caller's promise.
             let mut segment = unsafe { this.read() };
             next = segment.next;
             match &mut segment.memory {
-                // SAFETY: all of it, and not used again.
-                Memory::Reserved(bytes) => unsafe { system::release(this.cast(), *bytes) },
+                Memory::Reserved(bytes) => {
+                    // SAFETY: likewise.
+                    let kept = torn.and_then(|bytes| unsafe { Self::release_behind_lost(this, bytes) });
+                    // SAFETY: all of it that is left, and not used again (Y1).
+                    unsafe { system::release(this.cast(), kept.unwrap_or(*bytes)) };
+                }
                 // SAFETY: taken once. The table goes after it.
                 Memory::Regions(_, region) => unsafe { ManuallyDrop::drop(region) },
             }
+        }
+    }
+
+    /// Gives back what is behind the first lost addresses of a reservation. Returns how many bytes
+    /// are in front of these, if some are lost.
+    ///
+    /// # Safety
+    ///
+    /// As for `drop_all`.
+    unsafe fn release_behind_lost(this: NonNull<Self>, page_bytes: usize) -> Option<usize> {
+        // SAFETY: the caller's promise: extents that follow each other (X1).
+        unsafe {
+            let (mut entry, mut kept) = (Self::first(this), None);
+            let end = entry.add(this.as_ref().pages);
+            while entry < end {
+                let (start, pages) = (index::start_at(entry), index::pages_at(entry));
+                if index::kind_at(entry) == Kind::Lost {
+                    kept = kept.or(Some(start.addr() - this.addr().get()));
+                } else if let (Some(start), Some(_)) = (NonNull::new(start), kept) {
+                    system::release(start, pages * page_bytes);
+                }
+                entry = entry.add(pages);
+            }
+            kept
         }
     }
 }

@@ -18,7 +18,7 @@
 
 use core::ptr::{self, NonNull};
 
-use super::index::Entry;
+use super::index::{self, Entry};
 use super::inner::Inner;
 use super::system;
 
@@ -58,14 +58,20 @@ impl SlabShape {
 
     /// Makes the shape of slabs with this number, below 64. Their blocks have `bytes` bytes, at
     /// least 16. What is `lead` bytes behind the start of a block is at a multiple of `alignment`,
-    /// a power of two that is a multiple of 16 and at most a page.
+    /// a power of two from 16 to 4096; `lead` is a multiple of 16 and at most `bytes`.
+    ///
+    /// In a heap shapes with a larger number have blocks that are at least as large and as aligned,
+    /// with the same `lead`, and shapes with the same number are the same.
     ///
     /// # Panics
     ///
-    /// If the number is too large, or a block has more than a quarter of 128 KiB.
+    /// If the number is too large, a block has more than a quarter of 128 KiB, or the alignment or
+    /// `lead` is not such.
     #[must_use]
     pub const fn new(number: u8, bytes: usize, alignment: usize, lead: usize) -> Self {
         assert!((number as usize) < KINDS && bytes >= 16 && bytes <= MOST_BYTES / LEAST_BLOCKS + 256);
+        assert!(alignment.is_power_of_two() && alignment >= 16 && alignment <= 4096);
+        assert!(lead.is_multiple_of(16) && lead <= bytes);
         let first = (Self::HEAD_BYTES + lead).next_multiple_of(alignment) - lead;
         Self { number, stride: bytes.next_multiple_of(alignment) as u32, first: first as u16 }
     }
@@ -282,7 +288,7 @@ impl Inner {
     /// The span is the caller's, who gives it up, and has room for a block.
     pub(super) unsafe fn cut_new(&mut self, span: NonNull<Entry>, shape: SlabShape) -> Cut {
         // SAFETY: the caller's promise.
-        let (start, pages) = unsafe { (span.as_ref().start, span.as_ref().pages as usize) };
+        let (start, pages) = unsafe { (index::start_at(span), index::pages_at(span)) };
         let blocks = shape.blocks(pages * self.page_bytes);
         let slab = Slab {
             entry: span,
@@ -344,8 +350,7 @@ impl Inner {
     /// Gives the pages of slabs back to the system on which no block is out: of those that were not
     /// used since the last sweep, or of all.
     pub(super) fn sweep_slabs(&mut self, are_all: bool) {
-        // On Windows pages that went would have to be committed again, which may fail.
-        if !self.is_reserved || cfg!(windows) {
+        if !self.is_reserved {
             return;
         }
         for number in 0..KINDS {
@@ -373,7 +378,7 @@ impl Inner {
         // SAFETY: the caller's promise.
         let (stride, first) = unsafe { ((*head).stride as usize, (*head).first as usize) };
         // SAFETY: likewise, and its span is.
-        let (free, pages) = unsafe { ((*head).free, (*head).entry.as_ref().pages as usize) };
+        let (free, pages) = unsafe { ((*head).free, index::pages_at((*head).entry)) };
         if pages == 1 {
             return;
         }
@@ -392,9 +397,8 @@ impl Inner {
             let run = (u32::MAX >> (32 - count)) << from;
             idle &= !run;
             // SAFETY: pages of the slab that no block which is out is on.
-            let is_gone = unsafe {
-                system::give_back(slab.cast::<u8>().add(from * page_bytes), count * page_bytes, false)
-            };
+            let is_gone =
+                unsafe { system::discard(slab.cast::<u8>().add(from * page_bytes), count * page_bytes) };
             if !is_gone {
                 self.refusals += count;
                 return;

@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use super::index::Entry;
+use super::index::{self, Entry};
 
 /// A span of a heap. It is a plain value, which says nothing of whose the span is.
 ///
@@ -60,7 +60,7 @@ impl Span {
     #[must_use]
     pub unsafe fn start(self) -> NonNull<u8> {
         // SAFETY: the caller's promise: the entry of a used extent has its address.
-        unsafe { NonNull::new_unchecked(self.0.as_ref().start) }
+        unsafe { NonNull::new_unchecked(index::start_at(self.0)) }
     }
 
     /// Returns its bytes, a multiple of those of a page.
@@ -72,8 +72,7 @@ impl Span {
     #[must_use]
     pub unsafe fn len(self) -> usize {
         // SAFETY: the caller's promise.
-        let entry = unsafe { self.0.as_ref() };
-        (entry.pages as usize) << entry.page_shift
+        unsafe { index::pages_at(self.0) << (*self.0.as_ptr()).page_shift }
     }
 
     /// Returns whether nobody wrote to it since the system gave it, so that all of it is zero.
@@ -84,7 +83,7 @@ impl Span {
     #[must_use]
     pub unsafe fn is_zero(self) -> bool {
         // SAFETY: the caller's promise.
-        unsafe { self.0.as_ref() }.is_zero
+        unsafe { (*self.0.as_ptr()).is_zero }
     }
 
     /// Returns the sixteen bytes that its owner may use, aligned to as many. They are initialised,

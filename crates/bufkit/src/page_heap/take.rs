@@ -3,10 +3,10 @@
 use core::ptr::NonNull;
 
 use super::give_back::Order;
-use super::index::{self, Entry, Kind};
+use super::index::{self, Entry, Kind, LOOKS, MOST_PAGES};
 use super::inner::{Inner, Refused};
 use super::segment::Segment;
-use super::system;
+use super::system::{self, Outcome};
 
 /// For so much at once that is not there yet, the system is asked whether it has it.
 const ASKED_FROM_BYTES: usize = 256 << 20;
@@ -15,7 +15,10 @@ impl Inner {
     /// Takes a span of `pages` pages whose start is a multiple of `alignment` bytes.
     pub(super) fn take(&mut self, pages: usize, alignment: usize) -> Result<NonNull<Entry>, Refused> {
         let wanted = pages + (alignment / self.page_bytes).saturating_sub(1);
-        if let Some(found) = self.index.dirty.fit(wanted) {
+        if wanted > MOST_PAGES {
+            return Err(Refused::System);
+        }
+        if let Some(found) = self.index.dirty.fit(wanted, LOOKS) {
             // SAFETY: of the list.
             let first = unsafe { self.cut(found, 0, pages, alignment) };
             // SAFETY: a held extent, all of it.
@@ -33,13 +36,18 @@ impl Inner {
         if pages >= ASKED_FROM_BYTES / self.page_bytes && !system::has(pages * self.page_bytes) {
             return Err(Refused::System);
         }
+        let mut looks = LOOKS;
         loop {
-            let (window, at) = match self.window(wanted) {
-                Some(found) => found,
-                None => {
-                    self.reserve(wanted)?;
-                    continue;
+            let Some((window, at)) = self.window(wanted, looks) else {
+                if self.reserve(wanted).is_err() {
+                    if looks == usize::MAX {
+                        return Err(Refused::System);
+                    }
+                    // Free runs are longest when none is dirty.
+                    self.return_pages(0, Order::Largest);
+                    looks = usize::MAX;
                 }
+                continue;
             };
             // SAFETY: free extents of this many pages follow each other.
             let first = unsafe { self.cut(window, at, pages, alignment) };
@@ -54,26 +62,26 @@ impl Inner {
     }
 
     /// Finds free extents that follow each other and have this number of pages together: around one
-    /// of the largest that the process has, or else a small one of those that it has not. Returns
-    /// the first, and where the dirty one starts in them, in pages.
-    fn window(&self, wanted: usize) -> Option<(NonNull<Entry>, usize)> {
+    /// of the largest that the process has, or else a small one of those that it has not, of which
+    /// it looks at `looks`. Returns the first, and where the dirty one starts in them, in pages.
+    fn window(&self, wanted: usize, looks: usize) -> Option<(NonNull<Entry>, usize)> {
         if let Some(dirty) = self.index.dirty.largest() {
             // SAFETY: entries of extents that follow each other, up to an edge (X1).
             unsafe {
-                let (mut first, mut total) = (dirty, dirty.as_ref().pages as usize);
+                let (mut first, mut total) = (dirty, index::pages_at(dirty));
                 let mut behind = dirty.add(total);
-                while total < wanted && matches!(behind.as_ref().kind, Kind::Dirty | Kind::Clean) {
-                    let pages = behind.as_ref().pages as usize;
+                while total < wanted && matches!(index::kind_at(behind), Kind::Dirty | Kind::Clean) {
+                    let pages = index::pages_at(behind);
                     total += pages;
                     behind = behind.add(pages);
                 }
                 let mut at = 0;
                 while total < wanted {
-                    let in_front = first.sub(1).as_ref();
-                    if !matches!(in_front.kind, Kind::Dirty | Kind::Clean) {
+                    let in_front = first.sub(1);
+                    if !matches!(index::kind_at(in_front), Kind::Dirty | Kind::Clean) {
                         break;
                     }
-                    let pages = in_front.pages as usize;
+                    let pages = index::pages_at(in_front);
                     (first, total, at) = (first.sub(pages), total + pages, at + pages);
                 }
                 if total >= wanted {
@@ -81,7 +89,7 @@ impl Inner {
                 }
             }
         }
-        Some((self.index.clean.fit(wanted)?, 0))
+        Some((self.index.clean.fit(wanted, looks)?, 0))
     }
 
     /// Takes `pages` pages out of free extents that follow each other from `window` on, at `at` if
@@ -99,14 +107,14 @@ impl Inner {
     ) -> NonNull<Entry> {
         let page_bytes = self.page_bytes;
         // SAFETY: the first entry of an extent.
-        let start = unsafe { window.as_ref() }.start.addr();
+        let start = unsafe { index::start_at(window) }.addr();
         // How many there are; not beyond what is needed from `at` on.
         let (mut total, mut entry) = (0, window);
         let most = at + pages + alignment / page_bytes;
         // SAFETY: extents that follow each other (X1).
-        while total < most && matches!(unsafe { entry.as_ref() }.kind, Kind::Dirty | Kind::Clean) {
+        while total < most && matches!(unsafe { index::kind_at(entry) }, Kind::Dirty | Kind::Clean) {
             // SAFETY: likewise.
-            let its = unsafe { entry.as_ref() }.pages as usize;
+            let its = unsafe { index::pages_at(entry) };
             total += its;
             // SAFETY: likewise.
             entry = unsafe { entry.add(its) };
@@ -138,7 +146,7 @@ impl Inner {
         while position < end {
             // SAFETY: extents that follow each other, up to `end`.
             unsafe {
-                let (its, kind) = (entry.as_ref().pages as usize, entry.as_ref().kind);
+                let (its, kind) = (index::pages_at(entry), index::kind_at(entry));
                 let next = (entry.add(its), position + its);
                 if next.1 > skip {
                     self.index.remove(entry);
@@ -170,8 +178,7 @@ impl Inner {
     /// The held extents from `first` on have this number of pages.
     unsafe fn end_take(&mut self, first: NonNull<Entry>, pages: usize) -> NonNull<Entry> {
         // SAFETY: the caller's promise.
-        let entry = unsafe { first.as_ref() };
-        let is_zero = entry.kind == Kind::HeldClean && entry.pages as usize == pages;
+        let is_zero = unsafe { index::kind_at(first) == Kind::HeldClean && index::pages_at(first) == pages };
         // SAFETY: likewise.
         unsafe {
             index::write(first, pages, Kind::Used);
@@ -190,18 +197,15 @@ impl Inner {
     ///
     /// As for `end_take`.
     unsafe fn put_back(&mut self, first: NonNull<Entry>, pages: usize) {
-        let (mut entry, mut left) = (first, pages);
-        while left > 0 {
-            // SAFETY: the caller's promise.
-            unsafe {
-                let its = entry.as_ref().pages as usize;
-                let kind = if entry.as_ref().kind == Kind::HeldDirty { Kind::Dirty } else { Kind::Clean };
-                let is_lost = entry.as_ref().kind == Kind::Used;
-                let next = entry.add(its);
-                if !is_lost {
-                    self.index.add(entry, its, kind);
+        // SAFETY: the caller's promise; each is off the lists, or lost.
+        unsafe {
+            for entry in index::extents(first, pages) {
+                let its = index::pages_at(entry);
+                match index::kind_at(entry) {
+                    Kind::Lost => {}
+                    Kind::HeldDirty => _ = self.index.add(entry, its, Kind::Dirty),
+                    _ => _ = self.index.add(entry, its, Kind::Clean),
                 }
-                (entry, left) = (next, left - its);
             }
         }
     }
@@ -214,56 +218,60 @@ impl Inner {
     /// As for `end_take`.
     unsafe fn fill(&mut self, first: NonNull<Entry>, pages: usize) -> Result<bool, Refused> {
         self.pause = self.pause.saturating_sub(1);
-        let (mut entry, mut left, mut dirty, mut missing) = (first, pages, 0, 0);
-        while left > 0 {
-            // SAFETY: held extents that follow each other.
-            let (its, kind) = unsafe { (entry.as_ref().pages as usize, entry.as_ref().kind) };
-            if kind == Kind::HeldDirty {
-                dirty += its;
-            } else {
-                // SAFETY: a held extent of clean pages.
-                match unsafe { self.gather(entry) } {
-                    Some(there) => {
-                        dirty += there;
-                        missing += its - there;
-                    }
-                    None => {
-                        // SAFETY: as above.
-                        unsafe { self.put_back(first, pages) };
+        let mut missing = 0;
+        // SAFETY: the caller's promise.
+        for entry in unsafe { index::extents(first, pages) } {
+            // SAFETY: held extents.
+            unsafe {
+                if index::kind_at(entry) == Kind::HeldClean {
+                    let its = index::pages_at(entry);
+                    let Some(there) = self.gather(entry) else {
+                        self.put_back(first, pages);
                         return Ok(false);
-                    }
+                    };
+                    missing += its - there;
                 }
             }
-            left -= its;
-            // SAFETY: as above.
-            entry = unsafe { entry.add(its) };
         }
         let others = self.limit.saturating_sub(self.used + pages);
-        debug_assert!(dirty + missing == pages);
-        let is_done = self.return_pages(others, Order::Smallest) && {
-            let (mut entry, mut left, mut is_done) = (first, pages, true);
-            while left > 0 && is_done {
-                // SAFETY: held extents; the pages are nobody else's.
-                unsafe {
-                    let its = entry.as_ref().pages as usize;
-                    if entry.as_ref().kind == Kind::HeldClean
-                        && let Some(start) = NonNull::new(entry.as_ref().start)
-                    {
-                        is_done = system::commit(start, its * self.page_bytes);
-                    }
-                    left -= its;
-                    entry = entry.add(its);
-                }
+        // SAFETY: as above.
+        unsafe {
+            if !self.return_pages(others, Order::Smallest) || !self.commit(first, pages) {
+                self.put_back(first, pages);
+                return Err(Refused::System);
             }
-            is_done
-        };
-        if !is_done {
-            // SAFETY: as above.
-            unsafe { self.put_back(first, pages) };
-            return Err(Refused::System);
         }
         self.faulted += missing;
         Ok(true)
+    }
+
+    /// Makes held clean extents usable: all of them, or none.
+    ///
+    /// # Safety
+    ///
+    /// As for `end_take`.
+    unsafe fn commit(&mut self, first: NonNull<Entry>, pages: usize) -> bool {
+        // SAFETY: the caller's promise; the pages are nobody else's, and nothing is in them.
+        unsafe {
+            let clean = |entry: &NonNull<Entry>| index::kind_at(*entry) == Kind::HeldClean;
+            let bytes_of = |entry, page_bytes: usize| {
+                (NonNull::new_unchecked(index::start_at(entry)), index::pages_at(entry) * page_bytes)
+            };
+            for (position, entry) in index::extents(first, pages).filter(clean).enumerate() {
+                let (start, bytes) = bytes_of(entry, self.page_bytes);
+                if !system::commit(start, bytes) {
+                    for entry in index::extents(first, pages).filter(clean).take(position) {
+                        let (start, bytes) = bytes_of(entry, self.page_bytes);
+                        // Where that is refused, they stay usable, and zero.
+                        if system::give_back(start, bytes) == Outcome::Lost {
+                            self.lose(entry, bytes / self.page_bytes);
+                        }
+                    }
+                    return false;
+                }
+            }
+        }
+        true
     }
 
     /// Makes room in the limit for a segment of `pages` pages.
@@ -272,8 +280,8 @@ impl Inner {
         let target = self.index.dirty.pages.checked_sub(over);
         if !self.return_pages(target.unwrap_or(0), Order::Largest) || target.is_none() {
             // SAFETY: of the list.
-            let largest = self.index.dirty.largest().map_or(0, |entry| unsafe { entry.as_ref() }.pages);
-            return Refused::Exhausted((self.limit - self.resident().min(self.limit)).max(largest as usize));
+            let largest = self.index.dirty.largest().map_or(0, |entry| unsafe { index::pages_at(entry) });
+            return Refused::Exhausted((self.limit - self.resident().min(self.limit)).max(largest));
         }
         self.used += pages;
         Refused::Segment(pages)
@@ -302,7 +310,7 @@ impl Inner {
         unsafe {
             self.adopt(segment);
             let all = self.index.add(Segment::first(segment), segment.as_ref().pages, Kind::Dirty);
-            self.faulted += all.as_ref().pages as usize;
+            self.faulted += index::pages_at(all);
             let first = self.cut(all, 0, pages, alignment);
             let span = self.end_take(first, pages);
             (*span.as_ptr()).is_zero = true;
@@ -317,7 +325,7 @@ impl Inner {
     /// The first entry of a used extent, which the caller gives up.
     pub(super) unsafe fn give(&mut self, first: NonNull<Entry>) {
         // SAFETY: the caller's promise.
-        let pages = unsafe { first.as_ref() }.pages as usize;
+        let pages = unsafe { index::pages_at(first) };
         self.used -= pages;
         // SAFETY: likewise.
         unsafe { self.index.add(first, pages, Kind::Dirty) };

@@ -6,8 +6,17 @@
 //! - `has`: whether there is so much memory at all.
 //! - `reserve`, `release`: addresses, whose pages are zero when they are touched first.
 //! - `commit`: makes pages usable that were reserved or given back.
-//! - `give_back`: the pages go to the system, and are zero when they are next touched.
+//! - `discard`: the pages go to the system, and are zero when they are next touched. Where it is
+//!   refused, nothing changed.
+//! - `give_back`: likewise, by calls that may lose the addresses.
+//! - `renew`: likewise, with the mapping made anew, which joins it with those around.
 //! - `move_pages`: pages come to other addresses.
+//!
+//! # Invariants
+//!
+//! - Y1: what a reservation has of addresses is mapped, or [`Outcome::Lost`]. The system may unmap
+//!   addresses before it refuses to map something there, and another thread's mapping may come
+//!   there at once. So nobody touches, maps or unmaps lost addresses, not even at the end.
 
 #[cfg(all(unix, not(any(miri, loom, shuttle))))]
 #[path = "unix.rs"]
@@ -19,19 +28,22 @@ mod imp;
 #[path = "none.rs"]
 mod imp;
 
-pub(super) use imp::*;
+#[cfg(test)]
+pub(super) mod hooks;
 
-/// What became of pages that were to be moved.
+#[cfg(test)]
+pub(super) use self::hooks::*;
+#[cfg(not(test))]
+pub(super) use self::imp::*;
+
+/// What became of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(
-    any(not(target_os = "linux"), miri, loom, shuttle),
-    allow(dead_code, reason = "Linux alone moves pages")
-)]
-pub(super) enum Moved {
-    /// They are at the other addresses, and those that they had are as if reserved.
-    Yes,
-    /// Nothing changed, but what was at the other addresses may be given back.
-    No,
-    /// Nobody can use the other addresses any more.
+#[cfg_attr(any(not(unix), miri, loom, shuttle), allow(dead_code, reason = "no system refuses there"))]
+pub(super) enum Outcome {
+    /// It did what it is for. Addresses that pages moved from are as if reserved.
+    Done,
+    /// Nothing changed, but pages that were at the addresses to move to may be gone.
+    Refused,
+    /// Nobody may use the addresses any more; of a move, those to move to (Y1).
     Lost,
 }

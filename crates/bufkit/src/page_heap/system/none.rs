@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use super::Moved;
+use super::Outcome;
 
 pub(crate) fn page_bytes() -> usize {
     0
@@ -38,7 +38,7 @@ pub(crate) unsafe fn commit(_: NonNull<u8>, _: usize) -> bool {
 /// # Safety
 ///
 /// None.
-pub(crate) unsafe fn give_back(_: NonNull<u8>, _: usize, _: bool) -> bool {
+pub(crate) unsafe fn discard(_: NonNull<u8>, _: usize) -> bool {
     false
 }
 
@@ -47,6 +47,24 @@ pub(crate) unsafe fn give_back(_: NonNull<u8>, _: usize, _: bool) -> bool {
 /// # Safety
 ///
 /// None.
-pub(crate) unsafe fn move_pages(_: NonNull<u8>, _: NonNull<u8>, _: usize) -> Moved {
-    Moved::No
+pub(crate) unsafe fn give_back(_: NonNull<u8>, _: usize) -> Outcome {
+    Outcome::Refused
+}
+
+/// Refuses.
+///
+/// # Safety
+///
+/// None.
+pub(crate) unsafe fn renew(_: NonNull<u8>, _: usize) -> Outcome {
+    Outcome::Refused
+}
+
+/// Refuses.
+///
+/// # Safety
+///
+/// None.
+pub(crate) unsafe fn move_pages(_: NonNull<u8>, _: NonNull<u8>, _: usize) -> Outcome {
+    Outcome::Refused
 }

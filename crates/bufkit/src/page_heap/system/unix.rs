@@ -2,12 +2,18 @@
 
 use core::ptr::{self, NonNull};
 
-use super::Moved;
+use super::Outcome;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const NO_RESERVE: libc::c_int = libc::MAP_NORESERVE;
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 const NO_RESERVE: libc::c_int = 0;
+
+/// Maps at addresses where nothing is, or nowhere.
+#[cfg(target_os = "linux")]
+const WHERE_NOTHING_IS: Option<libc::c_int> = Some(libc::MAP_FIXED_NOREPLACE);
+#[cfg(not(target_os = "linux"))]
+const WHERE_NOTHING_IS: Option<libc::c_int> = None;
 
 pub(crate) fn page_bytes() -> usize {
     // SAFETY: it takes a number, and touches none of our memory.
@@ -21,6 +27,12 @@ fn map(at: *mut u8, bytes: usize, fixed: libc::c_int) -> Option<NonNull<u8>> {
     // SAFETY: with `MAP_FIXED` the callers own these addresses, and nobody uses what is there.
     let start = unsafe { libc::mmap(at.cast(), bytes, access, flags, -1, 0) };
     if start == libc::MAP_FAILED {
+        return None;
+    }
+    if !at.is_null() && start != at.cast() {
+        // A kernel before 4.17 takes `MAP_FIXED_NOREPLACE` for a wish.
+        // SAFETY: the mapping that was just made.
+        unsafe { libc::munmap(start, bytes) };
         return None;
     }
     // With huge pages the system gives 2 MiB where one page is touched, which nobody counted.
@@ -49,7 +61,7 @@ pub(crate) fn reserve(bytes: usize) -> Option<NonNull<u8>> {
 ///
 /// # Safety
 ///
-/// From `reserve`, all of it, and not used again.
+/// From `reserve`, without what is lost of it, and not used again.
 pub(crate) unsafe fn release(start: NonNull<u8>, bytes: usize) {
     // SAFETY: the caller's promise.
     if unsafe { libc::munmap(start.as_ptr().cast(), bytes) } != 0 {
@@ -67,45 +79,74 @@ pub(crate) unsafe fn commit(_: NonNull<u8>, _: usize) -> bool {
     true
 }
 
-/// Gives pages back. With `anew` their mapping is made anew, which joins it with those around.
+/// Gives pages back, where the system does that in place.
 ///
 /// # Safety
 ///
-/// Pages of a reservation, of which nobody uses what is in them.
-pub(crate) unsafe fn give_back(start: NonNull<u8>, bytes: usize, anew: bool) -> bool {
+/// Mapped pages of a reservation, of which nobody uses what is in them.
+pub(crate) unsafe fn discard(start: NonNull<u8>, bytes: usize) -> bool {
     // Elsewhere the advice does not promise zeros.
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    if !anew {
+    cfg!(any(target_os = "linux", target_os = "android"))
         // SAFETY: the caller's promise.
-        if unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_DONTNEED) } == 0 {
-            return true;
-        }
+        && unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_DONTNEED) } == 0
+}
+
+/// Gives pages back.
+///
+/// # Safety
+///
+/// As for `discard`.
+pub(crate) unsafe fn give_back(start: NonNull<u8>, bytes: usize) -> Outcome {
+    // SAFETY: the caller's promise.
+    if unsafe { discard(start, bytes) } {
+        return Outcome::Done;
     }
-    let _ = anew;
-    map(start.as_ptr(), bytes, libc::MAP_FIXED).is_some()
+    // SAFETY: likewise.
+    unsafe { renew(start, bytes) }
+}
+
+/// Gives pages back with their mapping made anew, which joins it with those around.
+///
+/// # Safety
+///
+/// As for `discard`.
+pub(crate) unsafe fn renew(start: NonNull<u8>, bytes: usize) -> Outcome {
+    if map(start.as_ptr(), bytes, libc::MAP_FIXED).is_some() || was_unmapped(start, bytes) {
+        Outcome::Done
+    } else {
+        Outcome::Lost
+    }
+}
+
+/// Maps what the system unmapped before it refused. Returns `false` where something is mapped: that
+/// may be what was there, and may be another thread's (Y1).
+fn was_unmapped(start: NonNull<u8>, bytes: usize) -> bool {
+    WHERE_NOTHING_IS.is_some_and(|flag| map(start.as_ptr(), bytes, flag).is_some())
 }
 
 /// Moves pages, where the system does.
 ///
 /// # Safety
 ///
-/// Both are pages of a reservation, which do not overlap; nobody uses what is at `to`, nor what is
-/// at `from` by another address than `to` afterwards.
+/// Both are mapped pages of a reservation, which do not overlap; nobody uses what is at `to`, nor
+/// what is at `from` by another address than `to` afterwards.
 #[cfg(target_os = "linux")]
-pub(crate) unsafe fn move_pages(from: NonNull<u8>, to: NonNull<u8>, bytes: usize) -> Moved {
+pub(crate) unsafe fn move_pages(from: NonNull<u8>, to: NonNull<u8>, bytes: usize) -> Outcome {
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
     let (old, new) = (from.as_ptr().cast::<libc::c_void>(), to.as_ptr().cast::<libc::c_void>());
     // SAFETY: the caller's promise.
     let moved = unsafe { libc::mremap(old, bytes, bytes, flags, new) };
     if moved != libc::MAP_FAILED {
-        return Moved::Yes;
+        return Outcome::Done;
     }
-    // The system may have unmapped what was there before it refused. The advice fails then.
-    // SAFETY: the caller's promise.
-    if unsafe { libc::madvise(to.as_ptr().cast(), bytes, libc::MADV_DONTNEED) } == 0 {
-        return Moved::No;
+    // Kernels that do not know the flags, and filters of system calls, refuse before they unmap.
+    let error = std::io::Error::last_os_error().raw_os_error();
+    let was_unmapped = was_unmapped(to, bytes);
+    if was_unmapped || matches!(error, Some(libc::EINVAL | libc::ENOSYS | libc::EPERM)) {
+        Outcome::Refused
+    } else {
+        Outcome::Lost
     }
-    if map(to.as_ptr(), bytes, libc::MAP_FIXED).is_some() { Moved::No } else { Moved::Lost }
 }
 
 /// Refuses.
@@ -114,6 +155,6 @@ pub(crate) unsafe fn move_pages(from: NonNull<u8>, to: NonNull<u8>, bytes: usize
 ///
 /// None.
 #[cfg(not(target_os = "linux"))]
-pub(crate) unsafe fn move_pages(_: NonNull<u8>, _: NonNull<u8>, _: usize) -> Moved {
-    Moved::No
+pub(crate) unsafe fn move_pages(_: NonNull<u8>, _: NonNull<u8>, _: usize) -> Outcome {
+    Outcome::Refused
 }

@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 
-use super::Moved;
+use super::Outcome;
 
 const MEM_COMMIT: u32 = 0x1000;
 const MEM_RESERVE: u32 = 0x2000;
@@ -52,14 +52,33 @@ pub(crate) unsafe fn commit(start: NonNull<u8>, bytes: usize) -> bool {
     !unsafe { VirtualAlloc(start.as_ptr().cast(), bytes, MEM_COMMIT, PAGE_READWRITE) }.is_null()
 }
 
+/// Refuses: pages that went would have to be committed again, which may fail.
+///
+/// # Safety
+///
+/// None.
+pub(crate) unsafe fn discard(_: NonNull<u8>, _: usize) -> bool {
+    false
+}
+
 /// Gives pages back.
 ///
 /// # Safety
 ///
 /// Pages of a reservation, of which nobody uses what is in them.
-pub(crate) unsafe fn give_back(start: NonNull<u8>, bytes: usize, _anew: bool) -> bool {
+pub(crate) unsafe fn give_back(start: NonNull<u8>, bytes: usize) -> Outcome {
     // SAFETY: the caller's promise.
-    unsafe { VirtualFree(start.as_ptr().cast(), bytes, MEM_DECOMMIT) != 0 }
+    let is_done = unsafe { VirtualFree(start.as_ptr().cast(), bytes, MEM_DECOMMIT) } != 0;
+    if is_done { Outcome::Done } else { Outcome::Refused }
+}
+
+/// Refuses: no pages are moved, so all mappings are as they were.
+///
+/// # Safety
+///
+/// None.
+pub(crate) unsafe fn renew(_: NonNull<u8>, _: usize) -> Outcome {
+    Outcome::Refused
 }
 
 /// Refuses.
@@ -67,6 +86,6 @@ pub(crate) unsafe fn give_back(start: NonNull<u8>, bytes: usize, _anew: bool) ->
 /// # Safety
 ///
 /// None.
-pub(crate) unsafe fn move_pages(_: NonNull<u8>, _: NonNull<u8>, _: usize) -> Moved {
-    Moved::No
+pub(crate) unsafe fn move_pages(_: NonNull<u8>, _: NonNull<u8>, _: usize) -> Outcome {
+    Outcome::Refused
 }

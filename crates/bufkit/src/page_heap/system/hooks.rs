@@ -19,6 +19,7 @@ pub(crate) enum Call {
 }
 
 /// The calls.
+#[allow(dead_code, reason = "for the tests")]
 pub(crate) const CALLS: [Call; 6] =
     [Call::Reserve, Call::Commit, Call::Discard, Call::GiveBack, Call::Renew, Call::Move];
 

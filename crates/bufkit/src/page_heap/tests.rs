@@ -27,6 +27,13 @@ fn run(heap: &PageHeap, limit: usize, seed: u64, steps: usize) {
     table::check(heap);
 }
 
+/// Gives spans of a test back.
+fn give(heap: &PageHeap, spans: impl IntoIterator<Item = Span>) {
+    let mut spans = spans.into_iter();
+    // SAFETY: the test's, and given back once.
+    unsafe { heap.give_all(|| spans.next().map(Given::Span)) };
+}
+
 /// Numbers that differ.
 fn random(seed: u64, count: usize) -> Vec<u8> {
     let mut state = seed;

@@ -1,7 +1,6 @@
 //! What requests cost beside many free spans (T26), by counts of what is looked at and called.
 
 use super::super::system::hooks;
-use super::model::give;
 use super::*;
 
 /// Returns how many extents are looked at, and how many calls the system gets, for some requests

@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 
 use testkit::bytes::Bytes;
 
-use super::{Cut, Given, PageError, PageHeap, SlabShape, Span};
+use super::{Cut, Given, PageError, PageHeap, SlabShape};
 
 /// Numbers of shapes.
 const SHAPES: u8 = 10;
@@ -182,11 +182,4 @@ impl<'a> Model<'a> {
         assert_eq!((stats.resident_bytes, stats.dirty_bytes, stats.free_block_bytes), (lost, 0, 0));
         assert!(self.heap.returns_pages() || stats.reserved_bytes == 0, "all segments went back");
     }
-}
-
-/// The spans of a list, to be given back.
-pub(crate) fn give(heap: &PageHeap, spans: impl IntoIterator<Item = Span>) {
-    let mut spans = spans.into_iter();
-    // SAFETY: the test's, and given back once.
-    unsafe { heap.give_all(|| spans.next().map(Given::Span)) };
 }

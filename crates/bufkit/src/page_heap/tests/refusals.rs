@@ -8,7 +8,6 @@ use std::panic::catch_unwind;
 use super::super::system::Outcome;
 use super::super::system::hooks::{self, ANOTHERS, CALLS, Call};
 use super::*;
-use crate::page_heap::tests::model::give;
 
 fn refuse(calls: &[Call], outcome: Outcome) {
     hooks::with(|hooks| {

@@ -236,7 +236,7 @@ fn who_finds_no_buffer_waits() {
     waits_for_its_turn(|listener, settings, control| {
         serve(listener, settings, control, |_| RingPool::new(1500))
     });
-    let pools = [(); 2].map(|()| ShardPool::builder().max_bytes(1500).build().unwrap());
+    let pools = [(); 2].map(|()| ShardPool::builder().alignment(4096).max_bytes(4096).build().unwrap());
     waits_for_its_turn(|listener, settings, control| {
         serve(listener, settings, control, |direction| Ok(pools[direction as usize].clone()))
     });
@@ -296,7 +296,7 @@ fn an_empty_buffer_is_passed_on() {
         ..Settings::new(server.local_addr().unwrap())
     };
     let [up, down] = [(); 2].map(|()| Keeping {
-        pool: ShardPool::builder().max_bytes(1500).build().unwrap(),
+        pool: ShardPool::builder().alignment(4096).max_bytes(4096).build().unwrap(),
         keeps: Arc::default(),
         refusals: Arc::default(),
     });

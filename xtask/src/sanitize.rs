@@ -38,7 +38,7 @@ const DISTORTED: [&str; 16] = [
 /// How all of our code is built for AddressSanitizer, and where.
 pub(crate) const ADDRESS_FLAGS: &str = "-Zsanitizer=address -Cunsafe-allow-abi-mismatch=sanitizer";
 pub(crate) const ADDRESS_FOLDER: &str = "target/sanitize-address";
-pub(crate) const THREAD_FLAGS: &str = "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer";
+pub(crate) const THREAD_FLAGS: &str = "-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer --cfg tsan";
 
 /// What ThreadSanitizer is told: the first report is enough. In quotes, as the path may have a space in it.
 pub(crate) fn thread_options() -> Result<String> {

@@ -9,29 +9,36 @@
     reason = "tests have an operating system"
 )]
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use bufshard::ShardPool;
 use bufshard::bufcore::{AcquireError, ConfigError, RegionError};
+use bufshard::{Builder, ShardPool};
 use testkit::alloc::Failing;
+use testkit::source::FromAllocator;
 use testkit::trials::refusals;
 
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;
 
-fn pool() -> Result<ShardPool, ConfigError> {
+fn settings() -> Builder {
     // The standard library does not survive without memory for its look at the processors.
     let builder = ShardPool::builder().thread_cache(2).max_cached_bytes(1 << 20).shards(1);
-    builder.shard_buffers(8).largest_pooled(4096).build()
+    builder.shard_buffers(8).largest_pooled(4096)
+}
+
+/// A pool whose memory is the allocator's, too.
+fn over_allocator(builder: Builder) -> ShardPool {
+    builder.build_from(Arc::new(FromAllocator)).expect("settings are right")
 }
 
 #[test]
 fn construction() {
     // The bookkeeping.
-    let (built, refused) = Failing::after(0, || pool().map(drop));
+    let (built, refused) = Failing::after(0, || settings().build().map(drop));
     assert!(matches!(built, Err(ConfigError::Region(RegionError::OutOfMemory { .. }))));
     assert_eq!(refused, 1);
-    let (built, refused) = Failing::after(1, || pool().map(drop));
+    let (built, refused) = Failing::after(1, || settings().build().map(drop));
     assert!(built.is_ok() && refused == 0);
 }
 
@@ -72,14 +79,15 @@ fn growing(pool: &mut ShardPool) -> usize {
 fn every_allocation_of_a_magazine_that_grows() {
     let make = || {
         let builder = ShardPool::builder().shards(1).shard_buffers(128).largest_pooled(4096);
-        builder.build().expect("settings are right")
+        over_allocator(builder)
     };
-    // The cache, the blocks and the array. An array that is refused shows nowhere.
-    refusals::every_allocation(make, growing, 72, 16, |pool| pool.stats().reserved_bytes == 0);
+    // The cache, the slabs and the array. An array that is refused shows nowhere, and is asked for
+    // again.
+    refusals::every_allocation(make, growing, 8, 400, |pool| pool.stats().reserved_bytes == 0);
 }
 
 #[test]
 fn every_allocation_of_a_program() {
-    let make = || pool().expect("settings are right");
+    let make = || over_allocator(settings());
     refusals::every_allocation(make, program, 8, 0, |pool| pool.stats().reserved_bytes == 0);
 }

@@ -8,6 +8,9 @@ use super::inner::{Inner, Refused};
 use super::segment::Segment;
 use super::system::{self, Outcome};
 
+/// For so much at once that is not there yet, the system is asked whether it has it.
+const ASKED_FROM_BYTES: usize = 256 << 20;
+
 impl Inner {
     /// Takes a span of `pages` pages whose start is a multiple of `alignment` bytes.
     pub(super) fn take(&mut self, pages: usize, alignment: usize) -> Result<NonNull<Entry>, Refused> {
@@ -29,6 +32,9 @@ impl Inner {
         }
         if pages > self.left() {
             return Err(Refused::Exhausted(self.left()));
+        }
+        if pages >= ASKED_FROM_BYTES / self.page_bytes && !system::has(pages * self.page_bytes) {
+            return Err(Refused::System);
         }
         let mut looks = LOOKS;
         loop {

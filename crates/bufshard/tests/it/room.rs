@@ -241,8 +241,8 @@ fn colours() {
 /// Memory that is trimmed is the system's.
 #[cfg(target_os = "linux")]
 #[test]
-fn trims_give_back() {
-    alone(module_path!(), "trims_give_back", Duration::from_secs(60), || {
+fn resident_trims_give_back() {
+    alone(module_path!(), "resident_trims_give_back", Duration::from_secs(60), || {
         let pool = ShardPool::new().expect("settings are right");
         let burst = || {
             let bufs = [100, 5000, 64 << 10, 100_000, 1 << 20, 3 << 20].map(|bytes| {

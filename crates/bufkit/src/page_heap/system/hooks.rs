@@ -4,6 +4,7 @@ use core::cell::RefCell;
 use core::ptr::NonNull;
 use std::thread_local;
 
+pub(crate) use super::imp::has;
 use super::{Outcome, imp};
 
 /// A call.
@@ -18,6 +19,7 @@ pub(crate) enum Call {
 }
 
 /// The calls.
+#[allow(dead_code, reason = "for the tests")]
 pub(crate) const CALLS: [Call; 6] =
     [Call::Reserve, Call::Commit, Call::Discard, Call::GiveBack, Call::Renew, Call::Move];
 

@@ -3,6 +3,7 @@
 //! Each system has the same functions:
 //!
 //! - `page_bytes`: bytes of a page, a power of two; 0 where addresses cannot be reserved.
+//! - `has`: whether there is so much memory at all.
 //! - `reserve`, `release`: addresses, whose pages are zero when they are touched first.
 //! - `commit`: makes pages usable that were reserved or given back.
 //! - `discard`: the pages go to the system, and are zero when they are next touched. Where it is

@@ -8,6 +8,11 @@ pub(crate) fn page_bytes() -> usize {
     0
 }
 
+/// Says yes: it says so when pages are committed.
+pub(crate) fn has(_: usize) -> bool {
+    true
+}
+
 pub(crate) fn reserve(_: usize) -> Option<NonNull<u8>> {
     None
 }

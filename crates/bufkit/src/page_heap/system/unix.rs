@@ -42,6 +42,17 @@ fn map(at: *mut u8, bytes: usize, fixed: libc::c_int) -> Option<NonNull<u8>> {
     NonNull::new(start.cast())
 }
 
+/// Returns whether the system would give so much memory to a program that asks for it as usual:
+/// what is reserved is no promise.
+pub(crate) fn has(bytes: usize) -> bool {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANON;
+    // SAFETY: a mapping at addresses that nobody has.
+    let start = unsafe { libc::mmap(ptr::null_mut(), bytes, access, flags, -1, 0) };
+    // SAFETY: what was just mapped, which nobody knows of.
+    start != libc::MAP_FAILED && unsafe { libc::munmap(start, bytes) } == 0
+}
+
 pub(crate) fn reserve(bytes: usize) -> Option<NonNull<u8>> {
     map(ptr::null_mut(), bytes, 0)
 }

@@ -22,6 +22,11 @@ pub(crate) fn page_bytes() -> usize {
     4096
 }
 
+/// Says yes: it says so when pages are committed.
+pub(crate) fn has(_: usize) -> bool {
+    true
+}
+
 pub(crate) fn reserve(bytes: usize) -> Option<NonNull<u8>> {
     // SAFETY: it reserves addresses that nobody has.
     NonNull::new(unsafe { VirtualAlloc(ptr::null_mut(), bytes, MEM_RESERVE, PAGE_READWRITE) }.cast())

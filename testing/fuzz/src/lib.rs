@@ -3,7 +3,7 @@
 //! Targets of pools read operations of [`testkit::ops`] and take them in lockstep with its model. The same bytes say what is special
 //! to a strategy, and what hostile code of users does. Nothing is random, and nothing is kept from one input to the next, except
 //! for the caches of threads.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod any;
 pub mod builder;
@@ -15,6 +15,7 @@ mod hostile;
 mod keeper;
 pub mod messages;
 pub mod mirror;
+pub mod page_heap;
 pub mod ring;
 pub mod shard;
 mod shared;

@@ -13,7 +13,7 @@ const MOVE_FROM_PAGES: usize = 16;
 /// After the system refused to move pages, so many requests do not ask.
 const MOVES_PAUSE: u32 = 64;
 /// So many mappings the pages that were moved may make, of the 65,530 that Linux allows a process.
-const MOST_MAPPINGS: usize = 16 << 10;
+pub(super) const MOST_MAPPINGS: usize = 16 << 10;
 
 impl Inner {
     /// Moves dirty pages from elsewhere to a held extent of clean ones, from its start on, as long

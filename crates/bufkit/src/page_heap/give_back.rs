@@ -29,7 +29,8 @@ impl Inner {
         if !self.is_reserved {
             return self.return_segments(target);
         }
-        while self.index.dirty.pages > target {
+        let mut is_lost = false;
+        while self.index.dirty.pages > target && !is_lost {
             let extent = match order {
                 Order::Smallest => self.index.dirty.smallest(),
                 Order::Largest => self.index.dirty.largest(),
@@ -59,7 +60,8 @@ impl Inner {
                         // The process may have the pages as before, so they stay counted.
                         self.lose(extent, count);
                         self.used += count;
-                        break;
+                        is_lost = true;
+                        continue;
                     }
                 }
                 self.returned += count;
@@ -71,7 +73,7 @@ impl Inner {
             }
         }
         self.least_dirty = self.least_dirty.min(self.index.dirty.pages);
-        self.index.dirty.pages <= target
+        self.index.dirty.pages <= target && !is_lost
     }
 
     /// Notes that the addresses of an extent are lost (Y1).

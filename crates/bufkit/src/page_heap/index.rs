@@ -147,6 +147,8 @@ impl Bins {
         let mut next = NonNull::new(self.heads[bin]);
         core::iter::from_fn(move || {
             let entry = next?;
+            #[cfg(all(test, not(any(loom, shuttle))))]
+            super::system::hooks::with(|hooks| hooks.steps += 1);
             // SAFETY: it is in the list (X2).
             next = NonNull::new(unsafe { (*entry.as_ptr()).place.links.next });
             Some(entry)
@@ -173,6 +175,21 @@ impl Bins {
     /// Iterates over the extents of at least this number of pages, some of each size.
     pub(super) fn from(&self, pages: usize) -> impl Iterator<Item = NonNull<Entry>> {
         (bin_of(pages)..BINS).flat_map(|bin| self.some(bin, LOOKS))
+    }
+
+    /// Returns all extents of the lists, each of which is where its size says.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(super) fn listed(&self) -> alloc::collections::BTreeSet<NonNull<Entry>> {
+        let mut all = alloc::collections::BTreeSet::new();
+        for bin in 0..BINS {
+            assert_eq!(self.filled >> bin & 1 == 0, self.heads[bin].is_null());
+            for entry in self.some(bin, usize::MAX) {
+                // SAFETY: of the list.
+                assert_eq!(bin_of(unsafe { pages_at(entry) }), bin);
+                assert!(all.insert(entry), "listed twice");
+            }
+        }
+        all
     }
 
     /// Finds one of the largest extents.

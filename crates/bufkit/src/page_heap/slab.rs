@@ -207,6 +207,28 @@ impl Slabs {
         self.lists.iter().rev().fold(0, |bits, list| bits << 1 | u64::from(!list.is_null()))
     }
 
+    /// Checks S1 to S3 of the slabs that have a free block.
+    #[cfg(all(test, not(any(loom, shuttle))))]
+    pub(super) fn check(&self) {
+        let (mut free_bytes, mut gone) = (0, 0);
+        for (number, list) in self.lists.iter().enumerate() {
+            let (mut next, mut before) = (*list, ptr::null_mut());
+            while let Some(slab) = NonNull::new(next) {
+                // SAFETY: the heap's, which is locked.
+                unsafe {
+                    let head = slab.as_ptr();
+                    let all = u64::MAX >> (64 - u32::from((*head).blocks));
+                    assert!((*head).free != 0 && (*head).free != all && (*head).free & !all == 0, "S1, S2");
+                    assert_eq!((usize::from((*head).number), (*head).previous), (number, before));
+                    free_bytes += (*head).free.count_ones() as usize * (*head).stride as usize;
+                    gone += (*head).gone.count_ones() as usize;
+                    (next, before) = ((*head).next, head);
+                }
+            }
+        }
+        assert_eq!((self.free_bytes, self.gone), (free_bytes, gone));
+    }
+
     /// Adds a slab to the list of its number.
     ///
     /// # Safety

@@ -7,6 +7,8 @@
 )]
 
 mod orphans;
+#[cfg(feature = "page-heap")]
+mod pages;
 #[cfg(feature = "mmap")]
 mod regions;
 mod words;

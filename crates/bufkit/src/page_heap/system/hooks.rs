@@ -27,6 +27,8 @@ pub(crate) const CALLS: [Call; 6] =
 pub(crate) struct Hooks {
     /// How many there were of each.
     pub(crate) calls: [usize; 6],
+    /// How many extents of lists were looked at.
+    pub(crate) steps: usize,
     /// Which are refused, and of which the addresses are lost as well.
     pub(crate) is_refused: [bool; 6],
     pub(crate) is_lost: [bool; 6],
@@ -44,6 +46,7 @@ thread_local! {
     static HOOKS: RefCell<Hooks> = const {
         RefCell::new(Hooks {
             calls: [0; 6],
+            steps: 0,
             is_refused: [false; 6],
             is_lost: [false; 6],
             skip: 0,

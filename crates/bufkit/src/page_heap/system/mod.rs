@@ -28,12 +28,12 @@ mod imp;
 #[path = "none.rs"]
 mod imp;
 
-#[cfg(test)]
+#[cfg(all(test, not(any(loom, shuttle))))]
 pub(super) mod hooks;
 
-#[cfg(test)]
+#[cfg(all(test, not(any(loom, shuttle))))]
 pub(super) use self::hooks::*;
-#[cfg(not(test))]
+#[cfg(not(all(test, not(any(loom, shuttle)))))]
 pub(super) use self::imp::*;
 
 /// What became of a call.

@@ -158,3 +158,59 @@ pub(crate) unsafe fn move_pages(from: NonNull<u8>, to: NonNull<u8>, bytes: usize
 pub(crate) unsafe fn move_pages(_: NonNull<u8>, _: NonNull<u8>, _: usize) -> Outcome {
     Outcome::Refused
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    const PAGE: usize = 1 << 16;
+
+    fn at(start: NonNull<u8>, page: usize) -> NonNull<u8> {
+        // SAFETY: within the reservation of a test.
+        unsafe { start.add(page * PAGE) }
+    }
+
+    fn bytes<'a>(start: NonNull<u8>, pages: usize) -> &'a [u8] {
+        // SAFETY: mapped by the test, which writes nothing there meanwhile.
+        unsafe { core::slice::from_raw_parts(start.as_ptr(), pages * PAGE) }
+    }
+
+    #[test]
+    fn what_another_mapped_is_not_taken() {
+        let start = reserve(4 * PAGE).unwrap();
+        // SAFETY: the test's addresses, of which the middle goes, and half of that to another.
+        unsafe {
+            release(at(start, 1), 2 * PAGE);
+            assert!(was_unmapped(at(start, 1), 2 * PAGE), "nothing is there");
+            assert!(!was_unmapped(at(start, 1), 2 * PAGE), "something is there");
+            release(at(start, 1), 2 * PAGE);
+            assert!(map(at(start, 2).as_ptr(), PAGE, libc::MAP_FIXED).is_some());
+            at(start, 2).write_bytes(7, PAGE);
+            assert!(!was_unmapped(at(start, 1), 2 * PAGE));
+            assert!(bytes(at(start, 2), 1).iter().all(|byte| *byte == 7));
+            release(start, 4 * PAGE);
+        }
+    }
+
+    #[test]
+    fn pages_of_several_mappings_come_or_stay() {
+        let start = reserve(32 * PAGE).unwrap();
+        // SAFETY: the test's addresses.
+        unsafe {
+            start.write_bytes(1, 4 * PAGE);
+            at(start, 8).write_bytes(2, PAGE);
+            let moved = move_pages(at(start, 8), at(start, 1), PAGE);
+            let old = bytes(at(start, 8), 1)[0];
+            assert_eq!(old, if moved == Outcome::Done { 0 } else { 2 }, "{moved:?}");
+            match move_pages(start, at(start, 16), 4 * PAGE) {
+                Outcome::Done => assert!(bytes(start, 4).iter().all(|byte| *byte == 0)),
+                // What it was to come to is there, and usable.
+                Outcome::Refused => at(start, 16).write_bytes(3, 4 * PAGE),
+                Outcome::Lost => {}
+            }
+            assert_eq!(renew(start, 16 * PAGE), Outcome::Done);
+            assert!(bytes(start, 16).iter().all(|byte| *byte == 0));
+            release(start, 32 * PAGE);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! What requests cost beside many free spans (T26), by counts of what is looked at and called.
+
+use super::super::system::hooks;
+use super::*;
+
+/// Returns how many extents are looked at, and how many calls the system gets, for some requests
+/// beside `free` free spans, which the process has or not.
+fn cost(free: usize, are_dirty: bool) -> (usize, usize) {
+    let heap = PageHeap::new(PageSource::System, 1 << 40);
+    let page_bytes = heap.page_bytes();
+    let (mut gone, mut kept) = (Vec::new(), Vec::new());
+    for index in 0..free {
+        gone.push(heap.take((1 + index % 3) * page_bytes, 1).unwrap());
+        kept.push(heap.take(1, 1).unwrap());
+    }
+    give(&heap, gone);
+    if !are_dirty {
+        heap.trim(0);
+    }
+    let count = || hooks::with(|hooks| (hooks.steps, hooks.calls.iter().sum::<usize>()));
+    let before = count();
+    for round in 0..200 {
+        let spans: Vec<_> = (1..40).map(|pages| heap.take(pages * page_bytes, 1).unwrap()).collect();
+        give(&heap, spans);
+        if round % 10 == 0 {
+            give(&heap, [heap.take(1000 * page_bytes, 1 << 20).unwrap()]);
+        }
+    }
+    let after = count();
+    give(&heap, kept);
+    (after.0 - before.0, after.1 - before.1)
+}
+
+#[cfg_attr(miri, ignore = "100,000 spans")]
+#[test]
+fn t26_requests_cost_the_same_beside_many_free_spans() {
+    if system::page_bytes() == 0 {
+        return;
+    }
+    for are_dirty in [true, false] {
+        let (few, many) = (cost(1000, are_dirty), cost(100_000, are_dirty));
+        assert!(many.0 <= few.0 * 5 / 4 + 1000, "{few:?} {many:?}");
+        assert!(many.1 <= few.1 * 5 / 4 + 100, "{few:?} {many:?}");
+    }
+}

@@ -60,7 +60,8 @@ fn phases() {
             // A page or two that lie between serve other sizes.
             assert!(now.abs_diff(held) <= 64 << 10, "{count} of {bytes} are in use: {now}, {held}");
             burst(&pool, count, bytes);
-            assert_eq!(reserved(&pool), held, "{count} of {bytes} were allocated again");
+            let now = reserved(&pool);
+            assert!(now.abs_diff(held) <= 64 << 10, "{count} of {bytes} were allocated again: {now}, {held}");
         }
     }
 }

@@ -25,6 +25,9 @@ const MOST_USUAL_SHARD_BUFFERS: usize = 128;
 const LEAST_SHARDS: usize = 4;
 pub(crate) const MOST_SHARDS: usize = 64;
 
+/// The largest class that any pool has.
+const LAST_CLASS: usize = 96;
+
 /// Settings that have been checked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
@@ -109,7 +112,8 @@ impl Settings {
             return span;
         }
         let fits = |class: &usize| self.layout_for(class::bytes_of(*class)).total(self.page_bytes) <= left;
-        let largest = class_of(span.max(class::LEAST_BYTES)).max(self.classes).min(class::MAX_CLASSES - 1);
+        let largest =
+            class_of(span.max(class::LEAST_BYTES)).max(self.classes).clamp(MOST_SLAB_CLASS, LAST_CLASS);
         (0..=largest).rev().find(fits).map_or(0, class::bytes_of)
     }
 

@@ -13,7 +13,7 @@ const MOVE_FROM_PAGES: usize = 16;
 /// After the system refused to move pages, so many requests do not ask.
 const MOVES_PAUSE: u32 = 64;
 /// So many mappings the pages that were moved may make, of the 65,530 that Linux allows a process.
-pub(super) const MOST_MAPPINGS: usize = 16 << 10;
+pub(super) const MOST_MAPPINGS: usize = 2 << 10;
 
 impl Inner {
     /// Moves dirty pages from elsewhere to a held extent of clean ones, from its start on, as long
@@ -108,7 +108,7 @@ impl Inner {
     /// Cost: as many steps as there are extents. Where that many spans are out, it is of no use,
     /// and as many requests are served without moves before the next try.
     #[cold]
-    fn join_mappings(&mut self) {
+    pub(super) fn join_mappings(&mut self) {
         self.mappings = 0;
         for segment in self.segments() {
             // SAFETY: the heap's: extents that follow each other, up to an edge (X1).

@@ -2,6 +2,8 @@
 
 use core::mem;
 use core::ptr::{self, NonNull};
+use core::time::Duration;
+use std::time::Instant;
 
 use super::index::{self, Entry, Kind};
 use super::inner::Inner;
@@ -21,6 +23,10 @@ pub(super) enum Order {
     /// Those that take the fewest calls.
     Largest,
 }
+
+/// Somebody looks after the memory if it was looked at within this time: a keeper does so once a
+/// minute at least.
+const WATCHED_FOR: Duration = Duration::from_secs(120);
 
 impl Inner {
     /// Gives dirty pages back to the system until at most `target` are left. Returns whether that
@@ -142,11 +148,15 @@ impl Inner {
 
     /// Gives back what is over the most that stays where nobody looks after it.
     pub(super) fn return_excess(&mut self) {
-        let most = match (self.is_ended, self.is_watched || self.limit < usize::MAX / self.page_bytes) {
-            (true, _) => 0,
-            (false, true) => return,
-            (false, false) => MOST_DIRTY_BYTES / self.page_bytes,
-        };
+        let most = if self.is_ended { 0 } else { MOST_DIRTY_BYTES / self.page_bytes };
+        let has_limit = self.limit < usize::MAX / self.page_bytes;
+        // The time is asked for where there is much.
+        if self.index.dirty.pages <= most
+            || !self.is_ended
+                && (has_limit || self.watched.is_some_and(|since| since.elapsed() < WATCHED_FOR))
+        {
+            return;
+        }
         if self.index.dirty.pages > most {
             self.return_pages(most, Order::Largest);
         }
@@ -154,7 +164,7 @@ impl Inner {
 
     /// Gives back what was not used since the last look, and `more` pages.
     pub(super) fn return_unused(&mut self, more: usize) {
-        self.is_watched = true;
+        self.watched = Some(Instant::now());
         let target = self.index.dirty.pages.saturating_sub(self.least_dirty + more);
         if target < self.index.dirty.pages {
             self.return_pages(target, Order::Largest);

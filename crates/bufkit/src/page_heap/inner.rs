@@ -1,6 +1,7 @@
 //! What is behind the lock of a heap: which span a request gets, and which pages go.
 
 use core::ptr::{self, NonNull};
+use std::time::Instant;
 
 use super::index::{Index, Kind};
 use super::segment::Segment;
@@ -42,7 +43,8 @@ pub(super) struct Inner {
     pub(super) is_reserved: bool,
     /// Whether free pages go at once; whether somebody looks after them.
     pub(super) is_ended: bool,
-    pub(super) is_watched: bool,
+    /// When somebody looked last.
+    pub(super) watched: Option<Instant>,
     /// Whether some addresses are lost.
     pub(super) is_torn: bool,
     /// In pages, as all that follows.
@@ -79,7 +81,7 @@ impl Inner {
             page_bytes,
             is_reserved,
             is_ended: false,
-            is_watched: false,
+            watched: None,
             is_torn: false,
             grain,
             limit,

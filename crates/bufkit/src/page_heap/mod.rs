@@ -389,6 +389,9 @@ impl PageHeap {
             inner.sweep_slabs(true);
         }
         inner.return_tables();
+        if resident == 0 && inner.mappings > 0 {
+            inner.join_mappings();
+        }
         self.unlock(inner);
     }
 

@@ -142,6 +142,12 @@ impl Block {
         Ok(Made { block: unsafe { kept.byte_add(offset_of!(Kept, block)) }.cast(), is_zero })
     }
 
+    /// Returns the bytes of the pages that a new block takes.
+    #[cfg(all(test, any(loom, shuttle)))]
+    pub(crate) fn most_total(bytes: usize, alignment: usize) -> usize {
+        Layout::of(class::class_of(bytes) as u8, bytes, alignment).total(4096)
+    }
+
     /// Returns the span that the block is, or `None` if it is of a slab.
     ///
     /// # Safety

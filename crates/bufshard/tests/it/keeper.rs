@@ -56,9 +56,12 @@ fn phases() {
         assert!(held <= count * block, "{held} bytes are held for {count} of {bytes}");
         for _ in 0..5 {
             look(&mut keeper);
-            assert_eq!(reserved(&pool), held, "{count} of {bytes} are in use");
+            let now = reserved(&pool);
+            // A page or two that lie between serve other sizes.
+            assert!(now.abs_diff(held) <= 64 << 10, "{count} of {bytes} are in use: {now}, {held}");
             burst(&pool, count, bytes);
-            assert_eq!(reserved(&pool), held, "{count} of {bytes} were allocated again");
+            let now = reserved(&pool);
+            assert!(now.abs_diff(held) <= 64 << 10, "{count} of {bytes} were allocated again: {now}, {held}");
         }
     }
 }

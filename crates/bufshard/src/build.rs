@@ -117,10 +117,11 @@ bufkit::settings! {
             /// Sets the most bytes of memory that the pool holds; no limit unless set.
             ///
             /// It counts the pages that the process has for the pool: those of buffers that are out
-            /// and idle, and free ones; not the bookkeeping. Of small buffers, 4 to 64 of a size
-            /// share pages that count until all of them are idle. It is rounded down to whole pages. A
-            /// budget of less than a page is refused when the pool is built. A request
-            /// that does not fit is refused as [`AcquireError::Exhausted`](bufcore::AcquireError).
+            /// and idle, and free ones; not the bookkeeping. Of small buffers, up to 64 of a size
+            /// share pages that count until all of them are idle. It is rounded down to whole
+            /// pages. A budget of less than a page is refused when the pool is built. A request
+            /// that does not fit is refused as
+            /// [`AcquireError::Exhausted`](bufcore::AcquireError).
             ///
             /// Requests that wait come first: meanwhile every other request that needs new memory
             /// is refused, however small it is, with `available: 0`.

@@ -14,6 +14,8 @@ const MOVE_FROM_PAGES: usize = 16;
 const MOVES_PAUSE: u32 = 64;
 /// So many mappings the pages that were moved may make, of the 65,530 that Linux allows a process.
 pub(super) const MOST_MAPPINGS: usize = 2 << 10;
+/// After so many moves a trim of all that is free joins the mappings.
+pub(super) const JOINED_FROM_MOVES: usize = 64;
 
 impl Inner {
     /// Moves dirty pages from elsewhere to a held extent of clean ones, from its start on, as long
@@ -56,6 +58,7 @@ impl Inner {
                         there += count;
                         self.moved += count;
                         self.mappings += 2;
+                        self.moves += 1;
                     }
                     Outcome::Refused => {
                         self.index.add(from, count, Kind::Dirty);
@@ -109,7 +112,7 @@ impl Inner {
     /// and as many requests are served without moves before the next try.
     #[cold]
     pub(super) fn join_mappings(&mut self) {
-        self.mappings = 0;
+        (self.mappings, self.moves) = (0, 0);
         for segment in self.segments() {
             // SAFETY: the heap's: extents that follow each other, up to an edge (X1).
             unsafe {
@@ -147,7 +150,8 @@ impl Inner {
             }
             if pages > 0 {
                 let start = NonNull::new_unchecked(index::start_at(first));
-                if system::renew(start, pages * self.page_bytes) == Outcome::Done {
+                let outcome = system::renew(start, pages * self.page_bytes);
+                if outcome == Outcome::Done || outcome == Outcome::Refused && dirty == 0 {
                     self.returned += dirty;
                     self.index.add(first, pages, Kind::Clean);
                 } else {

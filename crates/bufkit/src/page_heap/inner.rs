@@ -64,6 +64,8 @@ pub(super) struct Inner {
     /// Pages that the system refused to take.
     pub(super) refusals: usize,
     pub(super) mappings: usize,
+    /// Since mappings were joined.
+    pub(super) moves: usize,
     pub(super) pause: u32,
 }
 
@@ -94,6 +96,7 @@ impl Inner {
             moved: 0,
             refusals: 0,
             mappings: 0,
+            moves: 0,
             pause: 0,
         }
     }

@@ -61,6 +61,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bufcore::MapOptions;
 use bufcore::{Region, RegionError, size};
 
+use self::gather::JOINED_FROM_MOVES;
 use self::give_back::Order;
 use self::index::Entry;
 use self::inner::{Inner, Refused};
@@ -389,7 +390,7 @@ impl PageHeap {
             inner.sweep_slabs(true);
         }
         inner.return_tables();
-        if resident == 0 && inner.mappings > 0 {
+        if resident == 0 && inner.index.dirty.pages == 0 && inner.moves >= JOINED_FROM_MOVES {
             inner.join_mappings();
         }
         self.unlock(inner);

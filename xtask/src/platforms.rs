@@ -77,6 +77,8 @@ const EMULATED: [Emulated; 3] = [
             "::resident_",
             // The group has to hold the emulator too.
             "pressure::of_a_group_that_is_made_for_it",
+            // The emulator takes the old place of pages that moved for unmapped.
+            "pages::threads_take_and_give_each_others_spans",
         ],
     },
     Emulated {

@@ -286,7 +286,7 @@ impl Builder {
     /// ```
     pub fn build(self) -> Result<ShardPool, ConfigError> {
         let source = self.page_source();
-        ShardPool::with(self.check(source.page_bytes())?, source)
+        ShardPool::with(self.check(&source)?, source)
     }
 
     /// Builds the pool over memory of a [`MemoryProvider`]: all buffers have theirs from there, and
@@ -341,11 +341,11 @@ impl Builder {
     /// ```
     pub fn build_from(self, source: Arc<dyn MemoryProvider>) -> Result<ShardPool, ConfigError> {
         let source = PageSource::Provider(PoolProvider::new(source));
-        ShardPool::with(self.check(source.page_bytes())?, source)
+        ShardPool::with(self.check(&source)?, source)
     }
 
     /// Checks the settings and returns them.
-    fn check(&self, page_bytes: usize) -> Result<Settings, ConfigError> {
+    fn check(&self, source: &PageSource) -> Result<Settings, ConfigError> {
         let max_bytes = self.max_bytes.unwrap_or(usize::MAX);
         let shards = self.shards.unwrap_or_else(settings::default_shards);
         let largest = if cfg!(any(loom, shuttle)) { class::LEAST_BYTES } else { self.largest_pooled };
@@ -365,13 +365,19 @@ impl Builder {
             shard_buffers: self.shard_buffers,
             max_bytes,
             alignment: self.alignment,
-            page_bytes,
+            page_bytes: source.page_bytes(),
+            unit_bytes: source.unit_bytes(),
+            aligning_bytes: if source.is_reserved() {
+                0
+            } else {
+                self.alignment.saturating_sub(source.page_bytes())
+            },
             wipe: self.wipe,
         };
         let classes = (0..settings.classes).take_while(|&class| settings.has_room(class)).count();
         let settings = Settings { classes, ..settings };
         if settings.max_capacity() == 0 {
-            let least = settings.class_layout(0).total(page_bytes);
+            let least = settings.total(settings.class_layout(0));
             return Err(ConfigError::TooSmall { setting: "max_bytes", requested: max_bytes, least });
         }
         Ok(settings)

@@ -49,6 +49,9 @@ pub(crate) struct Settings {
     pub(crate) alignment: usize,
     /// Bytes of a page of the heap.
     pub(crate) page_bytes: usize,
+    /// What memory is taken in multiples of, and what aligning it takes beside.
+    pub(crate) unit_bytes: usize,
+    pub(crate) aligning_bytes: usize,
     #[cfg_attr(not(feature = "wipe"), allow(dead_code, reason = "what wipes reads it"))]
     pub(crate) wipe: bool,
 }
@@ -85,8 +88,15 @@ impl Settings {
         Layout::of(class as u8, bytes, self.alignment_of(bytes))
     }
 
+    /// Returns the bytes of the budget that a new block takes at least.
+    pub(crate) fn total(&self, layout: Layout) -> usize {
+        let aligning = if layout.slab().is_some() { 0 } else { self.aligning_bytes };
+        let total = layout.total(self.page_bytes).saturating_add(aligning);
+        size::align_up(total, self.unit_bytes).unwrap_or(usize::MAX)
+    }
+
     fn class_total(&self, class: usize) -> usize {
-        self.class_layout(class).total(self.page_bytes)
+        self.total(self.class_layout(class))
     }
 
     /// Returns whether the headers of all blocks are apart from their bytes.
@@ -102,8 +112,9 @@ impl Settings {
     /// Returns the largest request that `left` bytes of the budget serve, with nothing idle; 0 when
     /// they serve none.
     pub(crate) fn most_within(&self, left: usize) -> usize {
+        let whole = (left - left % self.unit_bytes).saturating_sub(self.aligning_bytes);
         let span =
-            block::most_span(size::MAX_BYTES.min(left), self.alignment_of(size::MAX_BYTES), self.page_bytes);
+            block::most_span(size::MAX_BYTES.min(whole), self.alignment_of(size::MAX_BYTES), self.page_bytes);
         // What is in a class is served as a whole.
         if span > 0
             && !self.is_pooled(class_of(span))
@@ -111,7 +122,7 @@ impl Settings {
         {
             return span;
         }
-        let fits = |class: &usize| self.layout_for(class::bytes_of(*class)).total(self.page_bytes) <= left;
+        let fits = |class: &usize| self.total(self.layout_for(class::bytes_of(*class))) <= left;
         let largest =
             class_of(span.max(class::LEAST_BYTES)).max(self.classes).clamp(MOST_SLAB_CLASS, LAST_CLASS);
         (0..=largest).rev().find(fits).map_or(0, class::bytes_of)
@@ -155,7 +166,7 @@ impl Settings {
             let layout = self.layout_for(size);
             match layout.slab() {
                 Some(shape) => blocks[usize::from(shape.number())] += 1,
-                None => bytes = bytes.saturating_add(layout.total(self.page_bytes)),
+                None => bytes = bytes.saturating_add(self.total(layout)),
             }
         }
         for (class, blocks) in blocks.into_iter().enumerate().filter(|(_, blocks)| *blocks > 0) {

@@ -8,7 +8,7 @@ use super::segment::Segment;
 use super::slab::Slabs;
 
 /// The least and the most that is reserved at once.
-const LEAST_RESERVED: usize = if cfg!(target_pointer_width = "64") { 64 << 20 } else { 256 << 10 };
+const LEAST_RESERVED: usize = if cfg!(target_pointer_width = "64") { 64 << 20 } else { 64 << 10 };
 #[cfg(all(target_pointer_width = "64", not(windows)))]
 const MOST_RESERVED: usize = 64 << 30;
 // Windows counts the tables.

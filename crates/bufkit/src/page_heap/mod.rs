@@ -101,6 +101,24 @@ impl PageSource {
             Self::Provider(_) => 4096,
         }
     }
+
+    /// Returns whether a heap of this source has addresses that it reserved, so that its pages come
+    /// and go one by one. Otherwise spans are parts of segments, which do so as wholes.
+    #[must_use]
+    pub fn is_reserved(&self) -> bool {
+        matches!(self, Self::System) && system::page_bytes() != 0
+    }
+
+    /// Returns the bytes of which each segment is a multiple, a power of two: those of a page,
+    /// except for huge ones.
+    #[must_use]
+    pub fn unit_bytes(&self) -> usize {
+        match self {
+            #[cfg(feature = "mmap")]
+            Self::Mapped(options) => options.page_bytes().max(self.page_bytes()),
+            _ => self.page_bytes(),
+        }
+    }
 }
 
 /// A heap of pages with a limit on those that the process has.
@@ -193,13 +211,8 @@ impl PageHeap {
     #[must_use]
     pub fn new(source: PageSource, limit: usize) -> Self {
         let page_bytes = source.page_bytes();
-        let is_reserved = matches!(source, PageSource::System) && system::page_bytes() != 0;
-        let grain = match &source {
-            #[cfg(feature = "mmap")]
-            PageSource::Mapped(options) => options.page_bytes() / page_bytes,
-            _ => 1,
-        };
-        let inner = Inner::new(limit / page_bytes, page_bytes, is_reserved, grain.max(1));
+        let grain = source.unit_bytes() / page_bytes;
+        let inner = Inner::new(limit / page_bytes, page_bytes, source.is_reserved(), grain.max(1));
         Self { source, page_bytes, inner: Mutex::new(inner) }
     }
 

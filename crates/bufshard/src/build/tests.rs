@@ -3,12 +3,12 @@
 use super::*;
 
 fn settings(builder: Builder) -> Settings {
-    builder.check(4096).expect("settings are right")
+    builder.check(&PageSource::System).expect("settings are right")
 }
 
 /// The most that a request takes of the budget.
 fn total(settings: &Settings, bytes: usize) -> usize {
-    settings.layout_for(bytes).total(4096)
+    settings.total(settings.layout_for(bytes))
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn the_largest_request_is_exact() {
             .flat_map(|budget| [(budget, 1), (budget, 5000), (budget, 50_000)])
         {
             let builder = Builder::new().alignment(alignment).smallest_pooled(smallest);
-            let settings = match builder.max_bytes(budget).check(4096) {
+            let settings = match builder.max_bytes(budget).check(&PageSource::System) {
                 Ok(settings) => settings,
                 Err(error) => {
                     let setting = "max_bytes";

@@ -27,7 +27,7 @@ impl Shared {
         if let Err(PageError::Exhausted { .. }) = made
             && turn != Turn::Spare
         {
-            let total = layout.total(self.settings.page_bytes);
+            let total = self.settings.total(layout);
             saw_all = self.shrink(self.settings.max_bytes.saturating_sub(total), Slots::Stay);
             made = make();
             if let Err(PageError::Exhausted { .. }) = made

@@ -268,13 +268,31 @@ fn resident_trims_give_back() {
 /// Memory as the options of mappings say.
 #[cfg(feature = "mmap")]
 mod mapped {
-    use bufshard::{HugePages, MapOptions};
+    use bufshard::{ConfigError, HugePages, MapOptions};
     use testkit::process;
 
     use super::*;
 
     const MIB: usize = 1 << 20;
     const LIMIT: Duration = Duration::from_secs(60);
+
+    /// Memory comes in huge pages: a budget of less serves nothing.
+    #[test]
+    fn the_budget_has_room_for_a_mapping() {
+        let options = MapOptions::new().huge_pages(HugePages::Advise);
+        let builder = ShardPool::builder().map_options(options);
+        assert_eq!(
+            builder.max_bytes(200_000).build().map(drop),
+            Err(ConfigError::TooSmall { setting: "max_bytes", requested: 200_000, least: 2 * MIB })
+        );
+        let pool = built(builder.max_bytes(5 * MIB));
+        let limit = pool.max_capacity();
+        assert!(limit <= 4 * MIB && pool.acquire(limit).is_ok(), "{limit}");
+        assert!(pool.acquire(limit + 1).is_err());
+        // Aligning takes some of what a provider or a mapping gives.
+        let pool = built(ShardPool::builder().map_options(options).alignment(MIB).max_bytes(4 * MIB));
+        assert!(pool.acquire(pool.max_capacity()).is_ok());
+    }
 
     #[test]
     fn as_the_options_say() {

@@ -28,9 +28,12 @@ impl Shared {
     /// `false` when a cache was not to be had. The caller holds a handle.
     pub(crate) fn shrink(&self, target: usize, slots: Slots) -> bool {
         // Blocks of slabs that are in use otherwise bring no page: then all go.
+        let all = || if self.held() > target { usize::MAX } else { 0 };
+        if target == 0 {
+            return self.shrink_by(slots, target, all);
+        }
         self.shrink_by(slots, target, || self.held().saturating_sub(target))
-            && (self.held() <= target
-                || self.shrink_by(slots, target, || if self.held() > target { usize::MAX } else { 0 }))
+            && (self.held() <= target || self.shrink_by(slots, target, all))
     }
 
     /// Frees as many bytes of idle blocks as `excess` says, and asks again on the way.

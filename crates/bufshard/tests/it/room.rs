@@ -209,6 +209,24 @@ fn keeps_at_most(pool: &ShardPool, sizes: &[usize], cached: usize, shards: usize
     assert!(pool.stats().reserved_bytes > cached / 2, "the thread keeps nothing");
 }
 
+/// Of a first burst of large buffers a shard keeps little, of what comes again what it has room for.
+#[test]
+fn what_comes_again_is_kept() {
+    // Two cache lines, of which the count and the note for `trim_idle` take two words.
+    let slots = 128 / size_of::<usize>() - 2;
+    for (bytes, most, first, again) in
+        [(64 << 10, 16, slots.min(16), 16), (128 << 10, 16, 8, 16), (128 << 10, 10, 8, 10)]
+    {
+        let pool = built(ShardPool::builder().thread_cache(0).shards(4).shard_buffers(most));
+        drop(pool.acquire(bytes));
+        for in_a_shard in [first, again, again] {
+            drop([(); 80].map(|()| pool.acquire(bytes).expect("addresses are plenty")));
+            let kept = pool.class_stats().iter().map(|class| class.shard_idle).sum::<usize>();
+            assert_eq!(kept, 4 * in_a_shard, "of {bytes}");
+        }
+    }
+}
+
 /// A large buffer stays with its thread, one of a class; of all others the pages are free for any
 /// size, and serve it.
 #[test]

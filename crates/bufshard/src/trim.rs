@@ -27,19 +27,23 @@ impl Shared {
     /// others. `slots` says what becomes of those of the magazines that this empties. Returns
     /// `false` when a cache was not to be had. The caller holds a handle.
     pub(crate) fn shrink(&self, target: usize, slots: Slots) -> bool {
-        // Blocks of slabs that are in use otherwise bring no page: then all go.
         let all = || if self.held() > target { usize::MAX } else { 0 };
         if target == 0 {
-            return self.shrink_by(slots, target, all);
+            return self.shrink_by(slots, target, all).0;
         }
-        self.shrink_by(slots, target, || self.held().saturating_sub(target))
-            && (self.held() <= target || self.shrink_by(slots, target, all))
+        let (saw_all, freed) = self.shrink_by(slots, target, || self.held().saturating_sub(target));
+        // Blocks of slabs that are in use otherwise bring no page: then all go.
+        if !saw_all || freed == 0 || self.held() <= target {
+            return saw_all;
+        }
+        self.shrink_by(slots, target, all).0
     }
 
-    /// Frees as many bytes of idle blocks as `excess` says, and asks again on the way.
-    fn shrink_by(&self, slots: Slots, target: usize, excess: impl Fn() -> usize) -> bool {
+    /// Frees as many bytes of idle blocks as `excess` says, and asks again on the way. Returns
+    /// whether all caches were to be had, and how many blocks went.
+    fn shrink_by(&self, slots: Slots, target: usize, excess: impl Fn() -> usize) -> (bool, usize) {
         let this = NonNull::from(self);
-        let mut saw_all = true;
+        let (mut saw_all, mut freed) = (true, 0);
         for class in (0..self.settings.classes).rev() {
             let excess = excess();
             if excess == 0 {
@@ -47,6 +51,7 @@ impl Shared {
             }
             let mut chain = Chain::new();
             saw_all &= self.depot.take_all(class, excess.div_ceil(class::bytes_of(class)), &mut chain);
+            freed += chain.len();
             // SAFETY: the chain is ours, of this pool.
             unsafe { Self::free_chain(this, chain, Why::Trim) };
         }
@@ -68,6 +73,7 @@ impl Shared {
             match self.with_magazines(cache, own, |cache| self.take_excess(cache, excess, target, slots)) {
                 Ok((chain, arrays)) => {
                     drop(arrays);
+                    freed += chain.len();
                     // SAFETY: the chain is ours, of this pool.
                     unsafe { Self::free_chain(this, chain, Why::Trim) };
                 }
@@ -76,7 +82,7 @@ impl Shared {
                 Err(ClaimError::NoFence) => self.disable_caches(),
             }
         }
-        saw_all
+        (saw_all, freed)
     }
 
     /// Frees what was not used since the last look, if that was `age` ago or more, and looks. The

@@ -105,8 +105,6 @@
 extern crate alloc;
 extern crate std;
 
-mod atomic_slots;
-mod budget;
 mod build;
 mod cache;
 mod counters;
@@ -118,7 +116,6 @@ mod request;
 mod settings;
 mod shard;
 mod shared;
-mod stack;
 mod state;
 #[cfg(test)]
 mod tests;

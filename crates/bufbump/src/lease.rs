@@ -101,8 +101,10 @@ impl BumpLease {
         self.block().is_some_and(|block| {
             // SAFETY: the buffer is out while its lease is borrowed.
             let is_large = unsafe { Block::shard(block) }.is_none();
+            // SAFETY: likewise.
+            let span = is_large.then(|| unsafe { Block::span(block) });
             // SAFETY: likewise; the flag is about what was before it.
-            is_large && unsafe { Block::span(block).is_zero() }
+            span.is_some_and(|span| unsafe { span.is_zero() })
         })
     }
 }

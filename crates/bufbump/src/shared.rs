@@ -9,8 +9,8 @@
 //!   shards, all caches, and the heap.
 //! - P2: caches are added to their list, and never taken off. Headers are as `depot` says.
 //! - P3: the allocator and providers are others' code, and may use the pool or end it. Code that
-//!   calls them holds no lock and no link into a cache, and keeps the bookkeeping by a handle, or by
-//!   the reference of what it frees.
+//!   calls them holds no lock and no link into a cache, and keeps the bookkeeping by a handle, or
+//!   by the reference of what it frees.
 //! - P4: nothing is acquired from a pool without handles, so its shards only lose buffers.
 //! - P5: `idle_bytes` is at least what the pool keeps in idle shards and free pages. What is over
 //!   the budget then is looked at, and freed.
@@ -275,8 +275,10 @@ impl Shared {
             let this = Self::of(unsafe { shard.as_ref() });
             // SAFETY: the shard's reference, which keeps the bookkeeping up to here (P1).
             let core = unsafe { CoreRef::new(this, 1) };
-            // SAFETY: valid, as above; the caller's promise.
-            bytes += unsafe { this.as_ref().strip(shard, false) };
+            // SAFETY: valid, as above.
+            let shared = unsafe { this.as_ref() };
+            // SAFETY: the caller's promise.
+            bytes += unsafe { shared.strip(shard, false) };
             drop(core);
         }
         bytes

@@ -10,8 +10,8 @@ impl BumpPool {
     /// [`BufferPool::stats`](bufcore::BufferPool::stats) does.
     ///
     /// `in_use`, `reserved_bytes`, `pinned_bytes` and `idle_bytes` are known without the `stats`
-    /// feature, except for buffers of no bytes. `reserved_bytes` are the pages that the process has,
-    /// the sum of the other two.
+    /// feature, except for buffers of no bytes. `reserved_bytes` are the pages that the process
+    /// has, the sum of the other two.
     ///
     /// - When `fresh` rises all the time, [`max_idle_bytes`](crate::Builder::max_idle_bytes) is too
     ///   small for the traffic.

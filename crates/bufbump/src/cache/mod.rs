@@ -206,8 +206,8 @@ impl ThreadCache {
     }
 
     /// Takes a shard whose last buffer its thread, the caller, is releasing off the list, and keeps
-    /// it for later. Adds it to `over` if that is too much: it is the caller's then. Returns `false`
-    /// if the pool has ended, and then the release is not counted.
+    /// it for later. Adds it to `over` if that is too much: it is the caller's then. Returns
+    /// `false` if the pool has ended, and then the release is not counted.
     ///
     /// # Safety
     ///

@@ -3,6 +3,11 @@
 //! In front of its bytes, if these are in a shard. A buffer with a span of its own has its header
 //! in the span's place, so that no page is for it alone.
 
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one promise is behind all of a block: the buffer is in use, or is being made"
+)]
+
 use core::ptr::NonNull;
 
 use bufcore::author::RefCount;

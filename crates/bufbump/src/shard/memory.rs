@@ -14,7 +14,9 @@ impl Shard {
     /// The span is the caller's, who gives it up, and has room for a block of the alignment.
     pub(crate) unsafe fn attach_memory(&self, span: Span, first: usize, mask: usize) {
         // SAFETY: the caller's promise.
-        let (start, len) = unsafe { (span.start(), span.len()) };
+        let start = unsafe { span.start() };
+        // SAFETY: likewise.
+        let len = unsafe { span.len() };
         let own = &self.own;
         // SAFETY: less than the length.
         let base = unsafe { start.add(first) };

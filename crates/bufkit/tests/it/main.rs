@@ -7,6 +7,4 @@
 )]
 
 mod orphans;
-#[cfg(feature = "mmap")]
-mod regions;
 mod words;

@@ -81,7 +81,9 @@ fn the_end_gives_back() {
         std::thread::spawn(move || drop((buf, vec![1_u8; 100]))).join().expect("the thread ends well");
         let (base, space) = (resident_bytes(), process::address_space_bytes());
         let pool = built(BumpPool::builder().shard_size(MIB));
+        // Pages of the pool, and shards of the thread and of the pool.
         drop(filled(&pool, 8 * MIB));
+        drop([(); 12].map(|()| filled(&pool, MIB)));
         let bufs = [1, MIB, 5 * MIB].map(|bytes| filled(&pool, bytes));
         drop(pool);
         let kept = resident_bytes() - base;

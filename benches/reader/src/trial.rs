@@ -151,7 +151,7 @@ fn growing(cell: Cell, over: Over<'_>) -> Result<(Did, bool)> {
     if is_shard {
         over(driver, &mut shard.build_from(source)?)
     } else {
-        over(driver, &mut bump.build_from(source, 1)?)
+        over(driver, &mut bump.build_from(source)?)
     }
 }
 

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 
 use bufcore::author::{check_alignment, check_setting};
 use bufcore::{ConfigError, MemoryProvider};
-use bufkit::{DedicatedPages, PoolProvider};
+use bufkit::{PageSource, PoolProvider};
 
 use crate::pool::BumpPool;
 use crate::settings::{MAX_SPARES, Settings};
@@ -64,9 +64,9 @@ bufkit::settings! {
         }
         set {
             /// Sets the bytes of a shard, 256 KiB unless set: the largest request that does not
-            /// need a piece of memory of its own. At most 1 GiB. Where the
-            /// [alignment](Self::alignment) makes a shard larger than that, its buffers can have
-            /// what is over, and statistics count it.
+            /// need pages of its own. At most 1 GiB. A shard has these and 64 more, or those that
+            /// the [alignment](Self::alignment) needs, in whole pages. Its buffers can have all of
+            /// them, and statistics count them.
             ///
             /// A shard is used again when all its buffers have been released. A shard of good size
             /// holds several buffers of the usual size, and less traffic than the pool sees while a
@@ -92,17 +92,20 @@ bufkit::settings! {
             /// use bufbump::BumpPool;
             ///
             /// for (probes, shards) in [(0, 3), (2, 2)] {
-            ///     let pool = BumpPool::builder().shard_size(4096).max_probes(probes).build()?;
-            ///     let (old, newer) = (pool.acquire(3000)?, pool.acquire(3500)?); // a shard for each
-            ///     let third = pool.acquire(800)?; // fits beside the oldest, if the pool looks there
-            ///     assert_eq!(pool.stats().pinned_bytes, shards * 4096);
+            ///     let pool = BumpPool::builder().shard_size(60_000).max_probes(probes).build()?;
+            ///     let old = pool.acquire(40_000)?;
+            ///     let one = pool.stats().pinned_bytes;
+            ///     let newer = pool.acquire(58_000)?; // a shard for each
+            ///     let third = pool.acquire(10_000)?; // fits beside the oldest, if the pool looks there
+            ///     assert_eq!(pool.stats().pinned_bytes, shards * one);
             /// #   drop((old, newer, third));
             /// }
             /// # Ok::<(), bufbump::Error>(())
             /// ```
             count max_probes(probes) = DEFAULT_PROBES;
             /// Sets the bytes of idle memory that the pool keeps for later: of shards of which no
-            /// buffer is out, and of larger pieces; 16 MiB unless set. Memory over it is freed.
+            /// buffer is out, and of free pages, which serve any request; 16 MiB unless set. Memory
+            /// over it is freed to the system.
             ///
             /// On top of it, each thread that acquires keeps the shard that it carves, and up to
             /// four more that fit into this budget.
@@ -113,8 +116,8 @@ bufkit::settings! {
             /// let pool = BumpPool::builder().shard_size(64 << 10).max_idle_bytes(128 << 10).build()?;
             /// let burst: Result<Vec<_>, _> = (0..100).map(|_| pool.acquire(60 << 10)).collect();
             /// assert_eq!(burst?.len(), 100); // then all are released
-            /// // Two shards are the pool's, one is carved, two more are the thread's.
-            /// assert!(pool.stats().idle_bytes <= 5 * (64 << 10));
+            /// // 128 KiB are the pool's; one shard is carved, and one more is the thread's.
+            /// assert!(pool.stats().idle_bytes <= (128 << 10) + 2 * (80 << 10));
             /// # Ok::<(), bufbump::Error>(())
             /// ```
             bytes max_idle_bytes(bytes) = DEFAULT_IDLE_BYTES;
@@ -123,8 +126,8 @@ bufkit::settings! {
             ///
             /// The header of a buffer, 16 bytes, is in front of it. So a buffer takes its bytes and
             /// 16 more, rounded up to the alignment. A buffer of a page that starts at a page takes
-            /// two pages, and one of 16 bytes less takes one. `bufslot` and `bufshard` lay pages
-            /// end to end.
+            /// two pages of a shard, and one of 16 bytes less takes one. `bufslot` and `bufshard`
+            /// lay pages end to end. A buffer larger than a shard has its header elsewhere.
             ///
             /// ```
             /// use bufbump::BumpPool;
@@ -152,49 +155,14 @@ bufkit::settings! {
             /// ```
             count preallocate(shards) = 0;
         }
-        mapped {
-            /// Gives each shard, and each larger piece, of `bytes` bytes or more a mapping of its
-            /// own from the system, in place of memory of the global allocator. Those of a pool
-            /// whose alignment is more than a page, 4096 bytes, have none.
+        mmap {
+            /// Sets which pages the pool has, whether they are there from the start, and whether
+            /// they are locked in memory.
             ///
-            /// Unless set, those of 128 KiB and more have one, or memory of the allocator where the
-            /// system refuses it. They count as the bytes that were asked for then. With this
-            /// setting a request fails for which the system refuses a mapping, as
-            /// [`AcquireError::OutOfMemory`](bufcore::AcquireError). With `usize::MAX` none has
-            /// one.
-            ///
-            /// Memory of these that the pool frees reaches the system at once, under any allocator.
-            /// Where the system has no room for another mapping (`vm.max_map_count`, on Linux),
-            /// some of their addresses may stay taken. Shards have mappings if
-            /// [`shard_size`](Self::shard_size) is `bytes` or more. A request larger than a shard
-            /// has a piece of up to a quarter more than it asks for, whose size decides.
-            ///
-            /// The buffers of a shard can have all of its mapping, with the rest of its last page.
-            /// Statistics and [`max_idle_bytes`](Self::max_idle_bytes) count whole mappings.
-            ///
-            /// Cost: two system calls in the life of a mapping, none while it is used again. Pages
-            /// count as 4096 bytes. Where those of the system are larger, a mapping takes up to one
-            /// of them more than is counted.
-            ///
-            /// ```
-            /// use bufbump::BumpPool;
-            ///
-            /// // Whatever the allocator is, what is trimmed is the system's again.
-            /// let pool = BumpPool::builder().shard_size(128 << 10).mapped_from(64 << 10).build()?;
-            /// drop((pool.acquire(1500)?, pool.acquire(8 << 20)?));
-            /// pool.trim();
-            /// assert!(pool.stats().reserved_bytes < 256 << 10); // the shard that the thread carves
-            /// # Ok::<(), bufbump::Error>(())
-            /// ```
-            bytes mapped_from(bytes);
-            /// Sets which pages the mappings of [`mapped_from`](Self::mapped_from) have, whether
-            /// they are there from the start, and whether they are locked in memory. Without
-            /// `mapped_from`, shards and larger pieces of 128 KiB and more have such mappings.
-            ///
-            /// With huge pages a mapping is a multiple of 2 MiB, and a shard has all of it. So
-            /// [`shard_size`](Self::shard_size) should be near such a multiple, with some bytes
-            /// left for the headers. A mapping that the system refuses fails the request, as
-            /// [`AcquireError::OutOfMemory`](bufcore::AcquireError).
+            /// Each span of pages that the pool takes is a mapping with these options then. With
+            /// huge pages it is a multiple of 2 MiB, of which shards and larger buffers have parts.
+            /// Free pages go back as whole mappings. A mapping that the system refuses fails the
+            /// request, as [`AcquireError::OutOfMemory`](bufcore::AcquireError).
             ///
             /// In the text of a builder they are words with `+` between: `map_options=advise+lock`.
             /// In a configuration file they are a table of their own, as [`MapOptions`] shows.
@@ -203,13 +171,14 @@ bufkit::settings! {
             /// use bufbump::{BumpPool, HugePages, MapOptions};
             ///
             /// let options = MapOptions::new().huge_pages(HugePages::Advise);
-            /// let pool = BumpPool::builder().shard_size(2_000_000).mapped_from(1 << 20).map_options(options);
-            /// let pool = pool.build()?;
+            /// let pool = BumpPool::builder().shard_size(256 << 10).map_options(options).build()?;
             /// let buf = pool.acquire(1500)?;
             /// assert_eq!(pool.stats().reserved_bytes, 2 << 20); // one huge page
             /// # drop(buf);
             /// # Ok::<(), bufbump::Error>(())
             /// ```
+            ///
+            /// [`MapOptions`]: crate::MapOptions
             map_options(options);
         }
         wipe {
@@ -256,21 +225,18 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn build(self) -> Result<BumpPool, ConfigError> {
-        let (settings, preallocate) = self.check(self.dedicated_pages())?;
-        BumpPool::with(settings, PoolProvider::none(), preallocate)
+        self.build_over(self.page_source())
     }
 
-    /// Builds the pool over memory of a [`MemoryProvider`]: each shard and each larger piece of
-    /// `bytes` bytes or more comes from there, and goes back there.
+    /// Builds the pool over memory of a [`MemoryProvider`]: all buffers are there.
     ///
-    /// The source supplies whole pages of 4096 bytes, at multiples of that. Smaller shards and
-    /// pieces come from the allocator, as does the pool's bookkeeping, and all memory of a pool
-    /// whose alignment is more than a page. A setting `mapped_from` is ignored.
+    /// The source supplies whole pages of 4096 bytes, at multiples of that. The pool's bookkeeping
+    /// comes from the allocator. A setting `map_options` is ignored.
     ///
-    /// The pool keeps the source, and so does all memory that buffers are still in when the pool
-    /// has ended. Any thread that acquires, releases or trims may call it, with nothing locked. Its
-    /// use of the pool that it supplies is not supported. Its panics end when their hooks have
-    /// reported them. One that has nothing to supply, or panics, fails the request as
+    /// The pool keeps the source and its memory until it has ended and no buffer is left. Any
+    /// thread that acquires, releases or trims may call the source, with nothing locked. Its use of
+    /// the pool that it supplies is not supported. Its panics end when their hooks have reported
+    /// them. One that has nothing to supply, or panics, fails the request as
     /// [`AcquireError::OutOfMemory`](bufcore::AcquireError).
     ///
     /// # Errors
@@ -304,40 +270,38 @@ impl Builder {
     ///     }
     /// }
     ///
-    /// let pool = BumpPool::builder().build_from(Arc::new(Registered), 0)?; // all of it
+    /// let pool = BumpPool::builder().build_from(Arc::new(Registered))?;
     /// let mut buf = pool.acquire(1500)?;
     /// buf.extend_from_slice(b"for the device")?;
     /// # Ok::<(), bufbump::Error>(())
     /// ```
-    pub fn build_from(self, source: Arc<dyn MemoryProvider>, bytes: usize) -> Result<BumpPool, ConfigError> {
-        let (settings, preallocate) = self.check(Some((bytes, DedicatedPages::of_source())))?;
-        BumpPool::with(settings, PoolProvider::new(source), preallocate)
+    pub fn build_from(self, source: Arc<dyn MemoryProvider>) -> Result<BumpPool, ConfigError> {
+        self.build_over(PageSource::Provider(PoolProvider::new(source)))
     }
 
-    /// Checks the settings, and returns them with the number of shards from the start. `mapped`
-    /// says from how many bytes on memory has which pages of its own.
-    fn check(&self, mapped: Option<(usize, DedicatedPages)>) -> Result<(Settings, usize), ConfigError> {
+    fn build_over(self, source: PageSource) -> Result<BumpPool, ConfigError> {
         check_setting("shard_size", self.shard_size, MAX_SHARD_BYTES)?;
         check_alignment(self.alignment, MAX_SHARD_BYTES)?;
         let mut settings = Settings {
             shard_bytes: self.shard_size,
+            span_bytes: 0,
             max_probes: self.max_probes,
             max_idle_bytes: self.max_idle_bytes,
-            shard_idle_bytes: self.shard_size,
-            mapped,
             spare_shards: 0,
             alignment: self.alignment.max(LEAST_ALIGNMENT),
+            page_bytes: source.page_bytes(),
             wipe: self.wipe,
         };
-        settings.shard_idle_bytes = settings.idle_bytes(self.shard_size).unwrap_or(self.shard_size);
-        let idle_shards = self.max_idle_bytes / settings.shard_idle_bytes;
+        // Where no memory is so large, each request is refused.
+        settings.span_bytes = settings.span_for(self.shard_size).unwrap_or(usize::MAX);
+        let idle_shards = self.max_idle_bytes / settings.span_bytes;
         settings.spare_shards = idle_shards.min(MAX_SPARES);
         let shards = self.preallocate.min(idle_shards);
-        let limit = ADDRESSES / self.shard_size;
+        let limit = ADDRESSES / settings.span_bytes;
         if shards > limit {
             return Err(ConfigError::TooLarge { setting: "preallocate", requested: self.preallocate, limit });
         }
-        Ok((settings, shards))
+        BumpPool::with(settings, source, shards)
     }
 }
 
@@ -357,7 +321,7 @@ impl BumpPool {
     /// assert_eq!(pool.stats().reserved_bytes, 0); // nothing yet
     /// let mut reply = pool.acquire(512)?;
     /// reply.extend_from_slice(b"220 ready\r\n")?;
-    /// assert_eq!(pool.stats().reserved_bytes, pool.shard_size());
+    /// assert!(pool.stats().reserved_bytes > pool.shard_size()); // a shard, in whole pages
     /// # Ok::<(), bufbump::Error>(())
     /// ```
     pub fn new() -> Result<Self, ConfigError> {

@@ -8,8 +8,6 @@ use bufcore::{Buf, Frozen, Lease};
 
 use crate::release;
 use crate::shard::Block;
-#[cfg(any(feature = "stats", feature = "wipe"))]
-use crate::shared::Shared;
 
 /// A buffer of a [`BumpPool`](crate::BumpPool).
 ///
@@ -78,10 +76,9 @@ pub struct BumpLease {
 bufcore::tagged_lease!(unsafe impl BumpLease => Block);
 
 impl BumpLease {
-    /// Returns whether the memory was allocated for this buffer alone.
+    /// Returns whether the buffer has pages of its own.
     ///
-    /// That is so for a request larger than a shard that no kept piece served, and for a request of
-    /// a thread that was ending.
+    /// That is so for a request larger than a shard, and for a request of a thread that was ending.
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -95,7 +92,20 @@ impl BumpLease {
     #[must_use]
     pub fn is_fallback(&self) -> bool {
         // SAFETY: the buffer is out while its lease is borrowed.
-        self.block().is_some_and(|block| unsafe { Block::shard(block) }.is_fallback())
+        self.block().is_some_and(|block| unsafe { Block::shard(block) }.is_none())
+    }
+
+    /// Returns whether nobody wrote to the memory of a buffer that was just acquired since the
+    /// system gave it.
+    pub(crate) fn is_zero(&self) -> bool {
+        self.block().is_some_and(|block| {
+            // SAFETY: the buffer is out while its lease is borrowed.
+            let is_large = unsafe { Block::shard(block) }.is_none();
+            // SAFETY: likewise.
+            let span = is_large.then(|| unsafe { Block::span(block) });
+            // SAFETY: likewise; the flag is about what was before it.
+            span.is_some_and(|span| unsafe { span.is_zero() })
+        })
     }
 }
 
@@ -121,16 +131,17 @@ unsafe impl Lease for BumpLease {
     fn wipe_range(&self) -> Option<NonNull<[u8]>> {
         let block = self.block()?;
         // SAFETY: the buffer is out while its lease is borrowed.
-        let shard = unsafe { Block::shard(block) };
-        // SAFETY: the shard's memory keeps the pool's bookkeeping.
-        let wipes = unsafe { Shared::of(shard).as_ref() }.settings.wipe;
-        // SAFETY: the buffer is out.
+        let wipes = unsafe { Block::pool(block) }.settings.wipe;
+        // SAFETY: likewise.
         let capacity = unsafe { Block::capacity(block) };
-        wipes.then(|| NonNull::slice_from_raw_parts(Block::behind(block), capacity))
+        // SAFETY: likewise.
+        let start = unsafe { Block::start(block) };
+        wipes.then(|| NonNull::slice_from_raw_parts(start, capacity))
     }
 
     fn start(&self) -> Option<NonNull<u8>> {
-        self.block().map(Block::behind)
+        // SAFETY: the buffer is out while its lease is borrowed.
+        self.block().map(|block| unsafe { Block::start(block) })
     }
 
     #[inline]
@@ -161,11 +172,9 @@ impl Drop for BumpLease {
 #[cfg(feature = "stats")]
 unsafe fn count(block: NonNull<Block>) {
     // SAFETY: the caller's promise.
-    let shard = unsafe { Block::shard(block) };
-    // SAFETY: the shard's memory keeps the pool's bookkeeping.
-    let shared = unsafe { Shared::of(shard).as_ref() };
+    let counters = &unsafe { Block::pool(block) }.counters;
     // SAFETY: the caller's promise.
-    shared.counters.released(unsafe { Block::capacity(block) });
+    counters.released(unsafe { Block::capacity(block) });
 }
 
 impl fmt::Debug for BumpLease {

@@ -1,5 +1,5 @@
-//! Bump-pointer shards: each thread carves its buffers, one behind the other, from large pieces of
-//! memory. Such a shard starts again when all its buffers have been released.
+//! Bump-pointer shards: each thread carves its buffers, one behind the other, from large spans of
+//! pages. Such a shard starts again when all its buffers have been released.
 //!
 //! # What it gives you
 //!
@@ -25,14 +25,15 @@
 //!             ^ header of a block: its shard, its size, count of views and parts
 //!                                                     ^ bump: the next block goes here
 //!  thread    current shard, a list of others with buffers out, up to 4 spares
-//!  pool      idle shards and larger pieces, up to a budget of bytes
+//!  pool      idle shards and free pages, up to a budget of bytes
 //! ```
 //!
 //! When the newest buffer is released on its thread, the pointer goes back with it. When all have
 //! been released, it starts at the front.
 //!
-//! A request larger than a shard has a piece of memory of its own, of one of four sizes in each
-//! doubling. The pool keeps such pieces for any thread.
+//! All memory is of one reservation of addresses. A request larger than a shard has whole pages of
+//! its own. Pages that are free join with their neighbours, and serve the next request of any size,
+//! or a shard.
 //!
 //! # Bookkeeping
 //!
@@ -42,18 +43,20 @@
 //! | for | bytes |
 //! | --- | ---: |
 //! | a buffer | 16, and what aligns the next header |
-//! | the start of a shard, or of a larger piece | two alignments; two pages from 128 KiB on |
-//! | a shard, or a larger piece | 320, which the pool keeps for the next one |
-//! | a thread that uses the pool, beside its shards | 128 |
-//! | a pool | 320 |
-//! | a pool that served a request larger than a shard | 2560 more |
+//! | a buffer larger than a shard | 64, or its alignment; none if that is a page |
+//! | the start of a shard | 64, or its alignment |
+//! | a shard | 256, which the pool keeps for the next one |
+//! | a page | 32 |
+//! | a thread that uses the pool, beside its shards | 144 |
+//! | a pool | 3072 |
 //!
 //! # Invariants
 //!
 //! - I1: the bytes of two buffers that are out never overlap.
 //! - I2: a shard's memory is freed once, when nothing of it is out; a buffer may outlive its pool
 //!   and its thread.
-//! - I3: no release and no end of a pool waits, locks, or allocates.
+//! - I3: no release and no end of a pool waits for a buffer or a thread's work, or allocates. Locks
+//!   are held for some instructions, or for calls to the system that give back or move pages.
 //! - I4: all bytes that a buffer can show are initialised, from the creation of the shard on.
 //!
 //! # Threads
@@ -61,7 +64,7 @@
 //! Any thread acquires and releases. Each has a cache in each pool that it uses, found through a
 //! thread-local. When it ends, its shards go back to the pool, and those with buffers out follow
 //! with the last of these. A buffer that is acquired while its thread's variables are being
-//! destroyed is an allocation of its own.
+//! destroyed has a page of its own.
 //!
 //! An allocator or a memory provider that uses the pool which it serves is not supported.
 //!
@@ -71,7 +74,7 @@
 //! | --- | --- |
 //! | `bytes`, `embedded-io-0_7` | the traits of these crates for buffers |
 //! | `serde` | `Serialize` for buffers and views; settings in a configuration file |
-//! | `mmap` | mappings for shards and larger pieces: freed to the system at once, with huge pages, or locked |
+//! | `mmap` | pages with options: huge, there from the start, or locked |
 //! | `wipe` | pools that zero bytes on release |
 //! | `stats` | counters that threads share: some locked instructions for each buffer |
 //! | `track` | a list of the buffers that are out, for debugging |
@@ -105,8 +108,6 @@
 extern crate alloc;
 extern crate std;
 
-mod atomic_slots;
-mod budget;
 mod build;
 mod cache;
 mod counters;
@@ -118,7 +119,6 @@ mod request;
 mod settings;
 mod shard;
 mod shared;
-mod stack;
 mod state;
 #[cfg(test)]
 mod tests;

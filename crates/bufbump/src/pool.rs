@@ -6,8 +6,8 @@ use core::ptr::NonNull;
 use core::time::Duration;
 
 use bufcore::author::{Growth, Served};
-use bufcore::{AcquireError, Buf, ConfigError};
-use bufkit::{Handle, PoolProvider};
+use bufcore::{AcquireError, Buf, ConfigError, RegionError};
+use bufkit::{Handle, PageSource};
 
 use crate::cache::local;
 use crate::lease::BumpLease;
@@ -53,7 +53,7 @@ const LOOKED_AT_FROM_BYTES: usize = 2048;
 impl BumpPool {
     pub(crate) fn with(
         settings: Settings,
-        source: PoolProvider,
+        source: PageSource,
         preallocate: usize,
     ) -> Result<Self, ConfigError> {
         let pool = Self::over(Shared::new(settings, source)?);
@@ -74,7 +74,9 @@ impl BumpPool {
     /// Adds idle shards.
     fn preallocate(&self, shards: usize) -> Result<(), ConfigError> {
         for _ in 0..shards {
-            let shard = self.shared().fresh(self.shard_size())?;
+            let requested = self.shared().settings.span_bytes;
+            let refused = |_refused| RegionError::OutOfMemory { requested };
+            let shard = self.shared().fresh(requested).map_err(refused)?;
             // SAFETY: nothing of it is out, and it is ours alone.
             unsafe { Shared::recycle(NonNull::from(shard)) };
         }
@@ -92,11 +94,11 @@ impl BumpPool {
     /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled, unless the
     /// pool wipes. Cost: some twenty plain instructions and no locked one, when the thread's
     /// current shard has room. Otherwise a look at up to [`max_probes`](crate::Builder::max_probes)
-    /// shards, then an exchange or two for an idle one, and at last an allocation.
+    /// shards under a short lock, then at idle ones, and at last at the pool's free pages.
     ///
-    /// A request larger than a shard has a piece of memory of its own. One that is allocated for it
-    /// is at most a quarter larger than it. The pool keeps the piece for the next such request, of
-    /// which it is at most half as large again. That request then costs a few locked instructions.
+    /// A request larger than a shard has whole pages of its own. When it is released, they serve
+    /// the next request of any size. Cost: a short lock for each, if free pages follow each other;
+    /// else system calls and page faults.
     ///
     /// # Errors
     ///
@@ -121,7 +123,7 @@ impl BumpPool {
             let shard = unsafe { shard.as_ref() };
             if let Some(block) = NonNull::new(shard.carve(capacity, self.mask)) {
                 // SAFETY: just taken.
-                return Ok(unsafe { self.hand_out(block, capacity, Served::Reused) });
+                return Ok(unsafe { self.hand_out(block, Block::behind(block), capacity, Served::Reused) });
             }
         }
         // The slow path returns its `Buf` through memory. Re-wrapping it here keeps the fast path's
@@ -136,7 +138,7 @@ impl BumpPool {
     /// reference.
     ///
     /// Cost: zeroing on top of [`acquire`](Self::acquire), except for a request larger than a shard
-    /// for which memory is allocated: it comes zeroed.
+    /// whose pages are new: the system zeroes them.
     ///
     /// # Errors
     ///
@@ -154,7 +156,7 @@ impl BumpPool {
     #[cfg_attr(feature = "track", track_caller)]
     pub fn acquire_zeroed(&self, len: usize) -> Result<Buf<BumpLease>, AcquireError> {
         let mut buf = self.acquire(len)?;
-        if len < LOOKED_AT_FROM_BYTES || !buf.lease().is_fallback() {
+        if len < LOOKED_AT_FROM_BYTES || !buf.lease().is_zero() {
             buf.spare_mut()[..len].fill(0);
         }
         buf.commit(len);
@@ -198,7 +200,7 @@ impl BumpPool {
         // SAFETY: the shard that this thread carves for this pool is valid (`local`, L1).
         let shard = unsafe { shard.as_ref() };
         // SAFETY: the buffer is in use while it is borrowed.
-        let is_here = core::ptr::eq(unsafe { Block::shard(block) }, shard);
+        let is_here = unsafe { Block::shard(block) }.is_some_and(|its| core::ptr::eq(its, shard));
         if !is_here || !bufkit::is_alone(buf.lease()) {
             return false;
         }
@@ -217,10 +219,17 @@ impl BumpPool {
     ///
     /// # Safety
     ///
-    /// The calling thread has just taken the block, for this number of bytes.
+    /// The calling thread has just taken the block, for this number of bytes, which begin at
+    /// `start`.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
-    unsafe fn hand_out(&self, block: NonNull<Block>, capacity: usize, served: Served) -> Buf<BumpLease> {
+    unsafe fn hand_out(
+        &self,
+        block: NonNull<Block>,
+        start: NonNull<u8>,
+        capacity: usize,
+        served: Served,
+    ) -> Buf<BumpLease> {
         if cfg!(feature = "stats") {
             // SAFETY: the block was made by this thread, and is out from here on.
             self.shared().counters.acquired(served, unsafe { Block::capacity(block) });
@@ -228,7 +237,7 @@ impl BumpPool {
         // SAFETY: the bytes of the block are its alone until its release (`shard`, B2), as many as
         // were asked for at least, and initialised: those of a region are, and only whole
         // headers without their padding are written over them.
-        let buf = unsafe { Buf::from_raw_parts(Block::behind(block), capacity, BumpLease::of(block)) };
+        let buf = unsafe { Buf::from_raw_parts(start, capacity, BumpLease::of(block)) };
         self.shared().tracker.attach(buf)
     }
 
@@ -242,7 +251,9 @@ impl BumpPool {
         }
         let Obtained { block, served } = self.shared().find(bytes)?;
         // SAFETY: just taken.
-        let buf = unsafe { self.hand_out(block, bytes, served) };
+        let start = unsafe { Block::start(block) };
+        // SAFETY: likewise.
+        let buf = unsafe { self.hand_out(block, start, bytes, served) };
         if !matches!(served, Served::Reused) {
             // The pool has grown. This may call users' code, which finds the buffer complete.
             self.shared().growth.notify();
@@ -252,13 +263,12 @@ impl BumpPool {
 
     /// Frees the memory that holds no buffers.
     ///
-    /// It frees the idle shards and larger pieces of the pool, shards that threads have put aside,
-    /// and the shards of threads whose buffers other threads released. No thread is stopped for it.
-    /// It does not touch a shard of which buffers are out, nor the one that a thread carves. While
-    /// another thread's trim looks at the shards of threads, it waits for that one.
+    /// It frees the idle shards and free pages of the pool, shards that threads have put aside, and
+    /// the shards of threads whose buffers other threads released. It does not touch a shard of
+    /// which buffers are out, nor the one that a thread carves.
     ///
-    /// Cost: a look at all shards of the pool, and the allocator's for each that goes. The header
-    /// of a shard, 320 bytes, is kept for the next one.
+    /// Cost: a look at the shards of each thread, under its lock, and the system's for the pages
+    /// that go. The header of a shard, 256 bytes, is kept for the next one.
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -275,10 +285,10 @@ impl BumpPool {
 
     /// Frees memory that was not needed for `age`.
     ///
-    /// Of the idle shards it frees as many as the pool had left over at every moment. Of the larger
-    /// pieces, and of what threads have put aside, it frees what was not used. The same holds for
-    /// the shards of threads whose buffers other threads released. It does not free the shard that
-    /// a thread carves, which it cannot take without stopping the thread.
+    /// Of idle shards and free pages it frees as many as the pool, or a thread, had left over at
+    /// every moment. Of the shards of threads whose buffers other threads released, it frees those
+    /// that were not used. It does not free the shard that a thread carves, which it cannot take
+    /// without stopping the thread.
     ///
     /// A [`Keeper`](crate::Keeper) calls it by itself. Without one, a program calls it from time to
     /// time, as often as it likes. Buffers get no time stamps when they come and go; the calls
@@ -288,16 +298,12 @@ impl BumpPool {
     /// - A call that comes `age` or more after the last one that looked compares, frees, and notes.
     /// - A call that comes earlier does nothing.
     ///
-    /// So a larger piece that is freed was idle for at least `age`, as was what threads had put
-    /// aside. Of the idle shards that many were not needed for that time. They go in the order in
-    /// which they would be used, so the one that was used last may be among them. Idle memory is
-    /// freed after twice the `age`, if the calls come often enough.
+    /// So as much as is freed was not needed for at least `age`. Shards go in the order in which
+    /// they would be used, so the one that was used last may be among them. Idle memory is freed
+    /// after twice the `age`, if the calls come often enough.
     ///
-    /// From the first call on, memory of 128 KiB and more goes to the system when it is released,
-    /// if the pool has no room to keep it. Before, the allocator may keep it.
-    ///
-    /// Cost: nothing for most calls. A call that looks visits every cache and every header, and
-    /// costs the allocator's time for each piece that goes.
+    /// Cost: nothing for most calls. A call that looks visits the shards of every thread, and costs
+    /// the system's time for the pages that go.
     ///
     /// ```
     /// use core::time::Duration;
@@ -347,8 +353,8 @@ impl BumpPool {
     pub fn evacuate(&self, buf: Buf<BumpLease>, ratio: usize) -> Buf<BumpLease> {
         let Some(block) = buf.lease().block() else { return buf };
         // SAFETY: the buffer is out while it is borrowed.
-        let shard = unsafe { Block::shard(block) };
-        if shard.is_dedicated() || shard.is_current() || !bufkit::is_alone(buf.lease()) {
+        let Some(shard) = (unsafe { Block::shard(block) }) else { return buf };
+        if shard.is_current() || !bufkit::is_alone(buf.lease()) {
             return buf;
         }
         let (out, bytes) = shard.snapshot();

@@ -19,7 +19,10 @@ use crate::shared::Shared;
 #[inline(always)]
 pub(crate) unsafe fn release(block: NonNull<Block>) {
     // SAFETY: the caller's promise, until it is counted.
-    let shard = unsafe { Block::shard(block) };
+    let Some(shard) = (unsafe { Block::shard(block) }) else {
+        // SAFETY: the caller's promise.
+        return unsafe { Shared::release_large(block) };
+    };
     // SAFETY: written when the block was made, and not after.
     let step = unsafe { (*block.as_ptr()).step } as usize;
     #[cfg(feature = "wipe")]
@@ -65,11 +68,11 @@ unsafe fn release_local(shard: NonNull<Shard>, block: *mut u8, step: usize) {
     if allocated.wrapping_sub(local_frees) == others {
         if others != 0 || header.is_listed() {
             // SAFETY: the caller's promise.
-            return unsafe { emptied(shard, local_frees, others) };
+            return unsafe { emptied(shard, others) };
         }
         own.bump.set(own.base.get());
     }
-    // ORDER: Release pairs with the Acquire loads in `is_all_free`: what this thread did with
+    // ORDER: Release pairs with the Acquire loads in `is_for_trim`: what this thread did with
     // the memory happened before it is freed. The last access to the shard (B4).
     own.local_frees.store(local_frees, RELEASE);
 }
@@ -79,11 +82,11 @@ unsafe fn release_local(shard: NonNull<Shard>, block: *mut u8, step: usize) {
 ///
 /// # Safety
 ///
-/// As for [`release_local`]; this is the last buffer that is out, and `local_frees` and `others`
-/// are the counts with it.
+/// As for [`release_local`]; this is the last buffer that is out, and `others` is the count with
+/// it.
 #[cold]
 #[inline(never)]
-unsafe fn emptied(shard: NonNull<Shard>, local_frees: usize, others: usize) {
+unsafe fn emptied(shard: NonNull<Shard>, others: usize) {
     // SAFETY: valid until the release is counted (B3).
     let header = unsafe { shard.as_ref() };
     if !header.is_listed() {
@@ -93,27 +96,15 @@ unsafe fn emptied(shard: NonNull<Shard>, local_frees: usize, others: usize) {
     }
     // SAFETY: an owned shard's cache is valid, until its thread has let go of it.
     let cache = unsafe { &*header.own.cache.get().cast::<ThreadCache>() };
-    if cache.enter() {
-        let mut over = Chain::new();
-        if header.unlist() {
-            header.restart();
-            // SAFETY: with nothing out, and it starts at its first byte.
-            unsafe { cache.retire(shard, &mut over) };
-        } else {
-            // Another thread looks at it, and may take it: it stays on the list.
-            // ORDER: Release pairs with the Acquire loads in `is_all_free`. The last access to the
-            // shard (B4).
-            header.own.local_frees.store(local_frees, RELEASE);
-        }
-        let rest = cache.leave();
-        // The allocator may be called from here on, and may end the pool: the cache is not used any
+    let mut over = Chain::new();
+    // SAFETY: listed, and nothing else is out of it.
+    if unsafe { cache.retire(shard, &mut over) } {
+        // A provider may be called from here on, and may end the pool: the cache is not used any
         // more.
         // SAFETY: nothing is out of it, and it is this thread's alone.
         unsafe { Shared::recycle_all(over) };
-        // SAFETY: likewise.
-        unsafe { Shared::recycle_all(rest) };
     } else {
-        // The pool is being dropped on another thread, at this moment.
+        // The pool was dropped on another thread, at this moment.
         // SAFETY: the caller's promise.
         unsafe { release_remote(shard) };
     }
@@ -128,7 +119,7 @@ unsafe fn emptied(shard: NonNull<Shard>, local_frees: usize, others: usize) {
 unsafe fn release_remote(shard: NonNull<Shard>) {
     // SAFETY: valid until the release is counted (B3).
     let header = unsafe { shard.as_ref() };
-    // ORDER: Release pairs with the Acquire loads of the owner and of `is_all_free`, and with the
+    // ORDER: Release pairs with the Acquire loads of the owner and of `is_for_trim`, and with the
     // Acquire here of the last: what was done with the memory happened before it is used again, or
     // freed. The last access to the shard, unless this is the last release, or the pool has ended
     // (B4).

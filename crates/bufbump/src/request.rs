@@ -16,7 +16,7 @@ pub(crate) struct Obtained {
 }
 
 impl Shared {
-    /// Finds a block for a request of at least one byte: in another shard, or in memory of its own.
+    /// Finds a block for a request of at least one byte: in another shard, or in a span of its own.
     /// The caller holds a handle.
     pub(crate) fn find(&self, bytes: usize) -> Result<Obtained, AcquireError> {
         let settings = &self.settings;
@@ -24,13 +24,13 @@ impl Shared {
         if bytes > limit {
             return Err(AcquireError::TooLarge { requested: bytes, limit });
         }
-        let found = if bytes <= settings.shard_bytes { self.refill(bytes)? } else { self.large(bytes) };
-        if let Some(found) = found {
+        if bytes <= settings.shard_bytes
+            && let Some(found) = self.refill(bytes)?
+        {
             return Ok(found);
         }
-        let refused = |_refused| AcquireError::OutOfMemory { requested: bytes };
-        let block = self.fresh(bytes).map_err(refused)?.dedicate(bytes, false);
-        Ok(Obtained { block, served: Served::Fallback })
+        let (block, is_zero) = self.take_large(bytes)?;
+        Ok(Obtained { block, served: if is_zero { Served::Fallback } else { Served::Reused } })
     }
 
     /// Returns the calling thread's cache, which is made if there is none, or `None` on a thread
@@ -69,40 +69,5 @@ impl Shared {
         // SAFETY: taken out of the list, with nothing out.
         unsafe { Self::recycle_all(over) };
         found
-    }
-
-    /// Takes a piece for a request larger than a shard: one that is kept, or a new one. Returns
-    /// `None` where no pieces of that size are kept, and where there is no memory of a piece's
-    /// size.
-    fn large(&self, bytes: usize) -> Option<Obtained> {
-        let (class, size) = self.settings.large_class(bytes)?;
-        self.depot.large.make();
-        if let Some(piece) = self.depot.large.take(class) {
-            // SAFETY: just taken, so ours alone.
-            let piece = unsafe { piece.as_ref() };
-            self.budget.give_back(piece.held());
-            return Some(Obtained { block: piece.dedicate(bytes, true), served: Served::Reused });
-        }
-        self.make_room(self.settings.idle_bytes(size).unwrap_or(size));
-        let piece = self.fresh(size).ok()?;
-        Some(Obtained { block: piece.dedicate(bytes, false), served: Served::Fallback })
-    }
-
-    /// Frees what the pool keeps, other pieces first, until a piece of `bytes` bytes can be kept
-    /// when it is released: so that sizes may change. The caller holds a handle.
-    fn make_room(&self, bytes: usize) {
-        let mut chain = Chain::new();
-        while self.budget.is_short_of(bytes) {
-            let piece = self.depot.large.take_any();
-            if let Some(piece) = piece {
-                // SAFETY: just taken, so ours alone.
-                self.budget.give_back(unsafe { piece.as_ref() }.held());
-            }
-            let Some(shard) = piece.or_else(|| self.idle()) else { break };
-            // SAFETY: likewise.
-            unsafe { chain.push(shard) };
-        }
-        // SAFETY: nothing is out of them, and they are ours.
-        unsafe { Self::free_all(chain, false) };
     }
 }

@@ -1,41 +1,37 @@
-//! The bookkeeping that all handles, all caches and all shards of a pool share, and the end of a
+//! The bookkeeping that all handles, all caches and all memory of a pool share, and the end of a
 //! pool.
 //!
 //! # Invariants
 //!
 //! - P1: the references of `ref_counts` are one for all handles together, one for each cache that a
-//!   thread has, and one for each shard with memory. With the last of them all of this is freed,
-//!   with all headers of shards and all caches.
+//!   thread has, one for each shard with memory that is not in the depot, and one for each buffer
+//!   with a span of its own. With the last of them all of this is freed, with all headers of
+//!   shards, all caches, and the heap.
 //! - P2: caches are added to their list, and never taken off. Headers are as `depot` says.
-//! - P3: the allocator is others' code, and may use the pool or end it. Code that calls it holds no
-//!   lock and no link into a cache, and keeps the bookkeeping by a handle, or by the reference of
-//!   what it frees.
+//! - P3: the allocator and providers are others' code, and may use the pool or end it. Code that
+//!   calls them holds no lock and no link into a cache, and keeps the bookkeeping by a handle, or
+//!   by the reference of what it frees.
 //! - P4: nothing is acquired from a pool without handles, so its shards only lose buffers.
+//! - P5: `idle_bytes` is at least what the pool keeps in idle shards and free pages. What is over
+//!   the budget then is looked at, and freed.
 
 use core::ptr::{self, NonNull};
 use std::time::Instant;
 
 use bufcore::author::Tracker;
-use bufcore::{ConfigError, Region, RegionError};
+use bufcore::{AcquireError, ConfigError, RegionError};
 use bufkit::orphan::{Methods, Orphan};
-use bufkit::sync::{AtomicBool, Mutex, Ordering};
-use bufkit::{GrowthSignal, Handle, PoolCore, PoolProvider, RefCounts, Registry, thread_cache};
+use bufkit::sync::{AtomicUsize, Mutex, Ordering};
+use bufkit::{GrowthSignal, Handle, PageHeap, PageSource, PoolCore, RefCounts, Registry, Span, thread_cache};
 
-use crate::budget::Budget;
 use crate::cache::{ThreadCache, local};
 use crate::counters::Counters;
 use crate::depot::Depot;
 use crate::settings::Settings;
-use crate::shard::{Chain, Shard};
+use crate::shard::{Block, Chain, Shard};
 
 /// References to a pool's bookkeeping (P1).
 pub(crate) type CoreRef = bufkit::CoreRef<Shared>;
-
-// What a pool costs. For tests alone: where the pool is used, another package may have turned more
-// features of `bufcore` on.
-#[cfg(test)]
-const _: () =
-    assert!(cfg!(any(loom, shuttle, feature = "stats", feature = "track")) || size_of::<Shared>() <= 320);
 
 /// The pool, as seen from inside.
 pub(crate) struct Shared {
@@ -44,18 +40,19 @@ pub(crate) struct Shared {
     /// The pool's number; no other pool ever has the same.
     pub(crate) id: usize,
     pub(crate) settings: Settings,
-    /// Where shards and larger pieces have their pages from, if the program supplies them.
-    source: PoolProvider,
+    /// All memory for buffers.
+    pub(crate) heap: PageHeap,
     /// All headers, and the idle shards among them.
     pub(crate) depot: Depot,
-    pub(crate) budget: Budget,
+    /// P5.
+    idle_bytes: AtomicUsize,
+    /// Buffers in use with a span of their own.
+    pub(crate) large: AtomicUsize,
     /// All caches (P2).
     pub(crate) caches: Registry<ThreadCache>,
     /// When `trim_idle` last looked, if it did. With the lock comes the right to look, at the lists
     /// of threads too.
     pub(crate) idle_since: Mutex<Option<Instant>>,
-    /// Whether `trim_idle` ever looked: somebody wants unneeded memory to go.
-    pub(crate) is_watched: AtomicBool,
     pub(crate) counters: Counters,
     pub(crate) tracker: Tracker,
     /// Wakes keepers when the pool takes memory.
@@ -64,18 +61,19 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// Makes a pool, and returns its first handle.
-    pub(crate) fn new(settings: Settings, source: PoolProvider) -> Result<Handle<Self>, ConfigError> {
+    pub(crate) fn new(settings: Settings, source: PageSource) -> Result<Handle<Self>, ConfigError> {
         let id = thread_cache::new_id()?;
         let shared = Self {
             ref_counts: RefCounts::one_handle(),
             id,
             settings,
-            source,
-            depot: Depot::new(),
-            budget: Budget::new(settings.max_idle_bytes),
+            // What is in use is not bounded. With a limit the heap leaves free pages to this.
+            heap: PageHeap::new(source, isize::MAX as usize),
+            depot: Depot::default(),
+            idle_bytes: AtomicUsize::new(0),
+            large: AtomicUsize::new(0),
             caches: Registry::default(),
             idle_since: Mutex::default(),
-            is_watched: AtomicBool::new(false),
             counters: Counters::default(),
             tracker: Tracker::default(),
             growth: GrowthSignal::default(),
@@ -90,154 +88,200 @@ impl Shared {
         shard.pool().cast()
     }
 
-    /// Makes a free shard with memory for `bytes` bytes, which is the caller's alone.
+    /// Makes a free shard, which is the caller's alone, for a request of `bytes` bytes. The caller
+    /// holds a handle.
     ///
     /// # Errors
     ///
     /// When there is no memory.
-    pub(crate) fn fresh(&self, bytes: usize) -> Result<&Shard, RegionError> {
-        let layout = self.settings.layout(bytes)?;
-        let shard = self
-            .depot
-            .vacant(|| Shard::new(NonNull::from(self).cast(), &METHODS))
-            .ok_or(RegionError::OutOfMemory { requested: size_of::<Shard>() })?;
-        if let Err(refused) = shard.attach_memory(&layout, &self.source) {
+    pub(crate) fn fresh(&self, bytes: usize) -> Result<&Shard, AcquireError> {
+        let refused = AcquireError::OutOfMemory { requested: bytes };
+        let header = self.depot.vacant(|| Shard::new(NonNull::from(self).cast(), &METHODS));
+        let header = header.ok_or(refused)?;
+        let Settings { span_bytes, alignment, .. } = self.settings;
+        let Ok(span) = self.heap.take(span_bytes, alignment) else {
             // SAFETY: the header is the caller's alone, who gives it up.
-            unsafe { self.depot.vacate(NonNull::from(shard)) };
+            unsafe { self.depot.vacate(NonNull::from(header)) };
             return Err(refused);
-        }
+        };
+        // SAFETY: just taken, of as many bytes as the settings say.
+        unsafe { header.attach_memory(span, self.settings.first(), alignment - 1) };
         self.ref_counts.add_ref();
-        Ok(shard)
+        Ok(header)
     }
 
-    /// Takes a free shard that was used before, if there is one. The caller holds a handle.
+    /// Takes a free shard that was used before, if there is one. The caller has a reference.
     pub(crate) fn idle(&self) -> Option<NonNull<Shard>> {
         let shard = self.depot.idle()?;
-        self.budget.give_back_shard(self.settings.shard_idle_bytes);
+        // ORDER: Relaxed: a count.
+        self.idle_bytes.fetch_sub(self.settings.span_bytes, Ordering::Relaxed);
+        self.ref_counts.add_ref();
         Some(shard)
     }
 
-    /// Keeps a free shard for later, within the budget, or else frees it.
+    /// Takes all free shards that were used before, or those that nobody needed since the last such
+    /// call. The caller has a reference.
+    pub(crate) fn take_idle(&self, unused: bool, chain: &mut Chain) {
+        self.depot.take_idle(unused, chain, || {
+            // ORDER: Relaxed: a count.
+            self.idle_bytes.fetch_sub(self.settings.span_bytes, Ordering::Relaxed);
+            self.ref_counts.add_ref();
+        });
+    }
+
+    /// Makes the block of a buffer with a span of its own, and says whether that is new and zero.
+    /// The caller holds a handle.
+    ///
+    /// # Errors
+    ///
+    /// When there is no memory.
+    pub(crate) fn take_large(&self, bytes: usize) -> Result<(NonNull<Block>, bool), AcquireError> {
+        // No overflow: at most `Settings::max_capacity`.
+        let span = self.heap.take(bytes + self.settings.lead(), self.settings.alignment);
+        let span = span.map_err(|_refused| AcquireError::OutOfMemory { requested: bytes })?;
+        self.ref_counts.add_ref();
+        // ORDER: Relaxed: a count.
+        self.large.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: just taken.
+        let is_zero = unsafe { span.is_zero() };
+        // SAFETY: likewise; the reference is the buffer's.
+        Ok((unsafe { Block::of_span(span, NonNull::from(self)) }, is_zero))
+    }
+
+    /// Frees the memory of a buffer with a span of its own.
     ///
     /// # Safety
     ///
-    /// Nothing of the shard is out, and the caller, who does not use it again, has it alone.
+    /// The buffer of `block` has such a span, is being released, and nobody uses its bytes again.
+    pub(crate) unsafe fn release_large(block: NonNull<Block>) {
+        // SAFETY: the caller's promise.
+        let this = unsafe { Block::owner(block) }.cast::<Self>();
+        // SAFETY: likewise.
+        let span = unsafe { Block::span(block) };
+        // SAFETY: the buffer's reference, which keeps the bookkeeping up to here.
+        let core = unsafe { CoreRef::new(this, 1) };
+        // SAFETY: valid, as above.
+        let shared = unsafe { this.as_ref() };
+        #[cfg(all(test, loom))]
+        crate::tests::loom::goes(&testkit::models::Shadow::default());
+        // ORDER: Relaxed: a count.
+        shared.large.fetch_sub(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { shared.give(span) };
+        drop(core);
+    }
+
+    /// Gives a span to the heap, and frees what is idle over the budget. The caller has a
+    /// reference.
+    ///
+    /// # Safety
+    ///
+    /// The span is the pool's, and nobody uses it again.
+    unsafe fn give(&self, span: Span) {
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { span.len() };
+        // SAFETY: likewise.
+        unsafe { self.heap.give(span) };
+        // ORDER: Relaxed: a count.
+        let idle = self.idle_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        if idle > self.settings.max_idle_bytes {
+            self.keep_budget();
+        }
+    }
+
+    /// Counts what is idle, and gives free pages over the budget back to the system.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn keep_budget(&self) {
+        // ORDER: Relaxed: a count. What others add from here on stays added.
+        let before = self.idle_bytes.load(Ordering::Relaxed);
+        let of_shards = self.depot.count() * self.settings.span_bytes;
+        let stats = self.heap.stats();
+        let most = self.settings.max_idle_bytes.saturating_sub(of_shards);
+        let over = stats.dirty_bytes.saturating_sub(most);
+        if over > 0 {
+            self.heap.trim(stats.resident_bytes - over);
+        }
+        let less = before.saturating_sub(of_shards + stats.dirty_bytes - over);
+        // ORDER: Relaxed: a count.
+        self.idle_bytes.fetch_sub(less, Ordering::Relaxed);
+    }
+
+    /// Keeps a free shard for any thread, within the budget, or else frees it.
+    ///
+    /// # Safety
+    ///
+    /// Nothing of the shard is out, and the caller, who does not use it again, has it alone. It has
+    /// a reference to the bookkeeping.
     pub(crate) unsafe fn recycle(shard: NonNull<Shard>) {
         // SAFETY: the shard's memory keeps its header and the pool's bookkeeping (P1).
         let header = unsafe { shard.as_ref() };
-        header.clear_owner();
-        let keep = if header.is_dedicated() { Self::keep_dedicated } else { Self::keep_shard };
-        // SAFETY: the caller's, who gives it up.
-        if unsafe { keep(Self::of(header), shard) } {
-            return;
-        }
-        let mut chain = Chain::new();
-        // SAFETY: the caller's, who gives it up.
-        unsafe { chain.push(shard) };
-        // SAFETY: the caller's promise.
-        unsafe { Self::free_all(chain, false) };
-    }
-
-    /// Keeps a free shard for any thread, within the budget; `false` when it is still the caller's.
-    ///
-    /// # Safety
-    ///
-    /// As for [`recycle`](Self::recycle). When it is kept, it may be gone at once, and the pool
-    /// with it.
-    unsafe fn keep_shard(this: NonNull<Self>, shard: NonNull<Shard>) -> bool {
-        // SAFETY: the shard's memory keeps the bookkeeping, until it is kept (P1).
-        let shared = unsafe { this.as_ref() };
-        let bytes = shared.settings.shard_idle_bytes;
-        if !shared.budget.take_shard(bytes) {
-            return false;
-        }
-        // SAFETY: the caller's promise.
-        let is_kept = unsafe { Depot::keep(NonNull::from(&shared.depot), shard) };
-        if !is_kept {
-            shared.budget.give_back_shard(bytes);
-        }
-        is_kept
-    }
-
-    /// Keeps a piece, if it has the size of a class. Returns whether it is kept.
-    ///
-    /// # Safety
-    ///
-    /// As for [`keep_shard`](Self::keep_shard).
-    unsafe fn keep_dedicated(this: NonNull<Self>, piece: NonNull<Shard>) -> bool {
-        // SAFETY: as in `keep_shard`.
-        let shared = unsafe { this.as_ref() };
-        // SAFETY: the caller's, until it is kept.
-        let header = unsafe { piece.as_ref() };
-        let (size, bytes) = (header.size(), header.held());
-        let Some((class, of_class)) = shared.settings.large_class(size) else { return false };
-        if of_class != size || !shared.budget.take(bytes) {
-            return false;
-        }
-        // SAFETY: the caller's promise.
-        let is_kept = unsafe { shared.depot.large.keep(piece, class) };
-        if !is_kept {
-            shared.budget.give_back(bytes);
-        }
-        is_kept
-    }
-
-    /// Frees the memory of a free shard, or of one that was taken from a thread's list.
-    ///
-    /// # Safety
-    ///
-    /// As for [`recycle`](Self::recycle).
-    pub(crate) unsafe fn free(shard: NonNull<Shard>) {
-        // SAFETY: the shard's memory keeps its header and the pool's bookkeeping, until the end of
-        // this function (P1).
-        let header = unsafe { shard.as_ref() };
         let this = Self::of(header);
-        header.clear_owner();
-        header.detach_memory();
+        // SAFETY: the shard's reference, which keeps the bookkeeping up to here.
+        let core = unsafe { CoreRef::new(this, 1) };
         // SAFETY: valid, as above.
         let shared = unsafe { this.as_ref() };
-        // SAFETY: the memory was the caller's alone, and the header is not used again there.
-        if !unsafe { Shard::yield_header(shard) } {
-            // SAFETY: the header is the caller's alone.
-            #[cfg(all(test, loom))]
-            unsafe { shard.as_ref() }.links.write();
-            // SAFETY: the header is the caller's alone, who gives it up.
-            unsafe { shared.depot.vacate(shard) };
+        let Settings { span_bytes, max_idle_bytes, .. } = shared.settings;
+        header.clear_owner();
+        // ORDER: Relaxed: a count.
+        let idle = shared.idle_bytes.fetch_add(span_bytes, Ordering::Relaxed).saturating_add(span_bytes);
+        // SAFETY: the caller's promise.
+        if idle > max_idle_bytes || !unsafe { shared.depot.keep(shard) } {
+            // ORDER: Relaxed: a count.
+            shared.idle_bytes.fetch_sub(span_bytes, Ordering::Relaxed);
+            // SAFETY: the caller's promise.
+            unsafe { shared.strip(shard, true) };
         }
-        // SAFETY: the reference of the memory that is gone.
-        drop(unsafe { CoreRef::new(this, 1) });
+        drop(core);
     }
 
-    /// Returns the least number of bytes of freed memory that is passed on to the system.
+    /// Gives the memory of a free shard to the heap, and keeps the header for the next one. Returns
+    /// the bytes. With `within_budget`, memory over it is freed to the system. The caller has a
+    /// reference.
     ///
-    /// Trimmed memory always is. What else is freed may be needed again at once, so the allocator
-    /// gets it, as long as nobody looks after the memory.
-    fn least_returned(&self, is_trimmed: bool) -> usize {
-        if is_trimmed {
-            return 0;
+    /// # Safety
+    ///
+    /// As for [`recycle`](Self::recycle); what the reference of the shard is for is the caller's.
+    unsafe fn strip(&self, shard: NonNull<Shard>, within_budget: bool) -> usize {
+        // SAFETY: the caller's, and headers are valid (`depot`, H2).
+        let header = unsafe { shard.as_ref() };
+        header.clear_owner();
+        let span = header.detach_memory();
+        // SAFETY: the header is the caller's alone, who gives it up.
+        unsafe { self.depot.vacate(shard) };
+        let Some(span) = span else { return 0 };
+        // SAFETY: just detached.
+        let bytes = unsafe { span.len() };
+        if within_budget {
+            // SAFETY: nobody uses it, as the caller promises.
+            unsafe { self.give(span) };
+        } else {
+            // SAFETY: likewise.
+            unsafe { self.heap.give(span) };
         }
-        // ORDER: Relaxed: a hint.
-        if self.is_watched.load(Ordering::Relaxed) { Region::LARGE_BYTES } else { usize::MAX }
+        bytes
     }
 
-    /// Frees the memory of free shards. Memory that was trimmed reaches the system; see
-    /// `least_returned` for other memory.
+    /// Gives the memory of free shards to the heap, where it stays. Returns the bytes.
     ///
     /// # Safety
     ///
     /// As for [`recycle`](Self::recycle), for each.
-    pub(crate) unsafe fn free_all(mut chain: Chain, is_trimmed: bool) {
+    pub(crate) unsafe fn free_all(mut chain: Chain) -> usize {
+        let mut bytes = 0;
         // SAFETY: the caller's shards.
         while let Some(shard) = unsafe { chain.pop() } {
             // SAFETY: the shard's memory keeps its header.
             let this = Self::of(unsafe { shard.as_ref() });
-            // SAFETY: and the pool's bookkeeping (P1).
-            let least = unsafe { this.as_ref() }.least_returned(is_trimmed);
-            // SAFETY: as above; the memory is the caller's alone.
-            unsafe { shard.as_ref() }.free_to_system(least);
+            // SAFETY: the shard's reference, which keeps the bookkeeping up to here (P1).
+            let core = unsafe { CoreRef::new(this, 1) };
+            // SAFETY: valid, as above.
+            let shared = unsafe { this.as_ref() };
             // SAFETY: the caller's promise.
-            unsafe { Self::free(shard) };
+            bytes += unsafe { shared.strip(shard, false) };
+            drop(core);
         }
+        bytes
     }
 
     /// Keeps or frees free shards.
@@ -272,18 +316,19 @@ unsafe impl PoolCore for Shared {
         // SAFETY: the handles' reference is given back at the end.
         let shared = unsafe { this.as_ref() };
         let (mut free, mut orphans) = (Chain::new(), Chain::new());
-        // SAFETY: no handle is left.
-        unsafe { shared.depot.close(&mut free) };
+        shared.depot.close();
+        shared.take_idle(false, &mut free);
         let own = local::remove(shared.id);
         shared.caches.iter().for_each(|cache| cache.close(ptr::eq(cache, own), &mut free, &mut orphans));
-        // Here ends what must not be disturbed: from here on the allocator is called, and others'
+        // Here ends what must not be disturbed: from here on a provider is called, and others'
         // `try_free`.
         if !own.is_null() {
             // SAFETY: the reference of this thread's cache, which is off the thread's list.
             drop(unsafe { CoreRef::new(this, 1) });
         }
         // SAFETY: nothing is out of these, and they are ours alone.
-        unsafe { Self::free_all(free, true) };
+        unsafe { Self::free_all(free) };
+        shared.heap.end();
         // SAFETY: valid, until they are adopted.
         while let Some(shard) = unsafe { orphans.pop() } {
             // SAFETY: orphaned by `ThreadCache::close`, and not used again.
@@ -311,6 +356,9 @@ unsafe fn count_missed(orphan: NonNull<Orphan>) -> usize {
 ///
 /// As [`Methods`] says: `orphan` is the first field of an adopted `Shard`, and nobody else uses it.
 unsafe fn free(orphan: NonNull<Orphan>) {
+    let mut chain = Chain::new();
+    // SAFETY: adopted, so valid and the caller's.
+    unsafe { chain.push(orphan.cast()) };
     // SAFETY: nothing is out and the pool is gone, so nobody uses the shard again.
-    unsafe { Shared::free(orphan.cast()) };
+    unsafe { Shared::free_all(chain) };
 }

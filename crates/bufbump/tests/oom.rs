@@ -9,10 +9,13 @@
     reason = "tests have an operating system"
 )]
 
+use std::sync::Arc;
+
 use bufbump::BumpPool;
-use bufbump::bufcore::{AcquireError, ConfigError, RegionError};
+use bufbump::bufcore::{ConfigError, RegionError};
 use testkit::alloc::Failing;
 use testkit::pattern;
+use testkit::source::FromAllocator;
 use testkit::trials::refusals;
 
 #[global_allocator]
@@ -20,24 +23,22 @@ static ALLOCATOR: Failing = Failing;
 
 const SHARD_BYTES: usize = 4096;
 
-fn pool() -> Result<BumpPool, ConfigError> {
-    BumpPool::builder().shard_size(SHARD_BYTES).max_idle_bytes(SHARD_BYTES).build()
+/// A pool whose memory is the allocator's.
+fn pool(preallocate: usize) -> Result<BumpPool, ConfigError> {
+    let builder = BumpPool::builder().shard_size(SHARD_BYTES).preallocate(preallocate);
+    builder.max_idle_bytes(4 * SHARD_BYTES).build_from(Arc::new(FromAllocator))
 }
 
 #[test]
 fn construction() {
-    let (built, refused) = Failing::after(0, || pool().map(drop));
-    assert!(matches!(built, Err(ConfigError::Region(RegionError::OutOfMemory { .. }))));
-    assert_eq!(refused, 1);
-    // The bookkeeping, and then a header and memory for each of two shards.
-    for allowed in 1..5 {
-        let builder = BumpPool::builder().shard_size(SHARD_BYTES).preallocate(2);
-        let (built, refused) = Failing::after(allowed, || builder.build().map(drop));
-        assert!(matches!(built, Err(ConfigError::Region(RegionError::OutOfMemory { .. }))));
+    // The source, the bookkeeping, and then for each of two shards a header, memory, who frees that, and its
+    // table.
+    for allowed in 1..10 {
+        let (built, refused) = Failing::after(allowed, || pool(2).map(drop));
+        assert!(matches!(built, Err(ConfigError::Region(RegionError::OutOfMemory { .. }))), "{allowed}");
         assert_eq!(refused, 1);
     }
-    let (built, refused) =
-        Failing::after(5, || BumpPool::builder().shard_size(SHARD_BYTES).preallocate(2).build().map(drop));
+    let (built, refused) = Failing::after(10, || pool(2).map(drop));
     assert!(built.is_ok() && refused == 0);
 }
 
@@ -64,21 +65,6 @@ fn program(pool: &mut BumpPool) -> usize {
 fn every_allocation_of_a_program() {
     // A refusal that nobody noticed is that of a move.
     let silent = 1;
-    let make = || pool().expect("settings are right");
+    let make = || pool(0).expect("settings are right");
     refusals::every_allocation(make, program, 8, silent, |pool| pool.stats().in_use == 0);
-}
-
-/// A piece is allocated at its class's size. Where that is refused, what was asked for is tried.
-#[test]
-fn a_piece_of_the_exact_size() {
-    const MIB: usize = 1 << 20;
-    let pool = BumpPool::new().expect("the allocator has room");
-    let ask = || pool.acquire(MIB + 1).map(|buf| (buf.capacity(), pool.stats().reserved_bytes));
-    let (asked, refused) = Failing::above(MIB + MIB / 10, ask);
-    assert_eq!((asked, refused), (Ok((MIB + 1, MIB + 1)), 1));
-    // It is no size that is kept, so it went with its buffer.
-    assert_eq!(pool.stats().reserved_bytes, 0);
-    let (asked, refused) = Failing::above(MIB, || pool.acquire(MIB + 1).map(drop));
-    assert_eq!((asked, refused), (Err(AcquireError::OutOfMemory { requested: MIB + 1 }), 2));
-    assert_eq!(pool.acquire(MIB + 1).map(|buf| buf.capacity()), Ok(MIB + 1));
 }

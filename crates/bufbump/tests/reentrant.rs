@@ -12,9 +12,9 @@ static ALLOCATOR: Reentrant = Reentrant::new();
 
 const SHARD_BYTES: usize = 256;
 
-/// A pool that keeps `idle` shards.
+/// A pool that keeps `idle` shards, of a page each.
 fn pool(idle: usize) -> BumpPool {
-    BumpPool::builder().shard_size(SHARD_BYTES).max_idle_bytes(idle * SHARD_BYTES).build().expect("room")
+    BumpPool::builder().shard_size(SHARD_BYTES).max_idle_bytes(idle * 4096).build().expect("room")
 }
 
 fn reentry(make: fn() -> BumpPool) -> Reentry<BumpPool> {

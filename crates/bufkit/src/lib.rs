@@ -9,7 +9,7 @@
 //! - [`SlotState`]: the state of a slot that is released by a plain store; for pools over one
 //!   region that serve one thread. A [`ControlBlock`] heads their bookkeeping.
 //! - [`Handle`] and [`WeakHandle`]: handles of a pool that threads share. A [`Registry`] is a list
-//!   that only grows, and [`DedicatedPages`] are pages that a block has to itself.
+//!   that only grows, and a [`PoolProvider`] keeps the provider that a program supplies.
 //! - [`PageHeap`]: spans of pages under a limit on what the process has, and blocks cut from them.
 //! - [`Trim`]: a pool with idle memory, as a keeper (`bufkeeper`) and a monitor see it.
 //! - [`thread_cache`]: what a thread has in each pool that it uses.
@@ -100,10 +100,10 @@ pub use page_heap::{Cut, Given, PageError, PageHeap, PageSource, PageStats, Slab
 pub use region_pool::control_block::{ControlBlock, CountMissed};
 pub use region_pool::slot_state::SlotState;
 pub use region_pool::stagger::{STAGGER_FROM_BYTES, staggered};
-#[cfg(feature = "std")]
-pub use shared_pool::dedicated_pages::{DedicatedPages, PoolProvider};
 #[cfg(feature = "alloc")]
 pub use shared_pool::handle::{CoreRef, Handle, PoolCore, WeakHandle};
+#[cfg(feature = "std")]
+pub use shared_pool::provider::PoolProvider;
 pub use shared_pool::ref_counts::RefCounts;
 #[cfg(feature = "alloc")]
 pub use shared_pool::registry::{Link, Registry, RegistryEntry};

@@ -112,7 +112,7 @@ macro_rules! strategies {
                 watched: |pool| Some(pool),
                 settings: [
                     shard_size bytes, max_probes count, max_idle_bytes bytes, alignment bytes, preallocate count,
-                    mapped_from bytes if "mmap", map_options pages if "mmap"
+                    map_options pages if "mmap"
                 ],
             }
 

@@ -30,8 +30,8 @@ const POOLS: [&str; 20] = [
     "shard:max_cached_bytes=30000,thread_cache=40,shard_buffers=0,shards=2",
     "bump:shard_size=2000,max_idle_bytes=1MiB,wipe=true",
     "bump",
-    "bump:shard_size=20000,mapped_from=1,wipe=true",
-    "bump:shard_size=10000,mapped_from=16KiB,map_options=populate,alignment=4KiB,max_idle_bytes=100000",
+    "bump:shard_size=20000,map_options=advise,wipe=true",
+    "bump:shard_size=10000,map_options=populate,alignment=4KiB,max_idle_bytes=100000",
 ];
 
 /// One of the texts, or a strategy that is in none of them, by its name.

@@ -73,7 +73,7 @@ fn mapped(builder: Builder, bytes: &mut Bytes<'_>) -> Builder {
         0 => MapOptions::new().huge_pages(HugePages::Advise),
         _ => MapOptions::new().populate(options & 4 != 0),
     };
-    builder.map_options(pages).mapped_from(bytes.pick([0, 1, 4096, 5000, 40_000]))
+    builder.map_options(pages)
 }
 
 /// The counts add up, and what is out is reserved.

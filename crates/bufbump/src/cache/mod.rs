@@ -3,79 +3,75 @@
 //!
 //! # Who uses a cache
 //!
-//! The thread that has it uses it in an acquire, while it holds a handle of the pool. In a release
-//! or at the thread's end it may have no handle, and the pool may be dropped on another thread at
-//! the same moment. So it enters first, and if it finds the cache closed, it leaves it alone:
+//! The thread that has it, in an acquire, which holds a handle of the pool, in a release and at its
+//! end, which may hold none. The pool may be dropped on another thread at the same moment, and
+//! other threads trim. So what is in a cache is used under its lock, and whoever finds it closed
+//! leaves it alone:
 //!
 //! ```text
-//!            take                 enter                 leave
-//!   FREE ──────────> HELD ──────────────────> BUSY ──────────> HELD
-//!    ^                 │ pool's end             │ pool's end
-//!    │ thread's end    v                        v
-//!    └─── (BUSY)     CLOSED, by the pool     CLOSED, and `leave` gives the shards up
+//!            take            pool's end
+//!   FREE ──────────> HELD ───────────────> CLOSED
+//!    ^                 │
+//!    └── thread's end ─┘
 //! ```
 //!
 //! # Invariants
 //!
 //! - N1: `current`, the list and the spares are disjoint; all are owned by the cache's thread.
-//!   Others may free the memory of a shard of the list, and leave its header there
-//!   (`shard::listed`).
 //! - N2: nothing is out of a spare, and it starts at its first byte.
-//! - N3: except for `state` and the spares, only whoever has the cache as above uses it. Other
-//!   threads with a handle take from the spares, by exchanges (`atomic_slots`). Nobody but the
-//!   cache's thread puts anything in. A cache that no thread has has none of them.
-//! - N4: the allocator is not called between `enter` and `leave`, nor while a list of the cache is
-//!   walked, nor between the choice of a shard and its carving. It is others' code, which may end
-//!   the pool. Shards that are to be freed wait in a chain.
+//! - N3: only the cache's thread puts anything in. Others take spares, and shards of the list of
+//!   which nothing is out. A cache that no thread has has none.
+//! - N4: the lock is held for a walk at most, in which no code of others is called. Of other locks
+//!   only the depot's is taken with it. Shards that are to be freed wait in a chain.
 
 pub(crate) mod local;
 mod refill;
 
-use core::cell::Cell;
+use core::mem;
 use core::ptr::{self, NonNull};
 
-use bufkit::sync::{AtomicU32, Ordering};
+use bufkit::sync::{AtomicU32, Mutex, MutexGuard, Ordering, lock};
 use bufkit::thread_cache::{Cache, Methods};
 use bufkit::{Link, RegistryEntry};
 
-use crate::atomic_slots::AtomicSlots;
-use crate::settings::MAX_SPARES;
-use crate::shard::{Chain, Shard, Yielded};
+use crate::shard::{Chain, IdleShards, Shard};
 use crate::shared::{CoreRef, Shared};
 
 /// No thread has it; it has no shards.
 const FREE: u32 = 0;
 /// A thread has it.
 const HELD: u32 = 1;
-/// A thread has it and is at work in it without a handle of the pool.
-const BUSY: u32 = 2;
 /// The pool is gone.
-const CLOSED: u32 = 3;
+const CLOSED: u32 = 2;
 
 // What a thread costs beside its shards.
-const _: () = assert!(cfg!(any(loom, shuttle)) || size_of::<ThreadCache>() <= 192);
+const _: () = assert!(cfg!(any(loom, shuttle)) || size_of::<ThreadCache>() <= 144);
 
 /// A cache.
 #[repr(C)]
 pub(crate) struct ThreadCache {
     /// What the thread's lists know of it. First, so that its address is the cache's.
     _head: Cache,
+    /// Changed under the lock, except from `FREE` to `HELD`.
     state: AtomicU32,
     /// Valid as long as the cache is (`shared`, P1).
     shared: NonNull<Shared>,
     /// The next of all caches of the pool.
     all_next: Link<ThreadCache>,
-    /// The shard that is being carved, or null.
-    current: Cell<*const Shard>,
-    /// Where the search continues in the circular list of the others; null when there are none.
-    cursor: Cell<*const Shard>,
-    /// Shards with nothing in them (N2).
-    spares: AtomicSlots<MAX_SPARES>,
-    /// Stands for the fields above, to the model checker, and for the cache as others see it.
-    #[cfg(all(test, loom))]
-    shadow: testkit::models::Shadow,
+    shards: Mutex<Shards>,
+    /// Stands for the cache as others see it, to the model checker.
     #[cfg(all(test, loom))]
     life: testkit::models::Shadow,
+}
+
+/// The shards of a cache.
+pub(crate) struct Shards {
+    /// The one that is being carved, or null.
+    current: *const Shard,
+    /// Where the search continues in the circular list of the others; null when there are none.
+    cursor: *const Shard,
+    /// Those with nothing in them (N2).
+    spares: IdleShards,
 }
 
 /// What the lists of a thread do with a cache.
@@ -100,11 +96,11 @@ impl ThreadCache {
             state: AtomicU32::new(FREE),
             shared,
             all_next: Link::default(),
-            current: Cell::new(ptr::null()),
-            cursor: Cell::new(ptr::null()),
-            spares: AtomicSlots::new(),
-            #[cfg(all(test, loom))]
-            shadow: testkit::models::Shadow::default(),
+            shards: Mutex::new(Shards {
+                current: ptr::null(),
+                cursor: ptr::null(),
+                spares: IdleShards::default(),
+            }),
             #[cfg(all(test, loom))]
             life: testkit::models::Shadow::default(),
         }
@@ -119,18 +115,9 @@ impl ThreadCache {
     pub(crate) fn take(&self) -> bool {
         #[cfg(all(test, loom))]
         self.life.read();
-        // ORDER: Relaxed: a look that saves the exchange.
-        if self.state.load(Ordering::Relaxed) != FREE {
-            return false;
-        }
-        // ORDER: Acquire pairs with the Release of `end_of_thread`: the fields are as that thread
-        // left them.
-        let taken = self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        if taken {
-            #[cfg(all(test, loom))]
-            self.shadow.write();
-        }
-        taken
+        // ORDER: Relaxed, for all: what is in the cache is used under the lock.
+        self.state.load(Ordering::Relaxed) == FREE
+            && self.state.compare_exchange(FREE, HELD, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// Returns whether the pool is gone.
@@ -145,105 +132,22 @@ impl ThreadCache {
         cache.state.load(Ordering::Relaxed) == CLOSED
     }
 
-    /// Begins work on the cache, by its thread, without a handle of the pool. Returns `false` when
-    /// the pool is gone.
-    pub(crate) fn enter(&self) -> bool {
-        // ORDER: Relaxed: what is in the cache this thread wrote itself. A failure ends the work.
-        let entered = self.state.compare_exchange(HELD, BUSY, Ordering::Relaxed, Ordering::Relaxed);
-        #[cfg(all(test, loom))]
-        if entered.is_ok() {
-            self.shadow.write();
-        }
-        entered.is_ok()
-    }
-
-    /// Ends the work that `enter` began. The shards that it returns are the caller's, for
-    /// [`Shared::recycle_all`]: the pool is gone, and nothing is out of them.
-    pub(crate) fn leave(&self) -> Chain {
-        // ORDER: Release pairs with the Acquire in `close`: it sees what was changed. A failure
-        // says that the pool is gone, and the shards are still this thread's; Acquire pairs with
-        // the Release there.
-        if self.state.compare_exchange(BUSY, HELD, Ordering::Release, Ordering::Acquire).is_err() {
-            return self.give_up();
-        }
-        Chain::new()
-    }
-
-    /// Gives up all shards, whose owner is the calling thread: those with something out to their
-    /// last buffer. Those with nothing out it returns: they are the caller's.
-    fn give_up(&self) -> Chain {
-        let mut free = Chain::new();
-        self.each(|shard| {
-            // SAFETY: the shard is this thread's and is not used here again if something is out;
-            // otherwise it is ours alone.
-            if unsafe { Shard::abandon(shard) } {
-                // SAFETY: ours alone, so valid.
-                unsafe { free.push(shard) };
-            }
-        });
-        free
-    }
-
-    /// Takes all shards out of the cache and lets `f` have them, one by one. It calls no code of
-    /// others.
-    fn each(&self, mut f: impl FnMut(NonNull<Shard>)) {
-        #[cfg(all(test, loom))]
-        self.shadow.write();
-        if let Some(current) = NonNull::new(self.current.replace(ptr::null()).cast_mut()) {
-            f(current);
-        }
-        while let Some(shard) = NonNull::new(self.cursor.get().cast_mut()) {
-            // SAFETY: in the list, so valid and this cache's (N1).
-            self.unlink(unsafe { shard.as_ref() });
-            // SAFETY: as above, and it is what it is given that is used.
-            match unsafe { Shard::leave_list(shard) } {
-                Yielded::Shard => f(shard),
-                // SAFETY: off the list, so this cache's no more.
-                Yielded::Header => unsafe { self.vacate_detached(shard) },
-                Yielded::Nothing => {}
-            }
-        }
-        while let Some(shard) = self.spares.take() {
-            f(shard);
-        }
-    }
-
-    /// Takes a header without memory off the list, and gives it up.
-    fn drop_detached(&self, header: NonNull<Shard>) {
-        // SAFETY: in the list, so valid (N1).
-        self.unlink(unsafe { header.as_ref() });
-        // SAFETY: off the list just now.
-        unsafe { self.vacate_detached(header) };
-    }
-
-    /// Gives up a header without memory that whoever had the memory has left to this cache
-    /// (`shard::listed`).
-    ///
-    /// # Safety
-    ///
-    /// It is such a one, which is off the list, and it is not used again.
-    unsafe fn vacate_detached(&self, header: NonNull<Shard>) {
-        #[cfg(all(test, loom))]
-        // SAFETY: nobody else's, so valid.
-        unsafe { header.as_ref() }.shadow.write();
-        // SAFETY: nobody else's, and not used again.
-        unsafe { self.shared().depot.vacate(header) };
+    /// Locks the cache, unless the pool is gone.
+    fn open(&self) -> Option<MutexGuard<'_, Shards>> {
+        let shards = lock(&self.shards);
+        // ORDER: Relaxed: changed under the lock.
+        (self.state.load(Ordering::Relaxed) != CLOSED).then_some(shards)
     }
 
     /// Closes the cache at the end of the pool; `is_own` says whether the calling thread has it.
     /// Adds the shards with nothing out to `free`, which are the caller's alone then. Adds those
     /// that were orphaned, and are to be deferred, to `orphans`.
     pub(crate) fn close(&self, is_own: bool, free: &mut Chain, orphans: &mut Chain) {
-        // ORDER: Acquire pairs with the Release of `leave` and `end_of_thread`; what the thread did
-        // in its acquires happened before the last handle went. Release pairs with the Acquire in
-        // `leave`.
-        if self.state.swap(CLOSED, Ordering::AcqRel) != HELD {
-            // Empty, or at work: `leave` does the rest.
-            return;
-        }
-        self.each(|shard| {
-            // The cache was the pool's end's alone from the exchange on, so the shard was in it and
-            // is valid.
+        let mut shards = lock(&self.shards);
+        // ORDER: Relaxed: under the lock.
+        self.state.store(CLOSED, Ordering::Relaxed);
+        shards.each(|shard| {
+            // The cache is the pool's end's alone, so the shard was in it and is valid.
             let is_free = if is_own {
                 // SAFETY: this thread's.
                 unsafe { Shard::abandon(shard) }
@@ -271,11 +175,17 @@ impl ThreadCache {
         // SAFETY: the thread's reference keeps the cache; the head is its first field.
         let cache = unsafe { head.cast::<Self>().as_ref() };
         let mut free = Chain::new();
-        if cache.enter() {
-            free = cache.give_up();
-            // ORDER: Release pairs with the Acquire in `take`, and in `close`. A failure says that
-            // the pool is gone, which is as well.
-            let _ = cache.state.compare_exchange(BUSY, FREE, Ordering::Release, Ordering::Relaxed);
+        if let Some(mut shards) = cache.open() {
+            shards.each(|shard| {
+                // SAFETY: the shard is this thread's and is not used here again if something is
+                // out; otherwise it is ours alone.
+                if unsafe { Shard::abandon(shard) } {
+                    // SAFETY: ours alone, so valid.
+                    unsafe { free.push(shard) };
+                }
+            });
+            // ORDER: Relaxed: under the lock.
+            cache.state.store(FREE, Ordering::Relaxed);
         }
         // SAFETY: the caller's promise.
         unsafe { Self::on_pool_closed(head) };
@@ -295,74 +205,123 @@ impl ThreadCache {
         drop(unsafe { CoreRef::new(shared, 1) });
     }
 
-    /// Puts a shard at the end of the list: the search comes to it last.
-    fn list(&self, shard: &Shard) {
+    /// Takes a shard whose last buffer its thread, the caller, is releasing off the list, and keeps
+    /// it for later. Adds it to `over` if that is too much: it is the caller's then. Returns
+    /// `false` if the pool has ended, and then the release is not counted.
+    ///
+    /// # Safety
+    ///
+    /// The shard is on the list, and that buffer is the only one that is out of it.
+    pub(crate) unsafe fn retire(&self, shard: NonNull<Shard>, over: &mut Chain) -> bool {
+        let Some(mut shards) = self.open() else { return false };
+        // SAFETY: with nothing else out, and this thread's.
+        unsafe { shards.retire(shard, self.shared().settings.spare_shards, over) };
+        true
+    }
+
+    /// Takes the spares of any thread, and the shards of its list of which nothing is out, and adds
+    /// them to `chain`: they are the caller's. With `unused`, only those that the last such look
+    /// saw as well. The caller holds a handle.
+    pub(crate) fn trim(&self, unused: bool, chain: &mut Chain) {
+        let mut shards = lock(&self.shards);
+        // SAFETY: the list is walked under the lock, and what is taken is free.
+        let mut take = |shard| unsafe { chain.push(shard) };
+        shards.spares.take_some(unused, &mut take);
+        let (mut at, last) = match shards.cursor() {
+            Some(cursor) => (cursor, cursor.prev()),
+            None => return,
+        };
+        loop {
+            let next = at.next();
+            let is_last = ptr::eq(at, last);
+            if at.is_for_trim(unused) {
+                shards.unlink(at);
+                take(NonNull::from(at));
+            }
+            if is_last {
+                return;
+            }
+            // SAFETY: a shard of the list is valid (N1).
+            at = unsafe { &*next };
+        }
+    }
+}
+
+impl Shards {
+    /// Returns the shard of the list where the search continues. Headers are valid as long as the
+    /// bookkeeping, so for longer than the caller's use of them.
+    fn cursor<'a>(&self) -> Option<&'a Shard> {
         // SAFETY: a shard of the list is valid (N1).
-        match unsafe { self.cursor.get().as_ref() } {
+        unsafe { self.cursor.as_ref() }
+    }
+
+    /// Takes all shards out of the cache and lets `f` have them, one by one.
+    fn each(&mut self, mut f: impl FnMut(NonNull<Shard>)) {
+        if let Some(current) = NonNull::new(mem::replace(&mut self.current, ptr::null()).cast_mut()) {
+            f(current);
+        }
+        while let Some(shard) = self.cursor() {
+            self.unlink(shard);
+            f(NonNull::from(shard));
+        }
+        self.spares.take_some(false, f);
+    }
+
+    /// Puts a shard at the end of the list: the search comes to it last.
+    fn list(&mut self, shard: &Shard) {
+        match self.cursor() {
             None => {
                 shard.set_next(shard);
                 shard.set_prev(shard);
-                self.cursor.set(shard);
+                self.cursor = shard;
             }
             Some(cursor) => {
                 let before = cursor.prev();
                 shard.set_next(cursor);
                 shard.set_prev(before);
                 cursor.set_prev(shard);
-                // SAFETY: as above.
+                // SAFETY: a shard of the list is valid (N1).
                 unsafe { &*before }.set_next(shard);
             }
         }
-        shard.set_listed();
+        shard.set_listed(true);
     }
 
     /// Takes a shard out of the list.
-    fn unlink(&self, shard: &Shard) {
-        #[cfg(all(test, loom))]
-        shard.links.write();
+    fn unlink(&mut self, shard: &Shard) {
+        shard.set_listed(false);
         let (before, behind) = (shard.prev(), shard.next());
         if ptr::eq(behind, shard) {
-            self.cursor.set(ptr::null());
+            self.cursor = ptr::null();
             return;
         }
         // SAFETY: a shard of the list is valid (N1).
         unsafe { &*before }.set_next(behind);
         // SAFETY: likewise.
         unsafe { &*behind }.set_prev(before);
-        if ptr::eq(self.cursor.get(), shard) {
-            self.cursor.set(behind);
+        if ptr::eq(self.cursor, shard) {
+            self.cursor = behind;
         }
     }
 
-    /// Takes a shard, of which nothing is out and which starts at its first byte, out of the list:
-    /// to the spares while they are few, and else to `over`, whose shards are the caller's, for
-    /// [`Shared::recycle_all`]. By pointer, since others may free a spare at once.
+    /// Takes a shard out of the list, and counts all of it as back: it is a spare if there are
+    /// fewer than `most`, and else in `over`.
     ///
     /// # Safety
     ///
-    /// The shard is such a one, and was unlisted ([`Shard::unlist`]).
-    pub(crate) unsafe fn retire(&self, shard: NonNull<Shard>, over: &mut Chain) {
-        // SAFETY: this thread's alone, until it is a spare.
+    /// It is on the list, its thread is the caller, and nothing is out of it but what the caller
+    /// releases.
+    unsafe fn retire(&mut self, shard: NonNull<Shard>, most: usize, over: &mut Chain) {
+        // SAFETY: this thread's, so valid.
         let header = unsafe { shard.as_ref() };
         self.unlink(header);
-        // SAFETY: nothing is out of it, and it is this thread's alone.
-        if !unsafe { self.spares.put(shard, self.shared().settings.spare_shards) } {
-            // SAFETY: still this thread's, and off the list.
+        header.restart();
+        if self.spares.count() < most {
+            // SAFETY: free from here on.
+            unsafe { self.spares.put(shard) };
+        } else {
+            // SAFETY: likewise.
             unsafe { over.push(shard) };
-        }
-    }
-
-    /// Takes the spares of any thread, or those that the last look saw already, and adds them to
-    /// `chain`: they are the caller's. The caller holds a handle.
-    pub(crate) fn take_spares(&self, unused: bool, chain: &mut Chain) {
-        if unused {
-            return self.spares.take_unused(chain);
-        }
-        // This number and no more, so that this ends while the thread puts some in all the time.
-        for _ in 0..MAX_SPARES {
-            let Some(spare) = self.spares.take() else { break };
-            // SAFETY: just taken.
-            unsafe { chain.push(spare) };
         }
     }
 }
@@ -371,38 +330,40 @@ impl ThreadCache {
 impl ThreadCache {
     /// Asserts the invariants at the top of this file.
     pub(crate) fn check(&self) {
+        let mut shards = lock(&self.shards);
         let mut seen = alloc::vec::Vec::new();
-        let mut see = |shard: *const Shard| {
-            assert!(!seen.contains(&shard), "N1: a shard is in two slots");
-            seen.push(shard);
-            // SAFETY: a shard of the cache is valid (N1).
-            let shard = unsafe { &*shard };
+        let mut see = |shard: &Shard| {
+            assert!(!seen.contains(&NonNull::from(shard)), "N1: a shard is in two places");
+            seen.push(NonNull::from(shard));
             assert!(shard.is_owned_by(local::token()), "N1: the owner");
             shard.check();
-            shard
         };
-        if !self.current.get().is_null() {
-            assert!(see(self.current.get()).is_current());
+        // SAFETY: a shard of the cache is valid (N1).
+        if let Some(current) = unsafe { shards.current.as_ref() } {
+            see(current);
+            assert!(current.is_current());
         }
-        let mut at = self.cursor.get();
-        while !at.is_null() {
-            // SAFETY: as above.
-            let shard = unsafe { &*at };
-            if !shard.is_detached() {
-                see(at);
-            }
+        let mut at = shards.cursor();
+        while let Some(shard) = at {
+            see(shard);
             assert!(!shard.is_current(), "a shard of the list is carved");
             // SAFETY: as above.
-            assert!(ptr::eq(unsafe { &*shard.next() }.prev(), shard), "the list is torn");
-            at = if ptr::eq(shard.next(), self.cursor.get()) { ptr::null() } else { shard.next() };
+            let next = unsafe { &*shard.next() };
+            assert!(ptr::eq(next.prev(), shard), "the list is torn");
+            at = (!ptr::eq(next, shards.cursor)).then_some(next);
         }
-        let spares: alloc::vec::Vec<_> = core::iter::from_fn(|| self.spares.take()).collect();
+        let mut spares = alloc::vec::Vec::new();
+        while let Some(spare) = shards.spares.take() {
+            spares.push(spare);
+        }
         assert!(spares.len() <= self.shared().settings.spare_shards);
-        for spare in spares {
-            let shard = see(spare.as_ptr());
-            assert!(shard.is_empty() && shard.is_at_start(), "N2");
+        for spare in spares.into_iter().rev() {
+            // SAFETY: as above.
+            let shard = unsafe { spare.as_ref() };
+            see(shard);
+            assert!(shard.is_empty() && shard.is_at_start() && !shard.is_listed(), "N2");
             // SAFETY: it was there just now.
-            assert!(unsafe { self.spares.put(spare, usize::MAX) });
+            unsafe { shards.spares.put(spare) };
         }
     }
 }

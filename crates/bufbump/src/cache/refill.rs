@@ -1,10 +1,12 @@
 //! Where a thread finds the next shard to carve, and what it gives back of those that it has.
 
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 
 use bufcore::AcquireError;
+use bufkit::sync::lock;
 
-use super::{ThreadCache, local};
+use super::{Shards, ThreadCache, local};
+use crate::settings::Settings;
 use crate::shard::{Chain, Shard};
 
 /// Shards of the list that each search looks at, at least, so that what others gave back is
@@ -21,79 +23,73 @@ impl ThreadCache {
     /// When there is no memory; the current shard is as it was then.
     pub(crate) fn refill(&self, bytes: usize, over: &mut Chain) -> Result<(&Shard, bool), AcquireError> {
         let shared = self.shared();
-        let before = self.current.get();
+        let own = |shard: &Shard| shard.set_owner(local::token(), NonNull::from(self).cast());
+        let mut shards = lock(&self.shards);
         // SAFETY: the current shard is valid (N1).
-        let fits = unsafe { before.as_ref() }.is_some_and(|current| {
+        if let Some(current) = unsafe { shards.current.as_ref() } {
             if current.is_empty() {
                 current.restart();
             }
-            current.fits(bytes)
-        });
-        // Where the current one will do, none is chosen: but the list shrinks, also while the
-        // current shard always comes back.
-        let mut found = self.probe(bytes, if fits { 0 } else { shared.settings.max_probes }, over);
-        if fits {
-            // SAFETY: as above; `fits` says that there is one.
-            return Ok((unsafe { &*before }, false));
+            if current.fits(bytes) {
+                // The list shrinks, also while the current shard always comes back.
+                shards.probe(bytes, 0, &shared.settings, over);
+                return Ok((current, false));
+            }
         }
-        if found.is_null()
-            && let Some(spare) = self.spares.take()
-        {
-            found = spare.as_ptr();
-        }
-        if found.is_null()
-            && let Some(idle) = shared.idle()
-        {
-            found = idle.as_ptr();
+        let kept = shards.probe(bytes, shared.settings.max_probes, &shared.settings, over);
+        let kept = kept.or_else(|| shards.spares.take()).or_else(|| {
+            let idle = shared.idle()?;
             // SAFETY: what was idle is valid, and this thread's alone.
-            unsafe { idle.as_ref() }.set_owner(local::token(), NonNull::from(self).cast());
+            own(unsafe { idle.as_ref() });
+            Some(idle)
+        });
+        if let Some(kept) = kept {
+            // SAFETY: found above: owned by this thread, so valid.
+            return Ok((shards.set_current(unsafe { kept.as_ref() }), false));
         }
-        let is_fresh = found.is_null();
-        if is_fresh {
-            let fresh = shared
-                .fresh(shared.settings.shard_bytes)
-                .map_err(|_refused| AcquireError::OutOfMemory { requested: bytes })?;
-            fresh.set_owner(local::token(), NonNull::from(self).cast());
-            found = fresh;
-        }
-        // Read again, as the allocator was called.
+        drop(shards);
+        let fresh = shared.fresh(bytes)?;
+        own(fresh);
+        Ok((lock(&self.shards).set_current(fresh), true))
+    }
+}
+
+impl Shards {
+    /// Makes a shard the current one. The one before goes to the list.
+    fn set_current<'a>(&mut self, shard: &'a Shard) -> &'a Shard {
         // SAFETY: the current shard is valid (N1).
-        if let Some(current) = unsafe { self.current.get().as_ref() } {
+        if let Some(current) = unsafe { self.current.as_ref() } {
             self.list(current);
         }
-        // SAFETY: found above: owned by this thread.
-        let shard = unsafe { &*found };
-        self.current.set(shard);
-        Ok((shard, is_fresh))
+        self.current = shard;
+        shard
     }
 
-    /// Takes a shard with room for `bytes` bytes, of the next `probes`, out of the list, or null.
-    /// Of those that it passes, the ones that are all back go to the spares or to `over`.
-    fn probe(&self, bytes: usize, probes: usize, over: &mut Chain) -> *const Shard {
-        let (mut found, mut first) = (ptr::null::<Shard>(), ptr::null());
+    /// Takes a shard with room for `bytes` bytes, of the next `probes`, out of the list. Of those
+    /// that it passes, the ones that are all back go to the spares or to `over`.
+    fn probe(
+        &mut self,
+        bytes: usize,
+        probes: usize,
+        settings: &Settings,
+        over: &mut Chain,
+    ) -> Option<NonNull<Shard>> {
+        let (mut found, mut first) = (None, None);
         for visit in 0..probes.max(LEAST_VISITS) {
-            // SAFETY: a shard of the list is valid (N1).
-            let Some(shard) = (unsafe { self.cursor.get().as_ref() }) else { break };
-            if ptr::eq(shard, first) {
+            let Some(shard) = self.cursor() else { break };
+            let this = NonNull::from(shard);
+            if first == Some(this) {
                 break;
             }
-            self.cursor.set(shard.next());
-            if shard.is_detached() {
-                self.drop_detached(NonNull::from(shard));
-            } else if shard.is_empty() {
-                // Otherwise another thread looks at it, and may take it.
-                if shard.unlist() {
-                    shard.restart();
-                    // SAFETY: with nothing out, and it starts at its first byte.
-                    unsafe { self.retire(NonNull::from(shard), over) };
-                }
-            } else if found.is_null() && visit < probes && shard.fits(bytes) && shard.unlist() {
-                // Its last release, if that comes before this request is served, does not look for
-                // it in the list.
+            self.cursor = shard.next();
+            if shard.is_empty() {
+                // SAFETY: on the list, with nothing out.
+                unsafe { self.retire(this, settings.spare_shards, over) };
+            } else if found.is_none() && visit < probes && shard.fits(bytes) {
                 self.unlink(shard);
-                found = shard;
-            } else if first.is_null() {
-                first = shard;
+                found = Some(this);
+            } else if first.is_none() {
+                first = Some(this);
             }
         }
         found

@@ -1,10 +1,20 @@
-//! A block: the header of each buffer, in front of its bytes.
+//! A block: the header of each buffer.
+//!
+//! In front of its bytes, if these are in a shard. A buffer with a span of its own has its header
+//! in the span's place, so that no page is for it alone.
+
+#![allow(
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "one promise is behind all of a block: the buffer is in use, or is being made"
+)]
 
 use core::ptr::NonNull;
 
 use bufcore::author::RefCount;
+use bufkit::Span;
 
 use super::Shard;
+use crate::shared::Shared;
 
 /// Bytes of a header. More where a model checker's atomics are in it.
 pub(crate) const HEADER_BYTES: usize = if cfg!(any(loom, shuttle)) { 128 } else { 16 };
@@ -13,22 +23,26 @@ pub(crate) const HEADER_BYTES: usize = if cfg!(any(loom, shuttle)) { 128 } else 
 /// have stays initialised.
 #[repr(C)]
 pub(crate) struct Block {
-    /// The shard that the bytes are in.
-    shard: NonNull<Shard>,
+    /// The shard that the bytes are in, or the pool's bookkeeping if `step` is zero.
+    owner: NonNull<()>,
     /// Handles that share the buffer. Used by `bufcore` only.
     views: RefCount,
-    /// Bytes from the start of this block to the end of its buffer's capacity. Zero where the
-    /// buffer is all of its shard.
+    /// Bytes from the start of this block to the end of its buffer's capacity. Zero if the buffer
+    /// has a span of its own.
     pub(crate) step: u32,
+    /// That span. The place has no room for a header in models, which is at the span's start there.
+    #[cfg(any(loom, shuttle))]
+    span: Span,
 }
 
 const _: () = assert!(size_of::<Block>() <= HEADER_BYTES && align_of::<Block>() <= 8);
+const _: () = assert!(cfg!(any(loom, shuttle)) || HEADER_BYTES <= Span::PLACE_BYTES);
 
 impl Block {
-    /// Returns the start of the buffer's bytes.
+    /// Returns the start of the bytes of a buffer in a shard.
     #[inline(always)]
     pub(crate) fn behind(block: NonNull<Block>) -> NonNull<u8> {
-        // SAFETY: a header is followed by bytes of its region, or is at its end.
+        // SAFETY: a header of a shard is followed by bytes of it, or is at its end.
         unsafe { block.cast::<u8>().add(HEADER_BYTES) }
     }
 
@@ -36,24 +50,82 @@ impl Block {
     ///
     /// # Safety
     ///
-    /// The block is that of a buffer that is out, for as long as the reference lives.
+    /// The block is that of a buffer that is in use, for as long as the reference lives.
     #[inline]
     pub(crate) unsafe fn views<'a>(block: NonNull<Block>) -> &'a RefCount {
-        // SAFETY: valid while the buffer is out (B3); atomics may be shared.
+        // SAFETY: valid while the buffer is in use (B3); atomics may be shared.
         unsafe { &(*block.as_ptr()).views }
     }
 
-    /// Returns the shard.
+    /// Returns the shard, or `None` if the buffer has a span of its own.
     ///
     /// # Safety
     ///
     /// As for [`views`](Self::views).
     #[inline]
-    pub(crate) unsafe fn shard<'a>(block: NonNull<Block>) -> &'a Shard {
-        // SAFETY: written when the block was made, and not after.
-        let shard = unsafe { (*block.as_ptr()).shard };
-        // SAFETY: valid while the buffer is out (B3).
-        unsafe { shard.as_ref() }
+    pub(crate) unsafe fn shard<'a>(block: NonNull<Block>) -> Option<&'a Shard> {
+        // SAFETY: the caller's promise; it is not zero if the owner is a shard, which is valid
+        // while the buffer is in use (B3).
+        unsafe { ((*block.as_ptr()).step != 0).then(|| Self::owner(block).cast().as_ref()) }
+    }
+
+    /// Returns what `owner` is. The fields are not written after the block was made.
+    ///
+    /// # Safety
+    ///
+    /// As for [`views`](Self::views).
+    #[inline(always)]
+    pub(crate) unsafe fn owner(block: NonNull<Block>) -> NonNull<()> {
+        // SAFETY: the caller's promise.
+        unsafe { (*block.as_ptr()).owner }
+    }
+
+    /// Returns the pool's bookkeeping.
+    ///
+    /// # Safety
+    ///
+    /// As for [`views`](Self::views).
+    pub(crate) unsafe fn pool<'a>(block: NonNull<Block>) -> &'a Shared {
+        // SAFETY: the caller's promise; the memory keeps the bookkeeping (B3).
+        unsafe {
+            match Self::shard(block) {
+                Some(shard) => Shared::of(shard).as_ref(),
+                None => Self::owner(block).cast().as_ref(),
+            }
+        }
+    }
+
+    /// Returns the span of a buffer that has one of its own.
+    ///
+    /// # Safety
+    ///
+    /// As for [`views`](Self::views), of a block of such a buffer.
+    pub(crate) unsafe fn span(block: NonNull<Block>) -> Span {
+        // SAFETY: the caller's promise: the block is the span's place.
+        #[cfg(not(any(loom, shuttle)))]
+        unsafe {
+            Span::of_place(block.cast())
+        }
+        // SAFETY: the caller's promise.
+        #[cfg(any(loom, shuttle))]
+        unsafe {
+            (*block.as_ptr()).span
+        }
+    }
+
+    /// Returns the start of the buffer's bytes.
+    ///
+    /// # Safety
+    ///
+    /// As for [`views`](Self::views).
+    pub(crate) unsafe fn start(block: NonNull<Block>) -> NonNull<u8> {
+        // SAFETY: the caller's promise; a span has more bytes than what is in front.
+        unsafe {
+            match Self::shard(block) {
+                Some(_) => Self::behind(block),
+                None => Self::span(block).start().add(Self::pool(block).settings.lead()),
+            }
+        }
     }
 
     /// Returns how many bytes the buffer has room for.
@@ -63,36 +135,53 @@ impl Block {
     /// As for [`views`](Self::views).
     #[inline]
     pub(crate) unsafe fn capacity(block: NonNull<Block>) -> usize {
-        // SAFETY: written when the block was made, and not after.
-        match unsafe { (*block.as_ptr()).step } {
-            // SAFETY: the caller's promise.
-            0 => unsafe { Self::shard(block) }.asked(),
-            step => step as usize - HEADER_BYTES,
+        // SAFETY: the caller's promise.
+        unsafe {
+            match (*block.as_ptr()).step {
+                0 => Self::span(block).len() - Self::pool(block).settings.lead(),
+                step => step as usize - HEADER_BYTES,
+            }
         }
     }
 
-    /// Writes the header in front of a buffer.
+    /// Writes the header of a buffer.
     ///
     /// # Safety
     ///
     /// `block` is valid for writes of a header, aligned for it, and used by nobody else.
     #[inline(always)]
-    pub(super) unsafe fn write(block: *mut Block, owner: &Shard, step: u32) -> *mut Block {
+    pub(super) unsafe fn write(block: *mut Block, owner: NonNull<()>, step: u32) -> *mut Block {
         // SAFETY: the caller's promise.
-        let shard = unsafe { &raw mut (*block).shard };
-        // SAFETY: likewise.
-        unsafe { shard.write(NonNull::from(owner)) };
-        // SAFETY: likewise.
-        let place = unsafe { &raw mut (*block).step };
-        // SAFETY: likewise.
-        unsafe { place.write(step) };
-        // The count needs no first value: it is stored before it is read. But the model checker's
-        // atomics have to be made.
-        #[cfg(any(loom, shuttle))]
-        // SAFETY: likewise.
         unsafe {
-            (&raw mut (*block).views).write(RefCount::new())
-        };
+            (&raw mut (*block).owner).write(owner);
+            (&raw mut (*block).step).write(step);
+            // The count needs no first value: it is stored before it is read. But the model
+            // checker's atomics have to be made.
+            #[cfg(any(loom, shuttle))]
+            (&raw mut (*block).views).write(RefCount::new());
+        }
+        block
+    }
+
+    /// Makes the block of a buffer that has all of a span.
+    ///
+    /// # Safety
+    ///
+    /// The span is the caller's, who gives it up, and has at least `lead` bytes; `pool` stays valid
+    /// until the buffer is released.
+    pub(crate) unsafe fn of_span(span: Span, pool: NonNull<Shared>) -> NonNull<Block> {
+        // SAFETY: the caller's promise.
+        #[cfg(not(any(loom, shuttle)))]
+        let block = unsafe { span.place() }.cast::<Block>();
+        // SAFETY: likewise.
+        #[cfg(any(loom, shuttle))]
+        let block = unsafe { span.start() }.cast::<Block>();
+        // SAFETY: there is room for a header there, which is nobody else's.
+        unsafe {
+            #[cfg(any(loom, shuttle))]
+            (&raw mut (*block.as_ptr()).span).write(span);
+            Self::write(block.as_ptr(), pool.cast(), 0);
+        }
         block
     }
 }

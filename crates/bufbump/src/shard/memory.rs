@@ -1,43 +1,39 @@
 //! The memory of a shard: how a header comes by it, and how it goes.
 
-use bufcore::RegionError;
-use bufkit::PoolProvider;
+use bufkit::Span;
 use bufkit::sync::Ordering;
 
-use super::{Layout, Shard};
+use super::{HEADER_BYTES, Shard};
 
 impl Shard {
-    /// Gives a free header memory, as `layout` says; `source` is the pool's.
-    pub(crate) fn attach_memory(&self, layout: &Layout, source: &PoolProvider) -> Result<(), RegionError> {
-        let region = layout.region(source)?;
-        let (own, cold) = (&self.own, &self.own.cold);
-        own.base.set(layout.base(&region).as_ptr());
-        own.limit.set(layout.limit(&region));
-        self.region.set(Some(region));
-        cold.is_dedicated.set(false);
-        // ORDER: Relaxed, for all: others read them for `stats` only.
+    /// Gives a free header a span, whose first block starts `first` bytes behind its start. All of
+    /// it is for buffers; `mask` is the pool's alignment minus one.
+    ///
+    /// # Safety
+    ///
+    /// The span is the caller's, who gives it up, and has room for a block of the alignment.
+    pub(crate) unsafe fn attach_memory(&self, span: Span, first: usize, mask: usize) {
+        // SAFETY: the caller's promise.
+        let start = unsafe { span.start() };
+        // SAFETY: likewise.
+        let len = unsafe { span.len() };
+        let own = &self.own;
+        // SAFETY: less than the length.
+        let base = unsafe { start.add(first) };
+        own.base.set(base.as_ptr());
+        own.limit.set(base.addr().get() + ((len - first) & !mask) - HEADER_BYTES);
+        self.span.set(Some(span));
+        // ORDER: Relaxed, for both: others read them for `stats` only.
         own.allocated.store(0, Ordering::Relaxed);
-        self.bytes.store(layout.room(), Ordering::Relaxed);
-        cold.held.store(layout.held(), Ordering::Relaxed);
-        Ok(())
+        self.bytes.store(len, Ordering::Relaxed);
     }
 
-    /// Gives the memory of a free shard that nobody needs to the allocator, and its pages to the
-    /// system, since the allocator may keep them: that of `least` bytes or more. To be followed by
-    /// `detach_memory`.
-    pub(crate) fn free_to_system(&self, least: usize) {
-        if let Some(region) = self.region.take().filter(|region| region.len() >= least) {
-            region.free_to_system();
-        }
-    }
-
-    /// Frees the memory of a free shard.
-    pub(crate) fn detach_memory(&self) {
-        // ORDER: Relaxed, for both, as in `attach_memory`.
+    /// Takes the memory of a free shard.
+    pub(crate) fn detach_memory(&self) -> Option<Span> {
+        // ORDER: Relaxed, as in `attach_memory`.
         self.bytes.store(0, Ordering::Relaxed);
-        self.own.cold.held.store(0, Ordering::Relaxed);
         #[cfg(all(test, loom))]
         crate::tests::loom::goes(&self.shadow);
-        drop(self.region.take());
+        self.span.take()
     }
 }

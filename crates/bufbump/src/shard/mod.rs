@@ -1,8 +1,8 @@
-//! One shard: a piece of memory, its bump pointer, and the counts that say what of it is out. All
-//! that a release touches is here.
+//! One shard: a span, its bump pointer, and the counts that say what of it is in use. All that a
+//! release touches is here.
 //!
 //! ```text
-//!  region   |<- Block | bytes ->|<- Block | bytes ->| … free …             |
+//!  span     |<- Block | bytes ->|<- Block | bytes ->| … free …             |
 //!           base                                    bump                   limit + HEADER_BYTES
 //! ```
 //!
@@ -16,9 +16,8 @@
 //! - *Orphaned*: its pool was dropped by another thread than the owner's, which may be releasing at
 //!   that moment. `remote_frees` has `ORPHANED` added, and counts no more. The shard is on the list
 //!   of `bufkit::orphan`, which counts the buffers that are out.
-//! - *Free*: nothing is out, and whoever has the shard has it alone. That is a stack of idle
-//!   shards, a thread that is about to own it, or nobody, with its memory gone. Threads that look
-//!   for a shard may still look at `stack_link` and `older` of it (`depot`).
+//! - *Free*: nothing is out, and whoever has the shard has it alone. That is the depot, a thread
+//!   that is about to own it, or nobody, with its memory gone.
 //!
 //! # Invariants
 //!
@@ -27,38 +26,30 @@
 //! - B2: the bytes from `bump` on are in no buffer that is out; `bump` is `base` or where a block
 //!   of this shard started or ended.
 //! - B3: while a buffer is out, the header and the memory are there. The memory is freed only when
-//!   nothing is out. A shard with memory keeps the pool's bookkeeping, of which the header is a
-//!   part.
+//!   nothing is out. A shard with memory that is not in the depot keeps the pool's bookkeeping, of
+//!   which the header is a part. So does a buffer with a span of its own.
 //! - B4: the last access of a release to its shard is the one that counts it.
 //! - B5: only the owner's thread uses the fields of `own`, except that anybody may read its
-//!   atomics. Some have rules of their own: `listing` and the memory of a shard on a list are as
-//!   `listed` says, and `cold` is as `depot` says. `chained` is for whoever has the shard or its
-//!   memory alone.
+//!   atomics. The links of a shard that is listed, and `is_seen`, are used under the lock of its
+//!   cache.
+//!   `chained` is for whoever has the shard alone.
 //! - B6: `base` and `limit` are written while nothing is out, by whoever has the shard alone. So
 //!   whoever has a buffer of the shard may read them.
 
 mod block;
 mod chain;
-mod dedicated;
-mod layout;
-mod listed;
 mod memory;
 mod orphaned;
 
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
 
-use bufcore::Region;
 use bufkit::orphan::{Methods, Orphan};
-use bufkit::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering, RELEASE};
-use bufkit::{Link, RegistryEntry};
-
-use crate::stack::{StackEntry, StackLink};
+use bufkit::sync::{AtomicBool, AtomicUsize, Ordering, RELEASE};
+use bufkit::{Link, RegistryEntry, Span};
 
 pub(crate) use self::block::{Block, HEADER_BYTES};
-pub(crate) use self::chain::Chain;
-pub(crate) use self::layout::Layout;
-pub(crate) use self::listed::Yielded;
+pub(crate) use self::chain::{Chain, IdleShards};
 #[cfg(all(test, loom))]
 pub(crate) use self::orphaned::newly_freed;
 
@@ -82,7 +73,7 @@ const NOBODY: usize = 1;
 pub(crate) const JOINED: Ordering = Ordering::AcqRel;
 
 // What a shard costs beside its memory.
-const _: () = assert!(cfg!(any(loom, shuttle)) || size_of::<Shard>() <= 320);
+const _: () = assert!(cfg!(any(loom, shuttle)) || size_of::<Shard>() <= 256);
 
 /// The header of a shard.
 #[repr(C)]
@@ -90,8 +81,6 @@ pub(crate) struct Shard {
     orphan: Orphan,
     /// The pool's bookkeeping, valid while the shard has memory (B3).
     pool: NonNull<()>,
-    /// What the stacks note (`depot`).
-    stack_link: StackLink<Shard>,
     /// Token of the owner, or `NOBODY`.
     pub(crate) owner: AtomicUsize,
     /// Releases by others than the owner; see the head of this file.
@@ -100,35 +89,22 @@ pub(crate) struct Shard {
     known_frees: AtomicUsize,
     /// Of an orphaned shard: how many buffers were out when its pool ended.
     left_in_use: Cell<usize>,
-    /// Bytes that buffers can have together, and each alone; zero without memory.
-    pub(super) bytes: AtomicUsize,
+    /// Bytes of the memory; zero without.
+    bytes: AtomicUsize,
     /// The memory. Moved out when it is freed.
-    region: Cell<Option<Region>>,
+    span: Cell<Option<Span>>,
+    /// The next of all headers of the pool (`depot`).
+    older: Link<Shard>,
+    /// Neighbours in the list of the cache.
+    prev: Cell<*const Shard>,
+    next: Cell<*const Shard>,
+    /// The next in a chain.
+    chained: Cell<Option<NonNull<Shard>>>,
     /// Stands for the memory, to the model checker.
     #[cfg(all(test, any(loom, shuttle)))]
     pub(crate) shadow: testkit::models::Shadow,
-    /// Likewise for its place in the owner's list.
-    #[cfg(all(test, loom))]
-    pub(crate) links: testkit::models::Shadow,
     /// On a line of its own: others write to those above.
     pub(crate) own: Own,
-}
-
-/// What is written when the memory comes or goes, and when the header does.
-pub(crate) struct Cold {
-    /// The next of all headers of the pool (`depot`).
-    older: Link<Shard>,
-    /// Whether the memory is for one buffer at a time (`dedicated`), and whether it was used before
-    /// the one that is out. As `asked`, written while nothing is out, by whoever has the shard
-    /// alone.
-    is_dedicated: Cell<bool>,
-    is_reused: Cell<bool>,
-    /// Bytes that the memory counts as (`Layout::held`); zero without memory.
-    held: AtomicUsize,
-    /// Whether `trim_idle` saw it where it is kept, with nothing out.
-    is_seen: AtomicBool,
-    /// Bytes of the one buffer.
-    asked: Cell<usize>,
 }
 
 /// What the owner writes. In this order: what each request writes is on one line.
@@ -144,30 +120,18 @@ pub(crate) struct Own {
     pub(crate) allocated: AtomicUsize,
     /// Of those, how many the owner has released, wrapping.
     pub(crate) local_frees: AtomicUsize,
-    /// Whether the shard is on its thread's list, and who may take it from there (`listed`).
-    listing: AtomicU32,
+    /// Whether the shard is on its thread's list. Written under the lock of the cache.
+    is_listed: AtomicBool,
+    /// Whether `trim_idle` saw it there, with nothing out.
+    is_seen: Cell<bool>,
     /// The owner's cache.
     pub(crate) cache: Cell<*const ()>,
-    /// Neighbours in the list.
-    prev: Cell<*const Shard>,
-    next: Cell<*const Shard>,
-    /// The next in a chain.
-    chained: Cell<Option<NonNull<Shard>>>,
-    /// Not the owner's alone, but seldom used; here because there is room on the second line.
-    cold: Cold,
-}
-
-// SAFETY: one field, which nobody else uses.
-unsafe impl StackEntry for Shard {
-    fn stack_link(&self) -> &StackLink<Self> {
-        &self.stack_link
-    }
 }
 
 // SAFETY: one field.
 unsafe impl RegistryEntry for Shard {
     fn link(&self) -> &Link<Self> {
-        &self.own.cold.older
+        &self.older
     }
 }
 
@@ -180,36 +144,27 @@ impl Shard {
         Self {
             orphan: Orphan::counted(methods),
             pool,
-            stack_link: StackLink::default(),
             owner: AtomicUsize::new(NOBODY),
             remote_frees: AtomicUsize::new(0),
             known_frees: AtomicUsize::new(0),
             left_in_use: Cell::new(0),
             bytes: AtomicUsize::new(0),
-            region: Cell::new(None),
+            span: Cell::new(None),
+            older: Link::default(),
+            prev: Cell::new(ptr::null()),
+            next: Cell::new(ptr::null()),
+            chained: Cell::new(None),
             #[cfg(all(test, any(loom, shuttle)))]
             shadow: testkit::models::Shadow::default(),
-            #[cfg(all(test, loom))]
-            links: testkit::models::Shadow::default(),
             own: Own {
                 bump: Cell::new(ptr::null_mut()),
                 limit: Cell::new(0),
                 base: Cell::new(ptr::null_mut()),
                 allocated: AtomicUsize::new(0),
                 local_frees: AtomicUsize::new(0),
-                listing: AtomicU32::new(listed::CARVED),
+                is_listed: AtomicBool::new(false),
+                is_seen: Cell::new(false),
                 cache: Cell::new(ptr::null()),
-                prev: Cell::new(ptr::null()),
-                next: Cell::new(ptr::null()),
-                chained: Cell::new(None),
-                cold: Cold {
-                    older: Link::default(),
-                    is_dedicated: Cell::new(false),
-                    is_reused: Cell::new(false),
-                    held: AtomicUsize::new(0),
-                    is_seen: AtomicBool::new(false),
-                    asked: Cell::new(0),
-                },
             },
         }
     }
@@ -220,19 +175,19 @@ impl Shard {
     }
 
     pub(crate) fn next(&self) -> *const Shard {
-        self.own.next.get()
+        self.next.get()
     }
 
     pub(crate) fn set_next(&self, next: *const Shard) {
-        self.own.next.set(next);
+        self.next.set(next);
     }
 
     pub(crate) fn prev(&self) -> *const Shard {
-        self.own.prev.get()
+        self.prev.get()
     }
 
     pub(crate) fn set_prev(&self, prev: *const Shard) {
-        self.own.prev.set(prev);
+        self.prev.set(prev);
     }
 
     /// Makes a free shard the calling thread's, in its cache, whose address that is.
@@ -240,9 +195,8 @@ impl Shard {
         let own = &self.own;
         own.bump.set(own.base.get());
         own.cache.set(cache.as_ptr());
-        // ORDER: Relaxed, for all: the shard is free, so nobody else reads them except `stats`,
-        // and to see that it is on no list; what hands over a buffer publishes them.
-        own.listing.store(listed::CARVED, Ordering::Relaxed);
+        // ORDER: Relaxed, for all: the shard is free, so nobody else reads them except `stats`;
+        // what hands over a buffer publishes them.
         own.allocated.store(0, Ordering::Relaxed);
         own.local_frees.store(0, Ordering::Relaxed);
         self.remote_frees.store(0, Ordering::Relaxed);
@@ -270,7 +224,7 @@ impl Shard {
         own.allocated.store(own.allocated.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         // SAFETY: the bytes from `bump` on are nobody's (B2), `step` of them are in the memory, and
         // blocks are aligned for it.
-        unsafe { Block::write(start.cast(), self, step as u32) }
+        unsafe { Block::write(start.cast(), NonNull::from(self).cast(), step as u32) }
     }
 
     /// Gives a block room for `bytes` bytes, if it has it, or is the newest and the shard has it.
@@ -362,7 +316,7 @@ impl Shard {
     /// moment without stopping anybody.
     pub(crate) fn snapshot(&self) -> (usize, usize) {
         // ORDER: Relaxed, for all: numbers for people.
-        let bytes = self.own.cold.held.load(Ordering::Relaxed);
+        let bytes = self.bytes.load(Ordering::Relaxed);
         let remote_frees = self.remote_frees.load(Ordering::Relaxed);
         let owner = self.owner.load(Ordering::Relaxed);
         let allocated = self.own.allocated.load(Ordering::Relaxed);
@@ -376,6 +330,35 @@ impl Shard {
         };
         // Torn by a thread that is at work, the difference may be less than nothing.
         (if out > MAX_IN_USE { 0 } else { out }, bytes)
+    }
+
+    /// Lets trims look at a shard that is on the list of the calling thread, its owner, or not any
+    /// more. The caller has the lock of the cache.
+    pub(crate) fn set_listed(&self, is_listed: bool) {
+        self.own.is_seen.set(false);
+        // ORDER: Relaxed: other threads that rely on it have the lock of the cache.
+        self.own.is_listed.store(is_listed, Ordering::Relaxed);
+    }
+
+    /// Returns whether the shard is carved from no more, to its owner, and to whoever has the lock
+    /// of its cache. To others it is a hint.
+    pub(crate) fn is_listed(&self) -> bool {
+        // ORDER: Relaxed: the owner wrote it, or the lock orders it.
+        self.own.is_listed.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether a trim may take a shard that is listed: nothing is out. With `unused`, only
+    /// if the last such look saw the same. The caller has the lock of the cache, so nothing is
+    /// carved.
+    pub(crate) fn is_for_trim(&self, unused: bool) -> bool {
+        // ORDER: Relaxed: the owner carved before it listed the shard, under the lock.
+        let allocated = self.own.allocated.load(Ordering::Relaxed);
+        // ORDER: Acquire, for both, pairs with the Release of `release_remote` and
+        // `release_local`: the last owners are done before the memory goes.
+        let others = self.remote_frees.load(Ordering::Acquire);
+        let local_frees = self.own.local_frees.load(Ordering::Acquire);
+        let is_free = allocated == local_frees.wrapping_add(others);
+        is_free && (self.own.is_seen.replace(true) || !unused)
     }
 
     /// Returns whether a thread carves from the shard at this moment, as far as can be seen.
@@ -404,7 +387,7 @@ pub(crate) unsafe fn fold(shard: NonNull<Shard>, others: usize) {
     {
         local_frees = local_frees.wrapping_sub(others);
     }
-    // ORDER: Release pairs with the Acquire loads in `is_all_free`, `orphan` and `count_missed`.
+    // ORDER: Release pairs with the Acquire loads in `is_for_trim`, `orphan` and `count_missed`.
     header.own.local_frees.store(local_frees, RELEASE);
 }
 

@@ -1,83 +1,54 @@
-//! Models of pieces larger than a shard, and of trims that reach into the caches of other threads.
+//! Models of buffers larger than a shard, and of trims that reach into the caches of other threads.
 //! The head of `loom` says what stands for the bytes.
 
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use bufkit::sync::lock;
 use loom::thread;
-use testkit::models::{self, Shadow};
 
-use super::loom::{Buffer, beside, briefly, freed, read_elsewhere, scribble, use_up};
+use super::loom::{Buffer, ONE, SPAN, beside, briefly, freed, scribble, use_up};
 use crate::BumpPool;
 use crate::cache::local;
 use crate::shard::Chain;
 use crate::shared::Shared;
 
-/// More than a shard.
-const LARGE: usize = 16;
-
-/// A pool with shards of 8 bytes that keeps `pieces` pieces.
-fn pool(pieces: usize) -> BumpPool {
-    BumpPool::builder().shard_size(8).max_idle_bytes(pieces * LARGE).build().expect("a small pool")
+/// A pool that keeps `shards` shards.
+fn pool(shards: usize) -> BumpPool {
+    BumpPool::builder().shard_size(ONE).max_idle_bytes(shards * SPAN).build().expect("a small pool")
 }
 
-fn acquire(pool: &BumpPool) -> Buffer {
-    pool.acquire(LARGE).expect("the allocator has room")
+fn take(pool: &BumpPool) -> Buffer {
+    pool.acquire(ONE).expect("the allocator has room")
 }
 
-/// Uses a piece.
-fn once(pool: &BumpPool) {
-    let buf = acquire(pool);
-    scribble(&buf);
-    drop(buf);
-}
-
-/// What the releasing thread did with the bytes happens before what their next owner does.
+/// Two threads use pages that go from one to the other: a buffer has its own alone, and all go.
 #[test]
-fn loom_kept_piece_after_release_on_another_thread() {
+fn loom_large_buffers_go_round() {
     loom::model(|| {
-        let pool = pool(1);
-        let shadow = Shadow::shared();
-        let buf = acquire(&pool);
-        let address = buf.as_ptr();
-        shadow.write();
-        let consumer = read_elsewhere(buf, &shadow, 1);
-        thread::yield_now();
-        drop(models::acquire_again(&pool, LARGE, address, &shadow));
-        consumer.join().unwrap();
-    });
-}
-
-/// Two threads use the one piece that is kept, or none: nobody else has it meanwhile.
-#[test]
-fn loom_pieces_go_round() {
-    briefly(2, || {
-        let pool = pool(1);
-        // The table is there before the threads: it is made in a `OnceLock`, of which loom sees
-        // nothing.
-        drop(acquire(&pool));
-        let threads = [(), ()].map(|()| {
-            beside(&pool, |pool| {
-                once(&pool);
-                local::end_of_thread();
-            })
-        });
+        let pool = pool(4);
+        let once = |pool: &BumpPool| {
+            let mut buf = pool.acquire(ONE + 1).expect("the allocator has room");
+            buf.extend_from_slice(&[7]).expect("room");
+            assert_eq!(&buf[..], [7]);
+        };
+        let threads = [(), ()].map(|()| beside(&pool, move |pool| once(&pool)));
         for thread in threads {
             thread.join().unwrap();
         }
         let stats = pool.stats();
-        assert!(stats.in_use == 0 && stats.reserved_bytes <= LARGE, "{stats:?}");
+        assert!(stats.in_use == 0 && stats.reserved_bytes <= 4 * SPAN, "{stats:?}");
+        pool.trim();
+        assert_eq!((freed(), pool.stats().reserved_bytes), (2, 0));
     });
 }
 
-/// The pool ends while a piece comes back to it: it is freed once, by either.
+/// The pool ends while a large buffer comes back to it, whose reference is the last or not.
 #[test]
-fn loom_end_of_a_pool_against_a_piece() {
+fn loom_end_of_a_pool_against_a_large_buffer() {
     loom::model(|| {
         let pool = pool(1);
-        let buf = acquire(&pool);
-        let consumer = thread::spawn(move || use_up(buf));
+        let buf = pool.acquire(ONE + 1).expect("the allocator has room");
+        let consumer = thread::spawn(move || drop(buf));
         thread::yield_now();
         drop(pool);
         consumer.join().unwrap();
@@ -91,7 +62,7 @@ fn spares_against(what: fn(&BumpPool)) {
         let pool = pool(2);
         let owner = beside(&pool, |pool| {
             for _ in 0..2 {
-                let bufs: Vec<_> = (0..2).map(|_| pool.acquire(8).expect("room")).collect();
+                let bufs: Vec<_> = (0..2).map(|_| take(&pool)).collect();
                 bufs.iter().for_each(scribble);
             }
             local::end_of_thread();
@@ -118,8 +89,7 @@ fn loom_looks_against_spares() {
 fn lists_against(preemptions: usize, what: fn(&BumpPool), then: fn(&BumpPool, Buffer)) {
     briefly(preemptions, move || {
         let pool = pool(1);
-        let take = || pool.acquire(8).expect("room");
-        let (first, second) = (take(), take());
+        let (first, second) = (take(&pool), take(&pool));
         let other = beside(&pool, move |pool| {
             use_up(first);
             what(&pool);
@@ -136,7 +106,7 @@ fn lists_against(preemptions: usize, what: fn(&BumpPool), then: fn(&BumpPool, Bu
 #[test]
 fn loom_trim_against_a_search() {
     lists_against(2, BumpPool::trim, |pool, second| {
-        let third = pool.acquire(8).expect("room");
+        let third = take(&pool);
         scribble(&third);
         drop((second, third));
     });
@@ -159,7 +129,7 @@ fn loom_looks_against_the_end_of_a_list() {
 fn loom_trim_after_a_release_elsewhere() {
     loom::model(|| {
         let pool = pool(1);
-        let (first, second) = (pool.acquire(8).expect("room"), pool.acquire(8).expect("room"));
+        let (first, second) = (take(&pool), take(&pool));
         let consumer = thread::spawn(move || use_up(first));
         thread::yield_now();
         pool.trim();
@@ -177,13 +147,12 @@ fn loom_trim_after_a_release_elsewhere() {
 fn loom_trim_against_a_shard_that_is_listed_again() {
     briefly(2, || {
         let pool = pool(1);
-        let take = || pool.acquire(8).expect("room");
-        let (first, second) = (take(), take());
+        let (first, second) = (take(&pool), take(&pool));
         let other = beside(&pool, |pool| pool.trim());
         // The other begins, so that it may be amid its look.
         thread::yield_now();
         drop(first);
-        let (third, fourth) = (take(), take());
+        let (third, fourth) = (take(&pool), take(&pool));
         scribble(&third);
         drop((second, third, fourth));
         local::end_of_thread();
@@ -201,20 +170,16 @@ fn loom_look_at_a_spare_that_is_listed() {
     (builder.preemption_bound, builder.max_branches) = (Some(2), 4000);
     builder.check(|| {
         let pool = pool(1);
-        let take = || pool.acquire(8).expect("room");
-        let (first, second, third) = (take(), take(), take());
+        let (first, second, third) = (take(&pool), take(&pool), take(&pool));
         // Two spares, which are used again.
         drop((first, second));
         let other = beside(&pool, |pool| {
-            let shared = pool.shared();
             let mut chain = Chain::new();
-            let right = lock(&shared.idle_since);
-            shared.take_from_threads(false, &mut chain);
-            drop(right);
+            pool.shared().take_all_idle(false, &mut chain);
             // SAFETY: nothing is out of what was taken, and it is ours.
-            unsafe { Shared::free_all(chain, true) };
+            unsafe { Shared::free_all(chain) };
         });
-        let (again, behind) = (take(), take());
+        let (again, behind) = (take(&pool), take(&pool));
         scribble(&again);
         drop(again);
         // The other goes on, if it was amid its look.
@@ -222,23 +187,5 @@ fn loom_look_at_a_spare_that_is_listed() {
         drop((third, behind));
         local::end_of_thread();
         other.join().unwrap();
-    });
-}
-
-/// One thread makes the places for pieces while another looks at them, or makes them too.
-#[test]
-fn loom_places_that_are_made() {
-    briefly(2, || {
-        let pool = pool(1);
-        let other = beside(&pool, |pool| {
-            once(&pool);
-            local::end_of_thread();
-        });
-        pool.trim_idle(Duration::ZERO);
-        assert!(pool.shared().depot.large.count() <= 1);
-        other.join().unwrap();
-        pool.trim_idle(Duration::ZERO);
-        pool.trim_idle(Duration::ZERO);
-        assert_eq!(pool.stats().reserved_bytes, 0);
     });
 }

@@ -45,31 +45,39 @@ pub(super) fn freed() -> usize {
 pub(super) fn touch(buf: &Buffer) {
     let block = buf.lease().block().expect("a buffer of some bytes");
     // SAFETY: the buffer is out.
-    unsafe { Block::shard(block) }.shadow.read();
+    let shard = unsafe { Block::shard(block) };
+    shard.into_iter().for_each(|shard| _ = shard.shadow.read());
 }
 
 /// Uses the memory of a buffer that is alone in its shard.
 pub(super) fn scribble(buf: &Buffer) {
     let block = buf.lease().block().expect("a buffer of some bytes");
     // SAFETY: the buffer is out.
-    unsafe { Block::shard(block) }.shadow.write();
+    unsafe { Block::shard(block) }.expect("a buffer in a shard").shadow.write();
 }
 
 pub(super) type Buffer = Buf<BumpLease>;
 
-/// A pool whose shards hold one buffer of 8 bytes, or two where `two` says so.
+/// Bytes of a shard's span, which is a page.
+pub(super) const SPAN: usize = 4096;
+/// A buffer of so many bytes has a shard alone.
+pub(super) const ONE: usize = SPAN - HEADER_BYTES;
+/// Two of so many share one.
+const HALF: usize = SPAN / 2 - HEADER_BYTES;
+
+/// A pool whose shards hold one buffer of the largest size, or two where `two` says so.
 fn pool(two: bool) -> BumpPool {
-    let bytes = if two { HEADER_BYTES + 24 } else { 8 };
-    BumpPool::builder().shard_size(bytes).max_idle_bytes(4 * bytes).build().expect("a small pool")
+    let bytes = if two { HALF } else { ONE };
+    BumpPool::builder().shard_size(bytes).max_idle_bytes(4 * SPAN).build().expect("a small pool")
 }
 
 fn acquire(pool: &BumpPool) -> Buffer {
-    pool.acquire(8).expect("the allocator has room")
+    pool.acquire(pool.shard_size()).expect("the allocator has room")
 }
 
 /// Acquires, and writes if the memory is the one that was at `address`.
 fn acquire_again(pool: &BumpPool, address: *const u8, shadow: &Shadow) -> Buffer {
-    models::acquire_again(pool, 8, address, shadow)
+    models::acquire_again(pool, pool.shard_size(), address, shadow)
 }
 
 /// Runs `f` with a handle of the pool on a thread of its own.
@@ -371,7 +379,7 @@ fn end_of_a_pool_against_its_owner(pool: BumpPool, bytes: usize) {
 
 #[test]
 fn loom_end_of_a_pool_against_its_owner() {
-    loom::model(|| end_of_a_pool_against_its_owner(pool(false), 8));
+    loom::model(|| end_of_a_pool_against_its_owner(pool(false), ONE));
 }
 
 /// The same with a shard that the owner carves no more, so that its last release has to use the
@@ -451,7 +459,6 @@ fn loom_idle_shards_go_round() {
             thread.join().unwrap();
         }
         let stats = pool.stats();
-        // With what the alignment leaves of each.
-        assert!(stats.in_use == 0 && stats.reserved_bytes <= 2 * pool.shard_size().next_multiple_of(16));
+        assert!(stats.in_use == 0 && stats.reserved_bytes <= 2 * SPAN);
     });
 }

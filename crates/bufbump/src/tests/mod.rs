@@ -7,7 +7,5 @@ mod large;
 pub(crate) mod loom;
 #[cfg(shuttle)]
 mod shuttle;
-#[cfg(loom)]
-mod stack;
 #[cfg(not(any(loom, shuttle)))]
 mod walk;

@@ -17,7 +17,8 @@ use testkit::models::{choice, explore};
 use crate::shard::HEADER_BYTES;
 use crate::{BumpLease, BumpPool};
 
-const BYTES: usize = 16;
+/// Two of so many share a shard, which has a page.
+const BYTES: usize = 2048 - HEADER_BYTES;
 const ITERATIONS: usize = 3000;
 
 enum Handle {
@@ -35,7 +36,7 @@ struct Noted {
 /// A pool whose shards hold two buffers.
 fn pool() -> BumpPool {
     let bytes = 2 * BYTES + HEADER_BYTES;
-    BumpPool::builder().shard_size(bytes).max_idle_bytes(8 * bytes).build().expect("a small pool")
+    BumpPool::builder().shard_size(bytes).max_idle_bytes(8 * 4096).build().expect("a small pool")
 }
 
 /// Some operations of one thread.

@@ -1,4 +1,4 @@
-//! The suite over bump pools: as they are, tight, with headers in tables, through a shared
+//! The suite over bump pools: as they are, tight, aligned, mapped, through a shared
 //! reference, and wiping.
 
 use bufbump::{Builder, BumpPool};
@@ -29,7 +29,7 @@ testkit::conformance! {
     aligned: |bytes| BumpPool::builder().shard_size(100).alignment(bytes).build(),
 }
 
-// With headers in tables.
+// With larger alignments.
 testkit::conformance! {
     name: pages,
     pool: BumpPool = || built(BumpPool::builder().shard_size(64 << 10).alignment(512)),
@@ -41,14 +41,16 @@ testkit::conformance! {
     aligned: |bytes| BumpPool::builder().shard_size(300 << 10).alignment(bytes).build(),
 }
 
-// With mappings.
+// Mappings with options, which go back as wholes.
 #[cfg(feature = "mmap")]
-testkit::conformance! {
+testkit::conformance_by_reference! {
     name: mapped,
-    pool: BumpPool = || built(BumpPool::builder().shard_size(20_000).mapped_from(1)),
-    is_fallback: |buf| buf.lease().is_fallback(),
-    rejects: false,
-    aligned: |bytes| BumpPool::builder().shard_size(20_000).mapped_from(1).alignment(bytes).build(),
+    pool: BumpPool = || built(BumpPool::builder().shard_size(20_000).map_options(huge())),
+}
+
+#[cfg(feature = "mmap")]
+fn huge() -> bufbump::MapOptions {
+    bufbump::MapOptions::new().huge_pages(bufbump::HugePages::Advise)
 }
 
 testkit::conformance_by_reference! {

@@ -1,13 +1,16 @@
-//! Requests larger than a shard: pieces that are kept, within the budget, and go when they should.
+//! Requests larger than a shard: their pages are kept, within the budget, serve any request, and go
+//! when they should.
 
-use std::sync::mpsc;
 use std::thread;
 
 use bufbump::bufcore::Buf;
 use bufbump::{BumpLease, BumpPool};
 
-const SHARD: usize = 4096;
+const PAGE: usize = 4096;
+const SHARD: usize = PAGE - 64;
 const MIB: usize = 1 << 20;
+/// A buffer of so many bytes has as many pages as a mebibyte.
+const LARGE: usize = MIB - 64;
 
 fn with_idle(bytes: usize) -> BumpPool {
     BumpPool::builder().shard_size(SHARD).max_idle_bytes(bytes).build().expect("settings are right")
@@ -26,16 +29,15 @@ fn drop_elsewhere(held: impl Send + 'static) {
     thread::spawn(move || drop(held)).join().expect("dropping does not panic");
 }
 
-/// One after the other: the memory is the same, and it is no fallback any more. Nothing is carved
-/// for it.
+/// One after the other: the memory is the same. Nothing is carved for it.
 #[test]
 fn one_after_the_other() {
     for (shard, bytes) in [(64, 65), (SHARD, SHARD + 1), (SHARD, MIB), (256 << 10, 3 * MIB)] {
         let pool = BumpPool::builder().shard_size(shard).build().expect("settings are right");
         let first = take(&pool, bytes);
-        assert!(first.lease().is_fallback(), "allocated for it");
+        assert!(first.lease().is_fallback(), "pages of its own");
         let (address, reserved) = (first.as_ptr(), pool.stats().reserved_bytes);
-        assert!(reserved >= bytes && reserved <= bytes + bytes / 4 + 1, "{reserved} for {bytes}");
+        assert_eq!(reserved, (bytes + 64).next_multiple_of(PAGE), "{bytes} bytes");
         drop(first);
         for less in [0, 1, bytes / 5] {
             if bytes - less <= shard {
@@ -43,22 +45,21 @@ fn one_after_the_other() {
             }
             let again = take(&pool, bytes - less);
             assert_eq!(again.as_ptr(), address, "{bytes} less {less}");
-            assert_eq!((again.capacity(), again.lease().is_fallback()), (bytes - less, false));
+            assert_eq!((again.capacity(), again.lease().is_fallback()), (bytes - less, true));
         }
-        // The same from another thread's hands, and a small one in between.
+        // The same from another thread's hands.
         for _ in 0..3 {
             let sent = take(&pool, bytes);
             assert_eq!(sent.as_ptr(), address);
             drop_elsewhere(sent);
-            drop(take(&pool, 1));
         }
-        assert_eq!(pool.stats().reserved_bytes, reserved + shard);
-        assert_eq!(pool.stats().idle_bytes, reserved + shard);
+        let stats = pool.stats();
+        assert_eq!((stats.reserved_bytes, stats.idle_bytes), (reserved, reserved));
     }
 }
 
 /// Several at once, in any order, of any sizes, on several threads: what is out never overlaps, and
-/// the second round allocates nothing.
+/// the rounds after the first fault in nothing.
 #[test]
 fn several_at_once() {
     let pool = pool();
@@ -78,8 +79,10 @@ fn several_at_once() {
     };
     round(1);
     let reserved = pool.stats().reserved_bytes;
+    let pages: usize = sizes.iter().map(|bytes| (bytes + 64).next_multiple_of(PAGE)).sum();
+    assert_eq!(reserved, pages);
     (2..20).for_each(round);
-    assert_eq!(pool.stats().reserved_bytes, reserved, "more was allocated");
+    assert_eq!(pool.stats().reserved_bytes, reserved, "more was taken");
     #[cfg(feature = "stats")]
     {
         let stats = pool.stats();
@@ -89,56 +92,50 @@ fn several_at_once() {
     }
 }
 
-/// A buffer counts with what was asked for, whatever the piece has.
+/// A buffer counts with its pages.
 #[cfg(feature = "stats")]
 #[test]
-fn bytes_in_use_are_those_asked_for() {
+fn bytes_in_use_are_those_of_its_pages() {
     let pool = pool();
-    drop(take(&pool, MIB));
-    let buf = take(&pool, MIB - 5000);
+    drop(take(&pool, LARGE));
+    let buf = take(&pool, LARGE - 100);
     let stats = pool.stats();
-    assert_eq!((stats.in_use, stats.in_use_bytes, stats.reused), (1, MIB - 5000, 1));
+    assert_eq!((stats.in_use, stats.in_use_bytes, stats.reused), (1, LARGE, 1));
+    assert_eq!(stats.pinned_bytes, MIB);
     drop(buf);
     assert_eq!(pool.stats().in_use_bytes, 0);
 }
 
-/// A small request does not pin the piece of a large one: what is out has at most half as much
-/// again.
+/// A request pins its pages and no more, whatever was released before: the rest serves others.
 #[test]
-fn small_requests_leave_large_pieces_alone() {
-    let pool = with_idle(64 * MIB);
-    let mut held = Vec::new();
-    for _ in 0..16 {
+fn what_is_pinned_is_what_is_asked_for() {
+    let pool = pool();
+    for bytes in (SHARD + 1..=MIB).step_by(49_999) {
         drop(take(&pool, MIB));
-        held.push(take(&pool, MIB / 4 + 1));
-    }
-    assert!(pool.stats().pinned_bytes <= 16 * (320 << 10), "{:?}", pool.stats());
-    held.clear();
-    // Each size up to the piece's: the least that serves it is two thirds.
-    for bytes in (SHARD + 1..=MIB).step_by(4999) {
-        drop(take(&pool, MIB));
+        let before = pool.stats().reserved_bytes;
         let buf = take(&pool, bytes);
-        assert!(2 * pool.stats().pinned_bytes <= 3 * bytes, "{bytes} in {:?}", pool.stats());
+        assert_eq!(pool.stats().pinned_bytes, (bytes + 64).next_multiple_of(PAGE), "{bytes}");
+        assert_eq!(pool.stats().reserved_bytes, before, "{bytes}");
         drop(buf);
     }
+    // A shard comes from there too.
+    let before = pool.stats().reserved_bytes;
+    let small = take(&pool, 1);
+    assert_eq!((pool.stats().pinned_bytes, pool.stats().reserved_bytes), (PAGE, before));
+    drop(small);
 }
 
-/// What one thread has released serves others, when there is no room in its hands, and at its end.
+/// What one thread has released serves others.
 #[test]
-fn pieces_go_round() {
+fn pages_go_round() {
     let pool = pool();
     let theirs = pool.clone();
-    let addresses = thread::spawn(move || {
-        let bufs = [take(&theirs, MIB), take(&theirs, MIB)];
-        bufs.map(|buf| buf.as_ptr().addr())
-    });
-    let addresses = addresses.join().expect("the thread ends well");
-    let (one, two) = (take(&pool, MIB), take(&pool, MIB));
-    for buf in [&one, &two] {
-        // The system may map new memory where old memory was, so the address alone says little.
-        assert!(!buf.lease().is_fallback(), "it was allocated");
-        assert!(addresses.contains(&buf.as_ptr().addr()), "another's piece was not used");
-    }
+    let released = thread::spawn(move || drop([take(&theirs, MIB), take(&theirs, MIB)]));
+    released.join().expect("the thread ends well");
+    let before = pool.stats().reserved_bytes;
+    let held = [take(&pool, MIB), take(&pool, MIB)];
+    assert_eq!(pool.stats().reserved_bytes, before, "another's pages were not used");
+    drop(held);
 }
 
 #[test]
@@ -147,15 +144,15 @@ fn the_budget_is_kept() {
     let none = with_idle(0);
     drop([take(&none, MIB), take(&none, MIB)]);
     assert_eq!(none.stats().reserved_bytes, 0);
-    // Less than a piece.
-    let little = with_idle(MIB - 1);
-    drop(take(&little, MIB));
-    assert_eq!(little.stats().reserved_bytes, 0);
+    // Less than a buffer has.
+    let little = with_idle(MIB - PAGE);
+    drop(take(&little, LARGE));
+    assert_eq!(little.stats().reserved_bytes, MIB - PAGE);
     // Three.
     let some = with_idle(3 * MIB);
-    drop((0..10).map(|_| take(&some, MIB)).collect::<Vec<_>>());
+    drop((0..10).map(|_| take(&some, LARGE)).collect::<Vec<_>>());
     assert_eq!(some.stats().reserved_bytes, 3 * MIB);
-    // Shards and pieces together, on many threads.
+    // Shards and larger buffers together, on many threads.
     let threads: Vec<_> = (0..16)
         .map(|index| {
             let some = some.clone();
@@ -166,38 +163,10 @@ fn the_budget_is_kept() {
     drop((0..100).map(|_| take(&some, SHARD)).collect::<Vec<_>>());
     let reserved = some.stats().reserved_bytes;
     // Beside the budget, what the thread carves and its spares.
-    assert!(reserved <= 3 * MIB + 5 * SHARD, "{reserved}");
+    assert!(reserved <= 3 * MIB + 5 * PAGE, "{reserved}");
 }
 
-/// Threads that do nothing any more hold nothing of the budget, and other sizes get their part.
-#[test]
-fn threads_share_the_budget() {
-    let pool = with_idle(4 * MIB);
-    let (go, threads): (Vec<_>, Vec<_>) = (0..8)
-        .map(|_| {
-            let ((ready, is_ready), (go, wait)) = (mpsc::channel(), mpsc::channel::<()>());
-            let theirs = pool.clone();
-            let thread = thread::spawn(move || {
-                drop(take(&theirs, MIB));
-                ready.send(()).expect("the other side waits");
-                wait.recv().expect_err("the other side ends it");
-            });
-            is_ready.recv().expect("the other side sends");
-            (go, thread)
-        })
-        .unzip();
-    assert!(pool.stats().reserved_bytes <= 4 * MIB, "{pool:?}");
-    // The rest is for whoever needs it.
-    let first = take(&pool, 2 * MIB);
-    let address = first.as_ptr();
-    drop(first);
-    assert_eq!(take(&pool, 2 * MIB).as_ptr(), address, "phases change");
-    assert!(pool.stats().reserved_bytes <= 4 * MIB, "{pool:?}");
-    drop(go);
-    threads.into_iter().for_each(|thread| thread.join().expect("the thread ends well"));
-}
-
-/// The budget is full of what is not needed any more: a new size takes its place.
+/// The budget is full of what is not needed any more: a new size uses it.
 #[test]
 fn sizes_that_change() {
     let pool = with_idle(4 * MIB);
@@ -207,8 +176,7 @@ fn sizes_that_change() {
         let first = take(&pool, bytes);
         let address = first.as_ptr();
         drop(first);
-        let again = take(&pool, bytes);
-        assert_eq!((again.as_ptr(), again.lease().is_fallback()), (address, false), "{bytes}");
+        assert_eq!(take(&pool, bytes).as_ptr(), address, "{bytes}");
     }
 }
 
@@ -216,7 +184,7 @@ fn sizes_that_change() {
 fn trims_and_clears() {
     let pool = pool();
     drop([take(&pool, MIB), take(&pool, MIB), take(&pool, 5000)]);
-    let held = take(&pool, MIB);
+    let held = take(&pool, LARGE);
     pool.trim();
     assert_eq!(pool.stats().reserved_bytes, MIB, "one is out");
     drop(held);

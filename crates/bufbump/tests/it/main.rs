@@ -10,7 +10,7 @@ mod conformance;
 mod costs;
 mod keeper;
 mod large;
-#[cfg(all(feature = "mmap", target_os = "linux"))]
+#[cfg(target_os = "linux")]
 mod mapped;
 mod pages;
 mod programs;

@@ -1,4 +1,4 @@
-//! Pools whose memory a source of the program's supplies, piece by piece.
+//! Pools whose memory a source of the program's supplies.
 
 use std::sync::Arc;
 
@@ -9,44 +9,37 @@ use testkit::trials::sources::Sourced;
 
 const PAGE: usize = 4096;
 
-/// Pools that keep what comes back, that keep nothing, and with headers in a table.
+/// Pools that keep what comes back, that keep nothing, and with buffers that start at pages.
 const KINDS: [Sourced<BumpPool>; 3] = [
     Sourced {
-        make: |source| BumpPool::builder().shard_size(20_000).build_from(source, 0),
+        make: |source| BumpPool::builder().shard_size(20_000).build_from(source),
         sizes: &[100, 15_000, 20_000, 30_000, 100_000],
     },
     Sourced {
-        make: |source| BumpPool::builder().shard_size(3000).max_idle_bytes(0).build_from(source, 0),
+        make: |source| BumpPool::builder().shard_size(3000).max_idle_bytes(0).build_from(source),
         sizes: &[10, 2900, 3000, 5000, 50_000],
     },
     Sourced {
-        make: |source| BumpPool::builder().shard_size(20_000).alignment(PAGE).build_from(source, 0),
+        make: |source| BumpPool::builder().shard_size(20_000).alignment(PAGE).build_from(source),
         sizes: &[100, 20_000, 70_000],
     },
 ];
 
 testkit::sourced!(KINDS);
 
-/// From the size on that was asked for, all buffers are in the source's memory, which is whole
-/// pages.
+/// All buffers are in the source's memory, which is whole pages.
 #[test]
-fn from_a_size_on() {
-    for (alignment, from) in [(16, 0), (64, 50_000), (PAGE, 0), (64 << 10, 0)] {
+fn all_of_it() {
+    for alignment in [16, 64, PAGE, 64 << 10] {
         let source = Arc::new(Lender::new(|_| Loan::Zeroed));
         let builder = BumpPool::builder().shard_size(40_000).alignment(alignment);
-        let pool =
-            builder.build_from(Arc::clone(&source) as Arc<dyn MemoryProvider>, from).expect("settings");
+        let pool = builder.build_from(Arc::clone(&source) as Arc<dyn MemoryProvider>).expect("settings");
         for bytes in [1, 10_000, 40_000, 45_000, 100_000, 1_000_000] {
             let buf = pool.acquire(bytes).expect("it lends");
             assert_eq!(buf.as_ptr().addr() % alignment, 0);
-            // A piece is of one of four sizes in each doubling.
-            let is_lent = (from == 0 || bytes > 45_000) && alignment <= PAGE;
-            assert_eq!(source.has_lent(buf.as_ptr(), bytes), is_lent, "{bytes} bytes, from {from} on");
+            assert!(source.has_lent(buf.as_ptr(), bytes), "{bytes} bytes");
         }
-        // Pages have no larger alignment.
-        let asked = source.layouts();
-        assert_eq!(asked.is_empty(), alignment > PAGE);
-        assert!(asked.iter().all(|layout| layout.align() == PAGE && layout.size() % PAGE == 0));
+        assert!(source.layouts().iter().all(|layout| layout.align() == PAGE && layout.size() % PAGE == 0));
     }
 }
 
@@ -55,13 +48,13 @@ fn from_a_size_on() {
 fn from_the_start() {
     let lender = Arc::new(Lender::new(|_| Loan::Zeroed));
     let builder = BumpPool::builder().shard_size(PAGE - 64).preallocate(3);
-    let pool = builder.build_from(Arc::clone(&lender) as Arc<dyn MemoryProvider>, 0).expect("it lends");
+    let pool = builder.build_from(Arc::clone(&lender) as Arc<dyn MemoryProvider>).expect("it lends");
     assert_eq!((lender.out(), pool.stats().reserved_bytes), (3, 3 * PAGE));
     pool.trim();
     assert_eq!(lender.out(), 0);
     let refused = Lender::new(|_| Loan::Refused);
     assert_eq!(
-        builder.build_from(Arc::new(refused), 0).map(drop),
-        Err(ConfigError::Region(RegionError::Refused { call: "ioctl", errno: 12 }))
+        builder.build_from(Arc::new(refused)).map(drop),
+        Err(ConfigError::Region(RegionError::OutOfMemory { requested: PAGE }))
     );
 }

@@ -7,8 +7,6 @@ use std::time::{Duration, Instant};
 
 use bufbump::BumpPool;
 use testkit::process::{alone, resident_bytes, steady_allocator};
-#[cfg(target_env = "gnu")]
-use testkit::trials::memory;
 
 /// For each test, except for what `BUFTEST_STEADY_SECONDS` adds.
 const LIMIT: Duration = Duration::from_secs(3600);
@@ -65,7 +63,7 @@ fn pool(shard: usize) -> BumpPool {
     BumpPool::builder().shard_size(shard).build().expect("settings are right")
 }
 
-/// Requests larger than a shard, whose pieces are kept.
+/// Requests larger than a shard, whose pages are kept.
 #[test]
 fn t26_larger_than_a_shard() {
     alone(module_path!(), "t26_larger_than_a_shard", LIMIT, || flat(&pool(64), 100));
@@ -76,35 +74,22 @@ fn t26_much_larger_than_a_shard() {
     alone(module_path!(), "t26_much_larger_than_a_shard", LIMIT, || flat(&pool(4096), 5000));
 }
 
-/// Nothing is kept, so each piece is freed, and the next one takes a header that has no memory.
+/// Nothing is kept, so each shard is freed, and the next one takes a header that has no memory.
 #[test]
-fn t26_headers_of_pieces_that_are_not_kept() {
+fn t26_headers_of_shards_that_are_not_kept() {
     let body = || {
-        let pool = BumpPool::builder().shard_size(64).max_idle_bytes(0);
-        flat(&pool.build().expect("settings are right"), 100);
+        let pool = BumpPool::builder().shard_size(4000).max_idle_bytes(0).max_probes(0);
+        flat(&pool.build().expect("settings are right"), 4000);
     };
-    alone(module_path!(), "t26_headers_of_pieces_that_are_not_kept", LIMIT, body);
+    alone(module_path!(), "t26_headers_of_shards_that_are_not_kept", LIMIT, body);
 }
 
 /// One buffer to a shard, and nothing that a thread keeps to itself.
 #[test]
 fn t26_a_shard_each() {
     let body = || {
-        let pool = BumpPool::builder().shard_size(4096).max_idle_bytes(3 * 4096).max_probes(0);
+        let pool = BumpPool::builder().shard_size(4000).max_idle_bytes(3 * 4096).max_probes(0);
         flat(&pool.build().expect("settings are right"), 4000);
     };
     alone(module_path!(), "t26_a_shard_each", LIMIT, body);
-}
-
-/// Memory over what the pool keeps reaches the system when it is released, though the allocator
-/// keeps what it gets: from the first look of a keeper on, and not before.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[test]
-fn resident_large_memory_goes() {
-    alone(module_path!(), "resident_large_memory_goes", LIMIT, || {
-        let builder = BumpPool::builder().max_idle_bytes(1 << 20);
-        #[cfg(feature = "mmap")]
-        let builder = builder.mapped_from(usize::MAX);
-        memory::large_memory_goes(|| builder.build().expect("settings are right"));
-    });
 }

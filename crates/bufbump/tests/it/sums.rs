@@ -21,8 +21,9 @@ fn add_up(pool: &BumpPool) -> PoolStats {
 fn after_every_step() {
     for round in 0..12 {
         let mut rng = fastrand::Rng::with_seed(round);
-        let builder =
-            BumpPool::builder().shard_size(4096).max_idle_bytes([0, 10_000, 1 << 20][round as usize % 3]);
+        let builder = BumpPool::builder()
+            .shard_size(4096 - 64)
+            .max_idle_bytes([0, 10_000, 1 << 20][round as usize % 3]);
         let pool = builder.preallocate(round as usize % 5).build().expect("settings are right");
         add_up(&pool);
         let mut lockstep = Lockstep::over(pool.clone(), false);

@@ -7,7 +7,7 @@ use bufbump::BumpPool;
 use testkit::trials::clones;
 
 fn small() -> BumpPool {
-    BumpPool::builder().shard_size(4096).max_idle_bytes(16 << 10).build().expect("settings are right")
+    BumpPool::builder().shard_size(4000).max_idle_bytes(16 << 10).build().expect("settings are right")
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn at_a_threads_very_end() {
 /// except for the shard that it carves.
 #[test]
 fn trim_reaches_others() {
-    let pool = BumpPool::builder().shard_size(4096).build().expect("settings are right");
+    let pool = BumpPool::builder().shard_size(4000).build().expect("settings are right");
     let barrier = Arc::new(Barrier::new(2));
     let (theirs, theirs_barrier) = (pool.clone(), Arc::clone(&barrier));
     let other = thread::spawn(move || {

@@ -7,8 +7,12 @@ use std::time::Duration;
 use bufbump::bufcore::Buf;
 use bufbump::{BumpLease, BumpPool};
 
-const SHARD: usize = 4096;
+const PAGE: usize = 4096;
+/// A shard of so many bytes has a page.
+const SHARD: usize = PAGE - 64;
 const MIB: usize = 1 << 20;
+/// A buffer of so many bytes has as many pages as a mebibyte.
+const LARGE: usize = MIB - 64;
 const NONE: Duration = Duration::ZERO;
 
 fn pool() -> BumpPool {
@@ -27,23 +31,23 @@ fn burst(pool: &BumpPool, count: usize, bytes: usize) {
 #[test]
 fn ages() {
     let pool = pool();
-    burst(&pool, 4, MIB);
+    burst(&pool, 4, LARGE);
     let all = pool.stats().reserved_bytes;
     assert_eq!(all, 4 * MIB);
     pool.trim_idle(Duration::from_secs(3600));
     pool.trim_idle(Duration::from_secs(3600));
     assert_eq!(pool.stats().reserved_bytes, all, "not old enough");
-    burst(&pool, 3, MIB);
+    burst(&pool, 3, LARGE);
     pool.trim_idle(NONE);
     assert_eq!(pool.stats().reserved_bytes, 3 * MIB, "three were needed");
     for _ in 0..10 {
-        burst(&pool, 1, MIB);
+        burst(&pool, 1, LARGE);
         pool.trim_idle(NONE);
     }
     assert_eq!(pool.stats().reserved_bytes, MIB, "what comes and goes stays");
     pool.trim_idle(NONE);
     assert_eq!(pool.stats().reserved_bytes, 0);
-    burst(&pool, 1, MIB);
+    burst(&pool, 1, LARGE);
     assert_eq!(pool.stats().reserved_bytes, MIB, "it continues");
 }
 
@@ -56,16 +60,16 @@ fn ages_of_shards() {
         thread::spawn(move || burst(&pool, count, SHARD)).join().expect("the thread ends well");
     };
     elsewhere(9);
-    assert_eq!(pool.stats().reserved_bytes, 9 * SHARD);
+    assert_eq!(pool.stats().reserved_bytes, 9 * PAGE);
     pool.trim_idle(NONE);
-    assert_eq!(pool.stats().reserved_bytes, 9 * SHARD, "noted");
+    assert_eq!(pool.stats().reserved_bytes, 9 * PAGE, "noted");
     elsewhere(4);
     pool.trim_idle(NONE);
-    assert_eq!(pool.stats().reserved_bytes, 4 * SHARD, "what was needed");
+    assert_eq!(pool.stats().reserved_bytes, 4 * PAGE, "what was needed");
     elsewhere(2);
     elsewhere(3);
     pool.trim_idle(NONE);
-    assert_eq!(pool.stats().reserved_bytes, 3 * SHARD, "the most at once");
+    assert_eq!(pool.stats().reserved_bytes, 3 * PAGE, "the most at once");
     pool.trim_idle(NONE);
     assert_eq!(pool.stats().reserved_bytes, 0);
 }
@@ -80,7 +84,7 @@ fn threads_that_do_nothing() {
     let other = thread::spawn(move || {
         let work = || {
             burst(&theirs, 4, SHARD);
-            drop(take(&theirs, MIB));
+            drop(take(&theirs, LARGE));
         };
         work();
         to_here.send(()).expect("the other side waits");
@@ -90,7 +94,7 @@ fn threads_that_do_nothing() {
         }
     });
     from_there.recv().expect("the other side sends");
-    let all = 4 * SHARD + MIB;
+    let all = 4 * PAGE + MIB;
     assert_eq!(pool.stats().reserved_bytes, all);
     for _ in 0..3 {
         pool.trim_idle(NONE);
@@ -102,7 +106,7 @@ fn threads_that_do_nothing() {
     assert_eq!(pool.stats().reserved_bytes, all);
     pool.trim_idle(NONE);
     pool.trim_idle(NONE);
-    assert_eq!(pool.stats().reserved_bytes, SHARD, "what it carves");
+    assert_eq!(pool.stats().reserved_bytes, PAGE, "what it carves");
     go.send(true).expect("the other side waits");
     from_there.recv().expect("the other side sends");
     assert_eq!(pool.stats().reserved_bytes, all, "it continues");
@@ -117,13 +121,13 @@ fn threads_that_do_nothing() {
 #[test]
 fn what_is_out_stays() {
     let pool = pool();
-    let mut held = take(&pool, MIB);
+    let mut held = take(&pool, LARGE);
     held.extend_from_slice(b"held").expect("room");
     (0..5).for_each(|_| pool.trim_idle(NONE));
     assert_eq!((&held[..], pool.stats().reserved_bytes), (&b"held"[..], MIB));
     let address = held.as_ptr();
     drop(held);
-    assert_eq!(take(&pool, MIB).as_ptr(), address);
+    assert_eq!(take(&pool, LARGE).as_ptr(), address);
 }
 
 /// Sizes that alternate on one thread, both between any two looks.
@@ -131,10 +135,10 @@ fn what_is_out_stays() {
 fn sizes_that_alternate() {
     let pool = pool();
     for round in 0..5 {
-        drop(take(&pool, MIB));
-        drop(take(&pool, 3 * MIB));
+        drop(take(&pool, LARGE));
+        drop(take(&pool, 3 * MIB - 64));
         pool.trim_idle(NONE);
-        assert_eq!(pool.stats().reserved_bytes, 4 * MIB, "round {round}");
+        assert_eq!(pool.stats().reserved_bytes, 3 * MIB, "round {round}, in the same pages");
     }
     pool.trim_idle(NONE);
     pool.trim_idle(NONE);
@@ -145,7 +149,7 @@ fn sizes_that_alternate() {
 #[test]
 fn what_was_out_at_the_last_look_stays() {
     let pool = pool();
-    let held = take(&pool, MIB);
+    let held = take(&pool, LARGE);
     pool.trim_idle(NONE);
     pool.trim_idle(NONE);
     drop(held);
@@ -164,7 +168,7 @@ fn released_elsewhere(what: impl FnOnce(&BumpPool)) {
     let theirs = pool.clone();
     let other = thread::spawn(move || {
         let bufs: Vec<_> = (0..COUNT).map(|_| take(&theirs, SHARD)).collect();
-        to_here.send((bufs, SHARD)).expect("the other side waits");
+        to_here.send((bufs, 0)).expect("the other side waits");
         wait.recv().expect("the other side sends");
         let bufs: Vec<_> = (0..COUNT).map(|_| take(&theirs, SHARD)).collect();
         let reserved = theirs.stats().reserved_bytes;
@@ -174,15 +178,15 @@ fn released_elsewhere(what: impl FnOnce(&BumpPool)) {
     let (mut bufs, _) = from_there.recv().expect("the other side sends");
     let last = bufs.split_off(COUNT / 2);
     drop(bufs);
-    assert_eq!(pool.stats().reserved_bytes, COUNT * SHARD);
+    assert_eq!(pool.stats().reserved_bytes, COUNT * PAGE);
     pool.trim_idle(NONE);
-    assert_eq!(pool.stats().reserved_bytes, COUNT * SHARD, "noted");
+    assert_eq!(pool.stats().reserved_bytes, COUNT * PAGE, "noted");
     drop(last);
     what(&pool);
     go.send(()).expect("the other side waits");
     // It continues, with all that it needs and no more.
     let (bufs, reserved) = from_there.recv().expect("the other side sends");
-    assert_eq!(reserved, COUNT * SHARD);
+    assert_eq!(reserved, COUNT * PAGE);
     drop(bufs);
     go.send(()).expect("the other side waits");
     other.join().expect("the thread ends well");
@@ -195,16 +199,16 @@ fn released_elsewhere(what: impl FnOnce(&BumpPool)) {
 fn what_others_released_goes() {
     released_elsewhere(|pool| {
         pool.trim_idle(NONE);
-        assert_eq!(pool.stats().reserved_bytes, 50 * SHARD, "half were back at the first look");
+        assert_eq!(pool.stats().reserved_bytes, 50 * PAGE, "half were back at the first look");
         pool.trim_idle(NONE);
-        assert_eq!(pool.stats().reserved_bytes, SHARD);
+        assert_eq!(pool.stats().reserved_bytes, PAGE);
     });
     released_elsewhere(|pool| {
         pool.trim();
-        assert_eq!(pool.stats().reserved_bytes, SHARD);
+        assert_eq!(pool.stats().reserved_bytes, PAGE);
         pool.trim_idle(NONE);
         pool.trim_idle(NONE);
-        assert_eq!(pool.stats().reserved_bytes, SHARD);
+        assert_eq!(pool.stats().reserved_bytes, PAGE);
     });
 }
 

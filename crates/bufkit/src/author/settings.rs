@@ -48,10 +48,6 @@ macro_rules! settings {
                 $($(#[$unset_doc:meta])* $unset_kind:ident $unset:ident($unset_arg:ident);)*
             })?
             set { $($(#[$set_doc:meta])* $kind:ident $set:ident($arg:ident) = $default:expr;)* }
-            $(mapped {
-                $(#[$from_doc:meta])* bytes $from:ident(bytes);
-                $(#[$mapped_doc:meta])* $mapped:ident(options);
-            })?
             $(mmap {
                 $(#[$options_doc:meta])* $options:ident(options);
             })?
@@ -71,14 +67,6 @@ macro_rules! settings {
             $(
                 #[cfg(feature = "mmap")]
                 #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-                $from: Option<usize>,
-                #[cfg(feature = "mmap")]
-                #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-                $mapped: Option<::bufcore::MapOptions>,
-            )?
-            $(
-                #[cfg(feature = "mmap")]
-                #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
                 $options: Option<::bufcore::MapOptions>,
             )?
             // Not a setting without the feature: a file that asks for it is refused.
@@ -95,12 +83,6 @@ macro_rules! settings {
                 Self {
                     $($($unset: None,)*)?
                     $($set: $default,)*
-                    $(
-                        #[cfg(feature = "mmap")]
-                        $from: None,
-                        #[cfg(feature = "mmap")]
-                        $mapped: None,
-                    )?
                     $(
                         #[cfg(feature = "mmap")]
                         $options: None,
@@ -128,38 +110,6 @@ macro_rules! settings {
                     self
                 }
             )*
-
-            $(
-                $(#[$from_doc])*
-                #[cfg(feature = "mmap")]
-                #[inline]
-                #[must_use]
-                pub const fn $from(mut self, bytes: usize) -> Self {
-                    self.$from = Some(bytes);
-                    self
-                }
-
-                $(#[$mapped_doc])*
-                #[cfg(feature = "mmap")]
-                #[inline]
-                #[must_use]
-                pub fn $mapped(mut self, options: ::bufcore::MapOptions) -> Self {
-                    self.$mapped = (options != ::bufcore::MapOptions::new()).then_some(options);
-                    self
-                }
-
-                /// Returns from how many bytes on memory has which pages of its own, if that was
-                /// set.
-                #[cfg_attr(not(feature = "mmap"), allow(clippy::unused_self, reason = "no such setting"))]
-                pub(crate) fn dedicated_pages(&self) -> Option<(usize, $crate::DedicatedPages)> {
-                    #[cfg(feature = "mmap")]
-                    if self.$from.is_some() || self.$mapped.is_some() {
-                        let pages = $crate::DedicatedPages::mapped(self.$mapped.unwrap_or_default());
-                        return Some((self.$from.unwrap_or(::bufcore::Region::LARGE_BYTES), pages));
-                    }
-                    None
-                }
-            )?
 
             $(
                 $(#[$options_doc])*
@@ -207,12 +157,6 @@ macro_rules! settings {
                 let mut text = $crate::SettingsText::new(f);
                 $($($crate::setting_text!($unset_kind text $unset, self.$unset, None);)*)?
                 $($crate::setting_text!($kind text $set, Some(self.$set), Some(default.$set));)*
-                $(
-                    #[cfg(feature = "mmap")]
-                    text.bytes(stringify!($from), self.$from, None)?;
-                    #[cfg(feature = "mmap")]
-                    text.text(stringify!($mapped), self.$mapped, None)?;
-                )?
                 $(
                     #[cfg(feature = "mmap")]
                     text.text(stringify!($options), self.$options, None)?;

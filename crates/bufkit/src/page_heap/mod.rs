@@ -68,7 +68,7 @@ use self::inner::{Inner, Refused};
 use self::segment::Segment;
 pub use self::slab::{Cut, SlabShape};
 pub use self::span::{Given, Span};
-use crate::shared_pool::dedicated_pages::PoolProvider;
+use crate::shared_pool::provider::PoolProvider;
 
 /// Where the pages of a heap come from.
 ///

@@ -9,6 +9,4 @@
 mod orphans;
 #[cfg(feature = "page-heap")]
 mod pages;
-#[cfg(feature = "mmap")]
-mod regions;
 mod words;

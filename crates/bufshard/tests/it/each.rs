@@ -144,7 +144,7 @@ fn t24_a_small_and_a_large_buffer_in_one_request() {
     let pool = pool();
     let turns = testkit::trials::scaled(4000).max(200);
     thread::scope(|scope| {
-        for number in 0..4 {
+        let each = [0, 1, 2, 3].map(|number| {
             let pool = &pool;
             scope.spawn(move || {
                 let sizes = if number % 2 == 0 { [2000, 40_000] } else { [40_000, 2000] };
@@ -153,8 +153,10 @@ fn t24_a_small_and_a_large_buffer_in_one_request() {
                     let bufs = bufs.unwrap_or_else(|| panic!("waits forever in turn {turn}"));
                     drop(bufs.expect("it waits until there is room"));
                 }
-            });
-        }
+            })
+        });
+        // The end of a scope does not wait for what threads give back as they end; joining does.
+        each.into_iter().for_each(|thread| thread.join().expect("no panic"));
     });
     assert_eq!(pool.stalled(), None);
     pool.trim();

@@ -15,7 +15,7 @@ fn several_pools_share_an_arena() {
     let mut ring = bufring::Builder::new().build_in(region).expect("it is large enough");
     let source: Arc<dyn MemoryProvider> = Arc::new(arena.clone());
     let shards = bufshard::ShardPool::builder().build_from(Arc::clone(&source)).expect("it is made");
-    let bumps = bufbump::BumpPool::builder().build_from(source, 4096).expect("it is made");
+    let bumps = bufbump::BumpPool::builder().build_from(source).expect("it is made");
 
     let slot = slots.acquire(4096).expect("a page is free");
     let block = ring.acquire(1000).expect("the ring has room");
@@ -39,7 +39,7 @@ fn several_pools_share_an_arena() {
 fn t37_parts_of_a_used_region_are_zeroed() {
     let memory: &'static mut [u8] = Box::leak(vec![0xA5; 1 << 20].into());
     let arena = Arena::from_region(Region::from_static(memory));
-    let pool = bufbump::BumpPool::builder().build_from(Arc::new(arena), 4096).expect("it is made");
+    let pool = bufbump::BumpPool::builder().build_from(Arc::new(arena)).expect("it is made");
     // Larger than a shard: the pool asks for it alone, and takes its word.
     let buf = pool.acquire_zeroed(300_000).expect("the arena has room");
     assert!(buf.iter().all(|byte| *byte == 0));

@@ -255,10 +255,7 @@ fn prints_what_it_reads() {
         #[cfg(feature = "bump")]
         ("bump:max_idle_bytes=0,shard_size=262144", "bump:max_idle_bytes=0"),
         #[cfg(all(feature = "bump", feature = "mmap"))]
-        (
-            "bump:map_options=lock,mapped_from=1M,shard_size=2M",
-            "bump:shard_size=2MiB,mapped_from=1MiB,map_options=lock",
-        ),
+        ("bump:map_options=lock,shard_size=2M", "bump:shard_size=2MiB,map_options=lock"),
         #[cfg(feature = "shard")]
         ("shard:max_bytes=3G,shards=8", "shard:shards=8,max_bytes=3GiB"),
         #[cfg(feature = "shard")]
@@ -347,8 +344,8 @@ fn settings_reach_the_builders() {
             AnyBuilder::Shard(shard::Builder::new().map_options(options))
         );
         assert_eq!(
-            parsed("bump:mapped_from=4KiB,map_options=advise"),
-            AnyBuilder::Bump(bump::Builder::new().mapped_from(4096).map_options(options))
+            parsed("bump:map_options=advise"),
+            AnyBuilder::Bump(bump::Builder::new().map_options(options))
         );
     }
 }

@@ -107,8 +107,8 @@ bufkit::settings! {
             /// buffer is out, and of free pages, which serve any request; 16 MiB unless set. Memory
             /// over it is freed to the system.
             ///
-            /// On top of it, each thread that acquires keeps the shard that it carves, and up to
-            /// four more that fit into this budget.
+            /// On top of it, each thread that acquires keeps the shard that it carves, up to four
+            /// more that fit into this budget, and one larger buffer that does.
             ///
             /// ```
             /// use bufbump::BumpPool;

@@ -98,14 +98,8 @@ impl BumpLease {
     /// Returns whether nobody wrote to the memory of a buffer that was just acquired since the
     /// system gave it.
     pub(crate) fn is_zero(&self) -> bool {
-        self.block().is_some_and(|block| {
-            // SAFETY: the buffer is out while its lease is borrowed.
-            let is_large = unsafe { Block::shard(block) }.is_none();
-            // SAFETY: likewise.
-            let span = is_large.then(|| unsafe { Block::span(block) });
-            // SAFETY: likewise; the flag is about what was before it.
-            span.is_some_and(|span| unsafe { span.is_zero() })
-        })
+        // SAFETY: the buffer is out while its lease is borrowed.
+        self.block().is_some_and(|block| unsafe { Block::was_zero(block) })
     }
 }
 

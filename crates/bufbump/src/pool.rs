@@ -96,9 +96,10 @@ impl BumpPool {
     /// current shard has room. Otherwise a look at up to [`max_probes`](crate::Builder::max_probes)
     /// shards under a short lock, then at idle ones, and at last at the pool's free pages.
     ///
-    /// A request larger than a shard has whole pages of its own. When it is released, they serve
-    /// the next request of any size. Cost: a short lock for each, if free pages follow each other;
-    /// else system calls and page faults.
+    /// A request larger than a shard has whole pages of its own. When it is released, the thread
+    /// keeps one such buffer for a request that needs most of it; pages of others serve requests of
+    /// any size. Cost: two locked instructions for the one that is kept, else a short lock for
+    /// each, if free pages follow each other; else system calls and page faults.
     ///
     /// # Errors
     ///
@@ -263,8 +264,8 @@ impl BumpPool {
 
     /// Frees the memory that holds no buffers.
     ///
-    /// It frees the idle shards and free pages of the pool, shards that threads have put aside, and
-    /// the shards of threads whose buffers other threads released. It does not touch a shard of
+    /// It frees the idle shards and free pages of the pool, what threads have put aside, and the
+    /// shards of threads whose buffers other threads released. It does not touch a shard of
     /// which buffers are out, nor the one that a thread carves.
     ///
     /// Cost: a look at the shards of each thread, under its lock, and the system's for the pages

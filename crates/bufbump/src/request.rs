@@ -29,13 +29,15 @@ impl Shared {
         {
             return Ok(found);
         }
-        let (block, is_zero) = self.take_large(bytes)?;
-        Ok(Obtained { block, served: if is_zero { Served::Fallback } else { Served::Reused } })
+        let block = self.take_large(bytes)?;
+        // SAFETY: just made.
+        let is_new = unsafe { Block::was_zero(block) };
+        Ok(Obtained { block, served: if is_new { Served::Fallback } else { Served::Reused } })
     }
 
     /// Returns the calling thread's cache, which is made if there is none, or `None` on a thread
     /// that is ending. The caller holds a handle, and serves a request of `bytes` bytes.
-    fn cache_here(&self, bytes: usize) -> Result<Option<&ThreadCache>, AcquireError> {
+    pub(crate) fn cache_here(&self, bytes: usize) -> Result<Option<&ThreadCache>, AcquireError> {
         if let Some(cache) = local::find(self.id) {
             return Ok(Some(cache));
         }

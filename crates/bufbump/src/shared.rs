@@ -5,8 +5,8 @@
 //!
 //! - P1: the references of `ref_counts` are one for all handles together, one for each cache that a
 //!   thread has, one for each shard with memory that is not in the depot, and one for each buffer
-//!   with a span of its own. With the last of them all of this is freed, with all headers of
-//!   shards, all caches, and the heap.
+//!   with a span of its own, in use or kept by a thread. With the last of them all of this is
+//!   freed, with all headers of shards, all caches, and the heap.
 //! - P2: caches are added to their list, and never taken off. Headers are as `depot` says.
 //! - P3: the allocator and providers are others' code, and may use the pool or end it. Code that
 //!   calls them holds no lock and no link into a cache, and keeps the bookkeeping by a handle, or
@@ -30,6 +30,9 @@ use crate::depot::Depot;
 use crate::settings::Settings;
 use crate::shard::{Block, Chain, Shard};
 
+/// A kept buffer serves requests that leave at most one part in so many of it unused.
+const LARGER_PART: usize = 4;
+
 /// References to a pool's bookkeeping (P1).
 pub(crate) type CoreRef = bufkit::CoreRef<Shared>;
 
@@ -46,7 +49,7 @@ pub(crate) struct Shared {
     pub(crate) depot: Depot,
     /// P5.
     idle_bytes: AtomicUsize,
-    /// Buffers in use with a span of their own.
+    /// Buffers with a span of their own, those that threads keep among them.
     pub(crate) large: AtomicUsize,
     /// All caches (P2).
     pub(crate) caches: Registry<ThreadCache>,
@@ -129,31 +132,60 @@ impl Shared {
         });
     }
 
-    /// Makes the block of a buffer with a span of its own, and says whether that is new and zero.
-    /// The caller holds a handle.
+    /// Makes the block of a buffer with a span of its own: the one that the thread kept, if it is
+    /// not too large. The caller holds a handle.
     ///
     /// # Errors
     ///
     /// When there is no memory.
-    pub(crate) fn take_large(&self, bytes: usize) -> Result<(NonNull<Block>, bool), AcquireError> {
+    pub(crate) fn take_large(&self, bytes: usize) -> Result<NonNull<Block>, AcquireError> {
         // No overflow: at most `Settings::max_capacity`.
-        let span = self.heap.take(bytes + self.settings.lead(), self.settings.alignment);
+        let needed = bytes + self.settings.lead();
+        if let Some(kept) = self.cache_here(bytes)?.and_then(|cache| cache.large.take()) {
+            // SAFETY: just taken, so this thread's alone.
+            let len = unsafe { Block::span_bytes(kept) };
+            if (needed..=needed.saturating_add(needed / LARGER_PART)).contains(&len) {
+                // SAFETY: likewise; with it comes its reference.
+                unsafe { Block::reuse(kept) };
+                return Ok(kept);
+            }
+            // SAFETY: likewise.
+            unsafe { Self::free_large(kept) };
+        }
+        let span = self.heap.take(needed, self.settings.alignment);
         let span = span.map_err(|_refused| AcquireError::OutOfMemory { requested: bytes })?;
         self.ref_counts.add_ref();
         // ORDER: Relaxed: a count.
         self.large.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: just taken.
-        let is_zero = unsafe { span.is_zero() };
-        // SAFETY: likewise; the reference is the buffer's.
-        Ok((unsafe { Block::of_span(span, NonNull::from(self)) }, is_zero))
+        // SAFETY: just taken; the reference is the buffer's.
+        Ok(unsafe { Block::of_span(span, NonNull::from(self)) })
+    }
+
+    /// Keeps the memory of a buffer with a span of its own for the thread, which may have one that
+    /// is within the budget of idle memory, or else frees it.
+    ///
+    /// # Safety
+    ///
+    /// The buffer of `block` has such a span, is being released, and nobody uses its bytes again.
+    pub(crate) unsafe fn release_large(block: NonNull<Block>) {
+        // SAFETY: the caller's promise.
+        let shared = unsafe { Block::pool(block) };
+        // SAFETY: likewise.
+        let len = unsafe { Block::span_bytes(block) };
+        let is_kept = len <= shared.settings.max_idle_bytes
+            && local::find(shared.id).is_some_and(|cache| cache.large.keep(block, len));
+        if !is_kept {
+            // SAFETY: the caller's promise.
+            unsafe { Self::free_large(block) };
+        }
     }
 
     /// Frees the memory of a buffer with a span of its own.
     ///
     /// # Safety
     ///
-    /// The buffer of `block` has such a span, is being released, and nobody uses its bytes again.
-    pub(crate) unsafe fn release_large(block: NonNull<Block>) {
+    /// The buffer of `block` has such a span, was released, and the caller has it alone.
+    pub(crate) unsafe fn free_large(block: NonNull<Block>) {
         // SAFETY: the caller's promise.
         let this = unsafe { Block::owner(block) }.cast::<Self>();
         // SAFETY: likewise.
@@ -328,6 +360,10 @@ unsafe impl PoolCore for Shared {
         }
         // SAFETY: nothing is out of these, and they are ours alone.
         unsafe { Self::free_all(free) };
+        for kept in shared.caches.iter().filter_map(|cache| cache.large.close()) {
+            // SAFETY: likewise.
+            unsafe { Self::free_large(kept) };
+        }
         shared.heap.end();
         // SAFETY: valid, until they are adopted.
         while let Some(shard) = unsafe { orphans.pop() } {

@@ -45,6 +45,10 @@ impl BumpPool {
             in_use += out;
             idle += if out == 0 { bytes } else { 0 };
         }
+        for bytes in shared.caches.iter().filter_map(|cache| cache.large.bytes()) {
+            in_use = in_use.saturating_sub(1);
+            idle += bytes;
+        }
         stats.reserved_bytes = heap.resident_bytes;
         // Other threads may have given memory back since.
         stats.idle_bytes = idle.min(heap.resident_bytes);

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use bufkit::sync::try_lock;
 
-use crate::shard::Chain;
+use crate::cache::ThreadCache;
+use crate::shard::{Block, Chain};
 use crate::shared::Shared;
 
 impl Shared {
@@ -15,6 +16,7 @@ impl Shared {
         self.take_all_idle(false, &mut chain);
         // SAFETY: nothing is out of what was taken, and it is ours.
         unsafe { Self::free_all(chain) };
+        self.free_kept(false);
         self.heap.trim(0);
         self.keep_budget();
     }
@@ -32,10 +34,24 @@ impl Shared {
         self.take_all_idle(true, &mut chain);
         drop(since);
         // SAFETY: nothing is out of what was taken, and it is ours.
-        let bytes = unsafe { Self::free_all(chain) };
+        let bytes = unsafe { Self::free_all(chain) } + self.free_kept(true);
         // These were idle for as long as pages that no request needed.
         self.heap.trim_unused(bytes);
         self.keep_budget();
+    }
+
+    /// Frees the larger buffers that threads keep; with `unused`, those that the last such look saw
+    /// as well. Returns their bytes. The caller holds a handle.
+    fn free_kept(&self, unused: bool) -> usize {
+        let take = |cache: &ThreadCache| if unused { cache.large.take_unused() } else { cache.large.take() };
+        let mut bytes = 0;
+        for kept in self.caches.iter().filter_map(take) {
+            // SAFETY: just taken, so ours alone.
+            bytes += unsafe { Block::span_bytes(kept) };
+            // SAFETY: likewise.
+            unsafe { Self::free_large(kept) };
+        }
+        bytes
     }
 
     /// Takes idle shards of the pool, and of all threads: their spares, and those on their lists of

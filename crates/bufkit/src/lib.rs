@@ -102,7 +102,7 @@ pub use region_pool::slot_state::SlotState;
 pub use region_pool::stagger::{STAGGER_FROM_BYTES, staggered};
 #[cfg(feature = "alloc")]
 pub use shared_pool::handle::{CoreRef, Handle, PoolCore, WeakHandle};
-#[cfg(feature = "std")]
+#[cfg(feature = "page-heap")]
 pub use shared_pool::provider::PoolProvider;
 pub use shared_pool::ref_counts::RefCounts;
 #[cfg(feature = "alloc")]

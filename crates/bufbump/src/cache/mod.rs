@@ -24,6 +24,7 @@
 //! - N4: the lock is held for a walk at most, in which no code of others is called. Of other locks
 //!   only the depot's is taken with it. Shards that are to be freed wait in a chain.
 
+mod kept;
 pub(crate) mod local;
 mod refill;
 
@@ -34,6 +35,7 @@ use bufkit::sync::{AtomicU32, Mutex, MutexGuard, Ordering, lock};
 use bufkit::thread_cache::{Cache, Methods};
 use bufkit::{Link, RegistryEntry};
 
+pub(crate) use self::kept::Kept;
 use crate::shard::{Chain, IdleShards, Shard};
 use crate::shared::{CoreRef, Shared};
 
@@ -45,7 +47,7 @@ const HELD: u32 = 1;
 const CLOSED: u32 = 2;
 
 // What a thread costs beside its shards.
-const _: () = assert!(cfg!(any(loom, shuttle)) || size_of::<ThreadCache>() <= 144);
+const _: () = assert!(cfg!(any(loom, shuttle)) || size_of::<ThreadCache>() <= 160);
 
 /// A cache.
 #[repr(C)]
@@ -59,6 +61,8 @@ pub(crate) struct ThreadCache {
     /// The next of all caches of the pool.
     all_next: Link<ThreadCache>,
     shards: Mutex<Shards>,
+    /// A larger buffer (`kept`).
+    pub(crate) large: Kept,
     /// Stands for the cache as others see it, to the model checker.
     #[cfg(all(test, loom))]
     life: testkit::models::Shadow,
@@ -101,6 +105,7 @@ impl ThreadCache {
                 cursor: ptr::null(),
                 spares: IdleShards::default(),
             }),
+            large: Kept::default(),
             #[cfg(all(test, loom))]
             life: testkit::models::Shadow::default(),
         }
@@ -115,9 +120,11 @@ impl ThreadCache {
     pub(crate) fn take(&self) -> bool {
         #[cfg(all(test, loom))]
         self.life.read();
-        // ORDER: Relaxed, for all: what is in the cache is used under the lock.
+        // ORDER: Relaxed: a hint, and nothing is done with what was found.
         self.state.load(Ordering::Relaxed) == FREE
-            && self.state.compare_exchange(FREE, HELD, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            // ORDER: Acquire pairs with the Release of `end_of_thread`: the thread before is done
+            // with the links of the head.
+            && self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// Returns whether the pool is gone.
@@ -174,8 +181,9 @@ impl ThreadCache {
     unsafe fn end_of_thread(head: NonNull<Cache>) {
         // SAFETY: the thread's reference keeps the cache; the head is its first field.
         let cache = unsafe { head.cast::<Self>().as_ref() };
-        let mut free = Chain::new();
+        let (mut free, mut kept) = (Chain::new(), None);
         if let Some(mut shards) = cache.open() {
+            kept = cache.large.take();
             shards.each(|shard| {
                 // SAFETY: the shard is this thread's and is not used here again if something is
                 // out; otherwise it is ours alone.
@@ -184,13 +192,17 @@ impl ThreadCache {
                     unsafe { free.push(shard) };
                 }
             });
-            // ORDER: Relaxed: under the lock.
-            cache.state.store(FREE, Ordering::Relaxed);
+            // ORDER: Release pairs with the Acquire of `take`.
+            cache.state.store(FREE, Ordering::Release);
         }
         // SAFETY: the caller's promise.
         unsafe { Self::on_pool_closed(head) };
         // SAFETY: ours alone; each keeps the pool's bookkeeping.
         unsafe { Shared::recycle_all(free) };
+        if let Some(kept) = kept {
+            // SAFETY: likewise.
+            unsafe { Shared::free_large(kept) };
+        }
     }
 
     /// Gives back the thread's reference to the pool's bookkeeping.

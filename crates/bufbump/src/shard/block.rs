@@ -23,17 +23,23 @@ pub(crate) const HEADER_BYTES: usize = if cfg!(any(loom, shuttle)) { 128 } else 
 /// have stays initialised.
 #[repr(C)]
 pub(crate) struct Block {
-    /// The shard that the bytes are in, or the pool's bookkeeping if `step` is zero.
+    /// The shard that the bytes are in, or the pool's bookkeeping if the buffer has a span of its
+    /// own.
     owner: NonNull<()>,
     /// Handles that share the buffer. Used by `bufcore` only.
     views: RefCount,
-    /// Bytes from the start of this block to the end of its buffer's capacity. Zero if the buffer
-    /// has a span of its own.
+    /// Bytes from the start of this block to the end of its buffer's capacity; `OWN_ZERO` or
+    /// `OWN_USED` if the buffer has a span of its own.
     pub(crate) step: u32,
     /// That span. The place has no room for a header in models, which is at the span's start there.
     #[cfg(any(loom, shuttle))]
     span: Span,
 }
+
+/// The step of a buffer with a span of its own, to whose bytes nobody has written yet.
+const OWN_ZERO: u32 = 0;
+/// The step of another buffer with a span of its own.
+const OWN_USED: u32 = 1;
 
 const _: () = assert!(size_of::<Block>() <= HEADER_BYTES && align_of::<Block>() <= 8);
 const _: () = assert!(cfg!(any(loom, shuttle)) || HEADER_BYTES <= Span::PLACE_BYTES);
@@ -64,9 +70,19 @@ impl Block {
     /// As for [`views`](Self::views).
     #[inline]
     pub(crate) unsafe fn shard<'a>(block: NonNull<Block>) -> Option<&'a Shard> {
-        // SAFETY: the caller's promise; it is not zero if the owner is a shard, which is valid
-        // while the buffer is in use (B3).
-        unsafe { ((*block.as_ptr()).step != 0).then(|| Self::owner(block).cast().as_ref()) }
+        // SAFETY: the caller's promise; the owner is a shard then, which is valid while the buffer
+        // is in use (B3).
+        unsafe { ((*block.as_ptr()).step > OWN_USED).then(|| Self::owner(block).cast().as_ref()) }
+    }
+
+    /// Returns whether the buffer has a span of its own that was all zero when it was acquired.
+    ///
+    /// # Safety
+    ///
+    /// As for [`views`](Self::views).
+    pub(crate) unsafe fn was_zero(block: NonNull<Block>) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { (*block.as_ptr()).step == OWN_ZERO }
     }
 
     /// Returns what `owner` is. The fields are not written after the block was made.
@@ -113,6 +129,16 @@ impl Block {
         }
     }
 
+    /// Returns the bytes of that span.
+    ///
+    /// # Safety
+    ///
+    /// As for [`span`](Self::span).
+    pub(crate) unsafe fn span_bytes(block: NonNull<Block>) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { Self::span(block).len() }
+    }
+
     /// Returns the start of the buffer's bytes.
     ///
     /// # Safety
@@ -138,7 +164,7 @@ impl Block {
         // SAFETY: the caller's promise.
         unsafe {
             match (*block.as_ptr()).step {
-                0 => Self::span(block).len() - Self::pool(block).settings.lead(),
+                ..=OWN_USED => Self::span_bytes(block) - Self::pool(block).settings.lead(),
                 step => step as usize - HEADER_BYTES,
             }
         }
@@ -180,8 +206,18 @@ impl Block {
         unsafe {
             #[cfg(any(loom, shuttle))]
             (&raw mut (*block.as_ptr()).span).write(span);
-            Self::write(block.as_ptr(), pool.cast(), 0);
+            Self::write(block.as_ptr(), pool.cast(), if span.is_zero() { OWN_ZERO } else { OWN_USED });
         }
         block
+    }
+
+    /// Makes the block of a buffer with a span of its own that of another one.
+    ///
+    /// # Safety
+    ///
+    /// Its buffer was released, and the caller has it alone.
+    pub(crate) unsafe fn reuse(block: NonNull<Block>) {
+        // SAFETY: the caller's promise. The step is the only field that depends on what was before.
+        unsafe { (&raw mut (*block.as_ptr()).step).write(OWN_USED) };
     }
 }

@@ -27,11 +27,16 @@ fn loom_large_buffers_go_round() {
     loom::model(|| {
         let pool = pool(4);
         let once = |pool: &BumpPool| {
-            let mut buf = pool.acquire(ONE + 1).expect("the allocator has room");
+            let mut buf = pool.acquire(2 * ONE).expect("the allocator has room");
             buf.extend_from_slice(&[7]).expect("room");
             assert_eq!(&buf[..], [7]);
         };
-        let threads = [(), ()].map(|()| beside(&pool, move |pool| once(&pool)));
+        let twice = move |pool: BumpPool| {
+            once(&pool);
+            once(&pool);
+            local::end_of_thread();
+        };
+        let threads = [(), ()].map(|()| beside(&pool, twice));
         for thread in threads {
             thread.join().unwrap();
         }

@@ -223,7 +223,7 @@ fn refused() {
         }
         process::limit(libc::RLIMIT_AS, (process::address_space_bytes() + 8 * MIB) as u64);
         // Larger than the addresses that the pool has.
-        let requested = 256 << 30;
+        let requested = isize::MAX as usize / 2;
         let refused = Err(bufbump::AcquireError::OutOfMemory { requested });
         assert_eq!(pool.acquire(requested).map(drop), refused);
         assert_eq!(pool.stats().reserved_bytes, reserved, "nothing counts that is not there");

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "alloc")]
 pub(crate) mod handle;
-#[cfg(feature = "std")]
+#[cfg(feature = "page-heap")]
 pub(crate) mod provider;
 pub(crate) mod ref_counts;
 #[cfg(feature = "alloc")]

@@ -14,6 +14,11 @@
 //! orders more than it does elsewhere. That the orders without it are enough is for ThreadSanitizer
 //! to see (`tests/races.rs`), to which this fence is nothing. A thread that has no cache executes
 //! none.
+//!
+//! An exchange comes right behind what it replaces; loom does not know that, and lets who claims a
+//! cache again read what the first claim left in `intent`, although its thread has announced more.
+//! So where a model has two claims in a row beside the thread, it reports what cannot be. A trim
+//! claims each cache once.
 
 use alloc::sync::Arc as StdArc;
 use core::pin::pin;

@@ -6,7 +6,8 @@ use buftrials::system;
 use crate::trial::Measured;
 use crate::work::{Amount, Cell, Work};
 
-/// One buffer in this number is not dropped, where some survive.
+/// One buffer in this number is not dropped, where some survive: which is drawn, so that no pattern
+/// meets that of a slab.
 pub const SURVIVES: usize = 16;
 const PAGE_BYTES: usize = 4096;
 
@@ -43,8 +44,9 @@ fn measure<B: AsRef<[u8]>>(
         *buffer = Some(acquire()?);
     }
     let peak = system::peak(own)?;
-    for (at, buffer) in buffers.iter_mut().enumerate() {
-        if !(survivors && at.is_multiple_of(SURVIVES)) {
+    let mut rng = fastrand::Rng::with_seed(count as u64);
+    for buffer in &mut buffers {
+        if !(survivors && rng.usize(..SURVIVES) == 0) {
             *buffer = None;
         }
     }

@@ -19,15 +19,12 @@ use crate::shared::Shared;
 #[inline(always)]
 pub(crate) unsafe fn release(block: NonNull<Block>) {
     // SAFETY: the caller's promise, until it is counted.
-    let Some(shard) = (unsafe { Block::shard(block) }) else {
-        // SAFETY: the caller's promise.
-        return unsafe { Shared::release_large(block) };
-    };
+    let owner = unsafe { Block::owner(block) };
     // SAFETY: written when the block was made, and not after.
     let step = unsafe { (*block.as_ptr()).step } as usize;
     #[cfg(feature = "wipe")]
-    // SAFETY: the shard's memory keeps the pool's bookkeeping.
-    if unsafe { Shared::of(shard).as_ref() }.settings.wipe {
+    // SAFETY: the memory of a shard keeps the pool's bookkeeping.
+    if !Block::is_own(step) && unsafe { Shared::of(owner).as_ref() }.settings.wipe {
         // SAFETY: the header is the block's, whose buffer nobody uses any more; it is not read
         // again.
         unsafe { block.cast::<u8>().write_bytes(0, crate::shard::HEADER_BYTES) };
@@ -35,12 +32,28 @@ pub(crate) unsafe fn release(block: NonNull<Block>) {
     // ORDER: Relaxed: a thread stores its own token, and `NOBODY` over it, itself, so it reads what
     // it stored; no other thread reads its own token here. Where `NOBODY` comes from the pool's end
     // on another thread, either value is right.
-    if shard.owner.load(Ordering::Relaxed) == local::token() {
+    if owner.owner.load(Ordering::Relaxed) == local::token() {
         // SAFETY: a buffer of the shard is being released, on its owner's thread.
-        unsafe { release_local(NonNull::from(shard), block.as_ptr().cast(), step) };
+        unsafe { release_local(NonNull::from(owner), block.as_ptr().cast(), step) };
     } else {
-        // SAFETY: as above.
-        unsafe { release_remote(NonNull::from(shard)) };
+        // SAFETY: as above; `apart` has no owner.
+        unsafe { release_elsewhere(NonNull::from(owner), block, step) };
+    }
+}
+
+/// Releases a buffer that has a span of its own, or is released on another thread than its owner's.
+///
+/// # Safety
+///
+/// The buffer of `block` is being released; these are its owner and its step.
+#[inline(never)]
+unsafe fn release_elsewhere(owner: NonNull<Shard>, block: NonNull<Block>, step: usize) {
+    if Block::is_own(step) {
+        // SAFETY: the caller's promise.
+        unsafe { Shared::release_large(block) };
+    } else {
+        // SAFETY: likewise.
+        unsafe { release_remote(owner) };
     }
 }
 
@@ -115,7 +128,6 @@ unsafe fn emptied(shard: NonNull<Shard>, others: usize) {
 /// # Safety
 ///
 /// A buffer of the shard is being released.
-#[inline(never)]
 unsafe fn release_remote(shard: NonNull<Shard>) {
     // SAFETY: valid until the release is counted (B3).
     let header = unsafe { shard.as_ref() };

@@ -15,6 +15,7 @@
 //! - P5: `idle_bytes` is at least what the pool keeps in idle shards and free pages. What is over
 //!   the budget then is looked at, and freed.
 
+use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 use std::time::Instant;
 
@@ -43,6 +44,8 @@ pub(crate) struct Shared {
     /// The pool's number; no other pool ever has the same.
     pub(crate) id: usize,
     pub(crate) settings: Settings,
+    /// In place of the shard of a buffer that has a span of its own. No thread owns it.
+    apart: Shard,
     /// All memory for buffers.
     pub(crate) heap: PageHeap,
     /// All headers, and the idle shards among them.
@@ -70,6 +73,7 @@ impl Shared {
             ref_counts: RefCounts::one_handle(),
             id,
             settings,
+            apart: Shard::new(NonNull::dangling(), &METHODS),
             // What is in use is not bounded. With a limit the heap leaves free pages to this.
             heap: PageHeap::new(source, isize::MAX as usize),
             depot: Depot::default(),
@@ -89,6 +93,16 @@ impl Shared {
     /// (`shard`, B3).
     pub(crate) fn of(shard: &Shard) -> NonNull<Self> {
         shard.pool().cast()
+    }
+
+    /// Returns the pool's bookkeeping, of which this is `apart`.
+    ///
+    /// # Safety
+    ///
+    /// It is, from a pointer to all of it.
+    pub(crate) unsafe fn of_apart(apart: NonNull<Shard>) -> NonNull<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { apart.byte_sub(offset_of!(Self, apart)) }.cast()
     }
 
     /// Makes a free shard, which is the caller's alone, for a request of `bytes` bytes. The caller
@@ -157,8 +171,10 @@ impl Shared {
         self.ref_counts.add_ref();
         // ORDER: Relaxed: a count.
         self.large.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: a field of this.
+        let apart = unsafe { NonNull::from(self).byte_add(offset_of!(Self, apart)) }.cast();
         // SAFETY: just taken; the reference is the buffer's.
-        Ok(unsafe { Block::of_span(span, NonNull::from(self)) })
+        Ok(unsafe { Block::of_span(span, apart) })
     }
 
     /// Keeps the memory of a buffer with a span of its own for the thread, which may have one that
@@ -168,7 +184,7 @@ impl Shared {
     ///
     /// The buffer of `block` has such a span, is being released, and nobody uses its bytes again.
     pub(crate) unsafe fn release_large(block: NonNull<Block>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise; the buffer's reference keeps the bookkeeping.
         let shared = unsafe { Block::pool(block) };
         // SAFETY: likewise.
         let len = unsafe { Block::span_bytes(block) };
@@ -187,7 +203,7 @@ impl Shared {
     /// The buffer of `block` has such a span, was released, and the caller has it alone.
     pub(crate) unsafe fn free_large(block: NonNull<Block>) {
         // SAFETY: the caller's promise.
-        let this = unsafe { Block::owner(block) }.cast::<Self>();
+        let this = unsafe { Block::pool_ptr(block) };
         // SAFETY: likewise.
         let span = unsafe { Block::span(block) };
         // SAFETY: the buffer's reference, which keeps the bookkeeping up to here.

@@ -23,9 +23,9 @@ pub(crate) const HEADER_BYTES: usize = if cfg!(any(loom, shuttle)) { 128 } else 
 /// have stays initialised.
 #[repr(C)]
 pub(crate) struct Block {
-    /// The shard that the bytes are in, or the pool's bookkeeping if the buffer has a span of its
-    /// own.
-    owner: NonNull<()>,
+    /// The shard that the bytes are in, or the pool's `apart` if the buffer has a span of its own:
+    /// so that a release looks at its owner, and at nothing else, where all is as usual.
+    owner: NonNull<Shard>,
     /// Handles that share the buffer. Used by `bufcore` only.
     views: RefCount,
     /// Bytes from the start of this block to the end of its buffer's capacity; `OWN_ZERO` or
@@ -72,7 +72,12 @@ impl Block {
     pub(crate) unsafe fn shard<'a>(block: NonNull<Block>) -> Option<&'a Shard> {
         // SAFETY: the caller's promise; the owner is a shard then, which is valid while the buffer
         // is in use (B3).
-        unsafe { ((*block.as_ptr()).step > OWN_USED).then(|| Self::owner(block).cast().as_ref()) }
+        unsafe { ((*block.as_ptr()).step > OWN_USED).then(|| Self::owner(block)) }
+    }
+
+    /// Returns whether a step is that of a buffer with a span of its own.
+    pub(crate) fn is_own(step: usize) -> bool {
+        step <= OWN_USED as usize
     }
 
     /// Returns whether the buffer has a span of its own that was all zero when it was acquired.
@@ -85,15 +90,16 @@ impl Block {
         unsafe { (*block.as_ptr()).step == OWN_ZERO }
     }
 
-    /// Returns what `owner` is. The fields are not written after the block was made.
+    /// Returns what `owner` is. The field is not written after the block was made.
     ///
     /// # Safety
     ///
     /// As for [`views`](Self::views).
     #[inline(always)]
-    pub(crate) unsafe fn owner(block: NonNull<Block>) -> NonNull<()> {
-        // SAFETY: the caller's promise.
-        unsafe { (*block.as_ptr()).owner }
+    pub(crate) unsafe fn owner<'a>(block: NonNull<Block>) -> &'a Shard {
+        // SAFETY: the caller's promise. A shard is valid while the buffer is in use (B3), and so is
+        // the pool's bookkeeping.
+        unsafe { (*block.as_ptr()).owner.as_ref() }
     }
 
     /// Returns the pool's bookkeeping.
@@ -102,11 +108,21 @@ impl Block {
     ///
     /// As for [`views`](Self::views).
     pub(crate) unsafe fn pool<'a>(block: NonNull<Block>) -> &'a Shared {
+        // SAFETY: the caller's promise.
+        unsafe { Self::pool_ptr(block).as_ref() }
+    }
+
+    /// Returns where the pool's bookkeeping is.
+    ///
+    /// # Safety
+    ///
+    /// As for [`views`](Self::views).
+    pub(crate) unsafe fn pool_ptr(block: NonNull<Block>) -> NonNull<Shared> {
         // SAFETY: the caller's promise; the memory keeps the bookkeeping (B3).
         unsafe {
             match Self::shard(block) {
-                Some(shard) => Shared::of(shard).as_ref(),
-                None => Self::owner(block).cast().as_ref(),
+                Some(shard) => Shared::of(shard),
+                None => Shared::of_apart((*block.as_ptr()).owner),
             }
         }
     }
@@ -176,7 +192,7 @@ impl Block {
     ///
     /// `block` is valid for writes of a header, aligned for it, and used by nobody else.
     #[inline(always)]
-    pub(super) unsafe fn write(block: *mut Block, owner: NonNull<()>, step: u32) -> *mut Block {
+    pub(super) unsafe fn write(block: *mut Block, owner: NonNull<Shard>, step: u32) -> *mut Block {
         // SAFETY: the caller's promise.
         unsafe {
             (&raw mut (*block).owner).write(owner);
@@ -193,9 +209,9 @@ impl Block {
     ///
     /// # Safety
     ///
-    /// The span is the caller's, who gives it up, and has at least `lead` bytes; `pool` stays valid
-    /// until the buffer is released.
-    pub(crate) unsafe fn of_span(span: Span, pool: NonNull<Shared>) -> NonNull<Block> {
+    /// The span is the caller's, who gives it up, and has at least `lead` bytes; `apart` is the
+    /// pool's, which stays until the buffer is released.
+    pub(crate) unsafe fn of_span(span: Span, apart: NonNull<Shard>) -> NonNull<Block> {
         // SAFETY: the caller's promise.
         #[cfg(not(any(loom, shuttle)))]
         let block = unsafe { span.place() }.cast::<Block>();
@@ -206,7 +222,7 @@ impl Block {
         unsafe {
             #[cfg(any(loom, shuttle))]
             (&raw mut (*block.as_ptr()).span).write(span);
-            Self::write(block.as_ptr(), pool.cast(), if span.is_zero() { OWN_ZERO } else { OWN_USED });
+            Self::write(block.as_ptr(), apart, if span.is_zero() { OWN_ZERO } else { OWN_USED });
         }
         block
     }

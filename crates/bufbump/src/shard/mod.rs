@@ -224,7 +224,7 @@ impl Shard {
         own.allocated.store(own.allocated.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         // SAFETY: the bytes from `bump` on are nobody's (B2), `step` of them are in the memory, and
         // blocks are aligned for it.
-        unsafe { Block::write(start.cast(), NonNull::from(self).cast(), step as u32) }
+        unsafe { Block::write(start.cast(), NonNull::from(self), step as u32) }
     }
 
     /// Gives a block room for `bytes` bytes, if it has it, or is the newest and the shard has it.

@@ -345,6 +345,17 @@ impl PageHeap {
         }
     }
 
+    /// Returns the bytes of a block, `offset` bytes behind the start of its slab.
+    ///
+    /// # Safety
+    ///
+    /// It is from this heap, and not given back.
+    #[must_use]
+    pub unsafe fn block_bytes(&self, block: NonNull<u8>, offset: usize) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { self.lock().block_bytes(block, offset) }
+    }
+
     /// Gives blocks and spans back, several under one lock.
     ///
     /// # Safety

@@ -100,6 +100,20 @@ impl Segment {
         unsafe { this.add(1).cast::<Entry>().add(1) }
     }
 
+    /// Returns the entry of the page at `address`, if it is one of this segment's.
+    pub(super) fn entry_of(
+        this: NonNull<Self>,
+        address: NonNull<u8>,
+        page_bytes: usize,
+    ) -> Option<NonNull<Entry>> {
+        let first = Self::first(this);
+        // SAFETY: the first entry has the address of the first page.
+        let from = unsafe { index::start_at(first) };
+        let page = address.addr().get().checked_sub(from.addr())? / page_bytes;
+        // SAFETY: the segment is there while it is in a list; an entry for each page.
+        (page < unsafe { this.as_ref() }.pages).then(|| unsafe { first.add(page) })
+    }
+
     /// Returns the segment of which a free extent is all, if it is that.
     ///
     /// # Safety

@@ -5,6 +5,9 @@
 //!         first       first + stride
 //! ```
 //!
+//! The head of a slab of some pages in a reservation is in the table, whose entries in the midst of
+//! a span say nothing else: so that the first page can go, too.
+//!
 //! A slab has a bit for each of its blocks. The lowest free block is taken first, so pages that
 //! nobody needs are not touched. A slab none of whose blocks is out goes back as a span, so that
 //! its pages serve others. Of one that was not used for a while, the pages go back to the system on
@@ -16,10 +19,12 @@
 //! - S2: `free` has the bit of each block that is not out.
 //! - S3: `gone` has the bit of each page that went back. No block on it is out.
 
+use core::mem::offset_of;
 use core::ptr::{self, NonNull};
 
 use super::index::{self, Entry};
 use super::inner::Inner;
+use super::segment::Segment;
 use super::system;
 
 /// How many kinds of slabs a heap can have.
@@ -139,7 +144,7 @@ impl SlabShape {
 /// let heap = PageHeap::new(PageSource::System, usize::MAX);
 /// let Cut { block, offset, .. } = heap.take_block(SlabShape::new(0, 100, 64, 0))?;
 /// // SAFETY: just taken.
-/// assert_eq!(unsafe { Cut::bytes_of(block, offset) }, 128); // up to the alignment
+/// assert_eq!(unsafe { heap.block_bytes(block, offset) }, 128); // up to the alignment
 /// let mut once = Some(Given::Block(block, offset));
 /// // SAFETY: from this heap, and given back once.
 /// unsafe { heap.give_all(|| once.take()) };
@@ -155,22 +160,8 @@ pub struct Cut {
     pub number: u8,
 }
 
-impl Cut {
-    /// Returns the bytes of the block at `block`, `offset` bytes behind the start of its slab.
-    ///
-    /// # Safety
-    ///
-    /// The caller has the block.
-    #[must_use]
-    pub unsafe fn bytes_of(block: NonNull<u8>, offset: usize) -> usize {
-        // SAFETY: the block's slab starts there.
-        let slab = unsafe { block.sub(offset) }.cast::<Slab>();
-        // SAFETY: a slab of which a block is out stays, and this field never changes.
-        unsafe { (*slab.as_ptr()).stride as usize }
-    }
-}
-
-/// The start of a slab.
+/// The head of a slab: the place of its first entry and the entry behind, or else the start of its
+/// memory.
 #[repr(C, align(16))]
 pub(super) struct Slab {
     entry: NonNull<Entry>,
@@ -187,6 +178,9 @@ pub(super) struct Slab {
 }
 
 const _: () = assert!(size_of::<usize>() < 8 || size_of::<Slab>() == 48);
+/// From these pages on there is an entry between the first and the last.
+const APART_FROM_PAGES: usize = 3;
+const _: () = assert!(offset_of!(Entry, place) + size_of::<Slab>() <= 2 * size_of::<Entry>());
 
 /// The slabs of a heap.
 pub(super) struct Slabs {
@@ -299,7 +293,8 @@ impl Inner {
             if (*head).free == 0 {
                 self.slabs.unlink(slab);
             }
-            Some(Cut { block: slab.cast::<u8>().add(offset), offset, number })
+            let start = NonNull::new_unchecked(index::start_at((*head).entry));
+            Some(Cut { block: start.add(offset), offset, number })
         }
     }
 
@@ -328,14 +323,60 @@ impl Inner {
         self.slabs.free_bytes += (blocks - 1) * shape.stride();
         // SAFETY: a page and more, which are the caller's; `first` leaves room for the head.
         unsafe {
-            let place = NonNull::new_unchecked(start.cast::<Slab>());
-            place.write(slab);
+            let head = self.head_of(span);
+            head.write(slab);
             if blocks > 1 {
-                self.slabs.link(place);
+                self.slabs.link(head);
             }
-            let block = place.cast::<u8>().add(shape.first());
+            let block = NonNull::new_unchecked(start.add(shape.first()));
             Cut { block, offset: shape.first(), number: shape.number }
         }
+    }
+
+    /// Returns whether the head of a slab of this number of pages is in the table.
+    fn is_apart(&self, pages: usize) -> bool {
+        self.is_reserved && pages >= APART_FROM_PAGES
+    }
+
+    /// Returns where the head is of the slab that a span is.
+    ///
+    /// # Safety
+    ///
+    /// The heap's span.
+    unsafe fn head_of(&self, span: NonNull<Entry>) -> NonNull<Slab> {
+        // SAFETY: the caller's promise. The place and the entry behind follow each other, and are
+        // the owner's, if it is not the last one.
+        unsafe {
+            if self.is_apart(index::pages_at(span)) {
+                return span.byte_add(offset_of!(Entry, place)).cast();
+            }
+            NonNull::new_unchecked(index::start_at(span)).cast()
+        }
+    }
+
+    /// Returns the head of the slab of a block, `offset` bytes behind its start.
+    ///
+    /// # Safety
+    ///
+    /// A block of this heap's that is out.
+    unsafe fn slab_of(&self, block: NonNull<u8>, offset: usize) -> NonNull<Slab> {
+        // SAFETY: the caller's promise.
+        let start = unsafe { block.sub(offset) };
+        // Elsewhere no head is apart, and there may be many segments.
+        let mut segments = self.segments().filter(|_| self.is_reserved);
+        let span = segments.find_map(|segment| Segment::entry_of(segment, start, self.page_bytes));
+        // SAFETY: the first entry of a span, which a slab is.
+        span.map_or(start.cast(), |span| unsafe { self.head_of(span) })
+    }
+
+    /// Returns the bytes of a block, `offset` bytes behind the start of its slab.
+    ///
+    /// # Safety
+    ///
+    /// A block of this heap's that is out.
+    pub(super) unsafe fn block_bytes(&self, block: NonNull<u8>, offset: usize) -> usize {
+        // SAFETY: the caller's promise.
+        unsafe { (*self.slab_of(block, offset).as_ptr()).stride as usize }
     }
 
     /// Takes a block back, `offset` bytes behind the start of its slab.
@@ -346,7 +387,7 @@ impl Inner {
     pub(super) unsafe fn give_block(&mut self, block: NonNull<u8>, offset: usize) {
         // SAFETY: the caller's promise.
         unsafe {
-            let slab = block.sub(offset).cast::<Slab>();
+            let slab = self.slab_of(block, offset);
             let head = slab.as_ptr();
             let was_full = (*head).free == 0;
             let index = (offset - (*head).first as usize) / (*head).stride as usize;
@@ -390,7 +431,8 @@ impl Inner {
         }
     }
 
-    /// Gives the pages of a slab back on which no block is out. The first stays, with the head.
+    /// Gives the pages of a slab back on which no block is out. The first stays if the head is on
+    /// it.
     ///
     /// # Safety
     ///
@@ -401,10 +443,12 @@ impl Inner {
         let (stride, first) = unsafe { ((*head).stride as usize, (*head).first as usize) };
         // SAFETY: likewise, and its span is.
         let (free, pages) = unsafe { ((*head).free, index::pages_at((*head).entry)) };
+        // SAFETY: likewise.
+        let start = unsafe { NonNull::new_unchecked(index::start_at((*head).entry)) };
         if pages == 1 {
             return;
         }
-        let mut needed = 1;
+        let mut needed = u32::from(!self.is_apart(pages));
         // SAFETY: likewise.
         for index in 0..usize::from(unsafe { (*head).blocks }) {
             if free >> index & 1 == 0 {
@@ -419,8 +463,7 @@ impl Inner {
             let run = (u32::MAX >> (32 - count)) << from;
             idle &= !run;
             // SAFETY: pages of the slab that no block which is out is on.
-            let is_gone =
-                unsafe { system::discard(slab.cast::<u8>().add(from * page_bytes), count * page_bytes) };
+            let is_gone = unsafe { system::discard(start.add(from * page_bytes), count * page_bytes) };
             if !is_gone {
                 self.refusals += count;
                 return;

@@ -40,7 +40,7 @@ impl Held {
             let Cut { block, offset, .. } =
                 heap.take_block(SlabShape::new(number, 64 << number, 64, 0)).ok()?;
             // SAFETY: just taken.
-            let bytes = unsafe { Cut::bytes_of(block, offset) };
+            let bytes = unsafe { heap.block_bytes(block, offset) };
             Self { given: Given::Block(block, offset), start: block.as_ptr(), bytes, mark }
         };
         for at in [0, held.bytes / 2, held.bytes - 8] {
@@ -97,6 +97,49 @@ fn threads_take_and_give_each_others_spans() {
     });
     heap.trim(0);
     assert_eq!((heap.used(), heap.stats().resident_bytes), (0, 0));
+}
+
+/// Of a slab of which one block is out, the pages stay that this block is on, and the first if the
+/// slab has no more than two, and no others. They come back with blocks.
+#[test]
+fn a_survivor_keeps_its_pages() {
+    let heap = PageHeap::new(PageSource::System, usize::MAX);
+    let page = heap.page_bytes();
+    let cases = [(page + 16, 16, false), (page / 8 * 3, 5, true)];
+    for (bytes, blocks, has_head) in cases {
+        for stays in 0..blocks {
+            survives(&heap, SlabShape::new(u8::from(has_head), bytes, 16, 16), blocks, stays, has_head);
+        }
+    }
+}
+
+fn survives(heap: &PageHeap, shape: SlabShape, blocks: usize, stays: usize, has_head: bool) {
+    let (page, bytes) = (heap.page_bytes(), shape.stride());
+    let take = || {
+        let cut = heap.take_block(shape).expect("there is memory");
+        // SAFETY: just taken.
+        unsafe { cut.block.write_bytes(7, bytes) };
+        cut
+    };
+    let mut cuts: Vec<_> = (0..blocks).map(|_| take()).collect();
+    let Cut { block, offset, .. } = cuts.swap_remove(stays);
+    let mut others = cuts.into_iter().map(|cut| Given::Block(cut.block, cut.offset));
+    // SAFETY: from this heap, and given back once.
+    unsafe { heap.give_all(|| others.next()) };
+    heap.trim(0);
+    let (first, last) = (offset / page, (offset + bytes - 1) / page);
+    let pages = last - first + 1 + usize::from(has_head && first > 0);
+    assert_eq!(heap.stats().resident_bytes, pages * page, "block {stays} of {blocks}");
+    // SAFETY: it is ours.
+    let kept = unsafe { core::slice::from_raw_parts(block.as_ptr(), bytes) };
+    assert!(kept.iter().all(|byte| *byte == 7));
+    let again: Vec<_> = (1..blocks).map(|_| take()).collect();
+    assert!(heap.stats().resident_bytes >= blocks * bytes);
+    let mut all = again.into_iter().map(|cut| (cut.block, cut.offset)).chain([(block, offset)]);
+    // SAFETY: as above.
+    unsafe { heap.give_all(|| all.next().map(|(block, offset)| Given::Block(block, offset))) };
+    heap.trim(0);
+    assert_eq!(heap.stats().resident_bytes, 0);
 }
 
 fn give(heap: &PageHeap, held: impl IntoIterator<Item = Held>) {

@@ -35,6 +35,7 @@ pub(crate) use self::layout::{
     most_span,
 };
 use crate::class::{self, MAX_CLASSES, NO_CLASS};
+use crate::shared::Shared;
 
 /// Bytes of a header.
 pub(crate) const HEADER_BYTES: usize = size_of::<Block>();
@@ -250,7 +251,7 @@ impl Block {
     ///
     /// # Safety
     ///
-    /// The block is valid.
+    /// The block is valid, and in no chain.
     pub(crate) unsafe fn usable_bytes(block: NonNull<Block>) -> usize {
         // SAFETY: the caller's promise.
         let header = unsafe { block.as_ref() };
@@ -260,8 +261,10 @@ impl Block {
         // SAFETY: the caller's promise.
         let Some(span) = (unsafe { Self::span(block) }) else {
             let offset = usize::from(header.lead) * LEAD_UNIT;
+            // SAFETY: a block that is in no chain keeps the bookkeeping, with the heap.
+            let heap = unsafe { &Shared::of(header).as_ref().heap };
             // SAFETY: of a slab, so far behind its start (K4).
-            return unsafe { Cut::bytes_of(block.cast(), offset) } - HEADER_BYTES;
+            return unsafe { heap.block_bytes(block.cast(), offset) } - HEADER_BYTES;
         };
         // SAFETY: the block's.
         let from = unsafe { span.start() };

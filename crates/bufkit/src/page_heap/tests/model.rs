@@ -118,7 +118,7 @@ impl<'a> Model<'a> {
                 assert!((block.addr().get() + 16).is_multiple_of(alignment), "{block:?} for {alignment}");
                 assert!(its >= number);
                 // SAFETY: just taken.
-                let len = unsafe { Cut::bytes_of(block, offset) };
+                let len = unsafe { self.heap.block_bytes(block, offset) };
                 assert!(len >= shape.stride() && (its > number || len == shape.stride()));
                 self.keep(Given::Block(block, offset), block, len);
             }

@@ -167,7 +167,7 @@ mod linux {
         let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
         // SAFETY: a live structure.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
-        let mut blocks: Vec<_> = (1..=40).map(|byte| vec![byte; 1 << 20]).collect();
+        let mut blocks: Vec<_> = (1_u8..=40).map(|byte| vec![byte; 1 << 20]).collect();
         for (byte, block) in (1..).zip(&mut blocks) {
             block.resize(9 << 20, byte);
             assert!(block.iter().all(|its| *its == byte));

@@ -28,7 +28,8 @@ impl Block {
     fn places(&self, bytes: usize) -> impl Iterator<Item = (NonNull<u64>, u64)> {
         let (start, number) = (self.start, self.number);
         let last = bytes.checked_sub(8);
-        (0..last.unwrap_or(0)).step_by(4096).chain(last).map(move |at| {
+        let pages = (0..last.unwrap_or(0)).step_by(4096).filter(move |at| last >= Some(at + 8));
+        pages.chain(last).map(move |at| {
             // SAFETY: within the block.
             (unsafe { start.add(at) }.cast(), number ^ at as u64)
         })

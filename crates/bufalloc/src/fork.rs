@@ -66,7 +66,7 @@ mod unix {
     static FORK: Place = Place(UnsafeCell::new(None));
 
     thread_local! {
-        /// Whether this thread forks, and has the lock. It has no destructor, so it is always there.
+        /// Whether this thread forks, and has the lock. Without a destructor, it is always there.
         static IS_HERE: Cell<bool> = const { Cell::new(false) };
     }
 

@@ -38,8 +38,8 @@ const SMALLEST_AGE_MILLIS: u32 = 10;
 /// assert_eq!(bytes[..64 << 10], [0; 64 << 10]);
 /// ```
 ///
-/// Cost: of a block below the border, a comparison beside what the allocator below takes. Of a large
-/// one, a short lock, and system calls and page faults where no free pages are there.
+/// Cost: of a block below the border, a comparison beside what the allocator below takes. Of a
+/// large one, a short lock, and system calls and page faults where no free pages are there.
 #[derive(Debug, Clone, Copy)]
 pub struct Large<A = System> {
     below: A,
@@ -240,9 +240,10 @@ impl<A: GlobalAlloc> Large<A> {
     }
 }
 
-// SAFETY: a block is of the allocator below, whose promises hold, or a span of the heap: of at least
-// as many bytes, aligned, and nobody else's until it is given back. Which of both it is says its
-// address, and for sizes below the border, which the layout has again, nobody asks. Nothing unwinds.
+// SAFETY: a block is of the allocator below, whose promises hold, or a span of the heap: of at
+// least as many bytes, aligned, and nobody else's until it is given back. Its address says which of
+// both it is. Blocks of sizes below the border are of the allocator below, and the caller gives the
+// size again. Nothing unwinds.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Large<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

@@ -35,7 +35,7 @@
 //! that gives memory back is not in the child, where calls that free large blocks do its work.
 //! Signal handlers may not allocate, as with most allocators.
 //!
-//! All allocators of this type in a program share one heap, which has the settings of the first that
+//! All allocators of this type in a program share one heap, whose limit is that of the first that
 //! was asked for a large block.
 //!
 //! # Features

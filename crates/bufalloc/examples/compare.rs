@@ -1,5 +1,7 @@
 //! Compares the allocator with the one below it, in turns: `cargo run --release --example compare`.
 
+#![allow(clippy::std_instead_of_alloc, clippy::std_instead_of_core, reason = "it has an operating system")]
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

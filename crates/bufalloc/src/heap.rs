@@ -14,14 +14,13 @@ use bufkit::{PageHeap, PageStats, Span};
 use crate::{fork, upkeep};
 
 /// The bytes of addresses.
-const ADDRESSES: usize = if cfg!(not(target_pointer_width = "64")) {
-    256 << 20
-} else if cfg!(windows) {
-    // Where the tables count.
-    4 << 30
-} else {
-    1 << 40
-};
+#[cfg(all(target_pointer_width = "64", not(windows)))]
+const ADDRESSES: usize = 1 << 40;
+// Windows counts the tables.
+#[cfg(all(target_pointer_width = "64", windows))]
+const ADDRESSES: usize = 4 << 30;
+#[cfg(not(target_pointer_width = "64"))]
+const ADDRESSES: usize = 256 << 20;
 
 static HEAP: OnceLock<PageHeap> = OnceLock::new();
 static IS_TRIED: AtomicBool = AtomicBool::new(false);
@@ -97,7 +96,11 @@ pub fn stats() -> PageStats {
 /// Gives all free pages of the heap of the large blocks back to the system.
 ///
 /// ```
-/// bufalloc::trim();
+/// #[global_allocator]
+/// static ALLOC: bufalloc::Large = bufalloc::Large::new();
+///
+/// drop(vec![1_u8; 8 << 20]);
+/// bufalloc::trim(); // at once, and not after the age
 /// assert_eq!(bufalloc::stats().dirty_bytes, 0);
 /// ```
 pub fn trim() {

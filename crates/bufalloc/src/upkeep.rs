@@ -101,7 +101,12 @@ fn start(heap: &'static PageHeap, age: Duration) {
 /// Gives back what is idle, as long as the process lives.
 fn keep(heap: &PageHeap, age: Duration) {
     let _first = THREAD.set(thread::current());
+    #[cfg(feature = "keeper")]
+    let source = bufkeeper::PressureSource::system();
     loop {
+        #[cfg(feature = "keeper")]
+        thread::sleep(look(heap, age, &source));
+        #[cfg(not(feature = "keeper"))]
         thread::sleep(look(heap, age));
         if heap.stats().dirty_bytes == 0 {
             // Joins the mappings of pages that were moved.
@@ -127,10 +132,10 @@ fn look(heap: &PageHeap, age: Duration) -> Duration {
 /// Gives back what was not needed since the last look, and all that is free where the system is
 /// short of memory. Returns when to look again.
 #[cfg(feature = "keeper")]
-fn look(heap: &PageHeap, age: Duration) -> Duration {
-    use bufkeeper::{PressureLevel, PressureSource};
+fn look(heap: &PageHeap, age: Duration, source: &bufkeeper::PressureSource) -> Duration {
+    use bufkeeper::PressureLevel;
 
-    match PressureSource::system().read().level() {
+    match source.read().level() {
         PressureLevel::High => heap.trim(0),
         PressureLevel::Medium => {
             heap.trim_unused(0);
@@ -161,5 +166,40 @@ pub(crate) fn in_child() {
     if STATE.load(Ordering::Relaxed) == STARTED {
         // ORDER: Relaxed: as above.
         STATE.store(BY_CALLS, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, feature = "keeper", not(miri)))]
+mod tests {
+    use std::fs;
+
+    use bufkeeper::PressureSource;
+
+    use super::*;
+
+    const AGE: Duration = Duration::from_secs(1);
+
+    /// Checks how long the thread sleeps, and what is dirty then, of a block that was just freed.
+    #[test]
+    fn pressure_hurries_the_thread() {
+        let Some(heap) = PageHeap::with_addresses(1 << 30, usize::MAX) else { return };
+        let root = std::env::temp_dir().join(std::format!("bufalloc-{}", std::process::id()));
+        let source = PressureSource::under(&root);
+        fs::create_dir_all(root.join("proc/pressure")).unwrap();
+        let looked = |some: &str, full: &str| {
+            let stall = |avg: &str| std::format!("avg10={avg} avg60={avg} avg300={avg} total=0");
+            let text = std::format!("some {}\nfull {}\n", stall(some), stall(full));
+            fs::write(root.join("proc/pressure/memory"), text).unwrap();
+            let span = heap.take(1 << 20, 1).unwrap();
+            heap.trim(0);
+            // SAFETY: from this heap, and given back once.
+            unsafe { heap.give(span) };
+            let age = look(&heap, AGE, &source);
+            (age, heap.stats().dirty_bytes)
+        };
+        assert_eq!(looked("0.00", "0.00"), (AGE, 1 << 20));
+        assert_eq!(looked("15.00", "0.00"), (AGE / 2, 1 << 20));
+        assert_eq!(looked("80.00", "60.00"), (AGE, 0));
+        fs::remove_dir_all(root).unwrap();
     }
 }

@@ -1,6 +1,13 @@
 //! Blocks before `main`, in destructors of thread-locals, at exit, in fork handlers, and without
 //! addresses. It has no test harness, which would be in the way.
 
+#![allow(clippy::multiple_unsafe_ops_per_block, reason = "one promise is behind all of a block")]
+#![allow(
+    clippy::std_instead_of_alloc,
+    clippy::std_instead_of_core,
+    reason = "tests have an operating system"
+)]
+
 use bufalloc::Large;
 
 #[global_allocator]

@@ -1,5 +1,12 @@
 //! A limit on what the process has for large blocks, and upkeep by the program.
 
+#![allow(clippy::multiple_unsafe_ops_per_block, reason = "one promise is behind all of a block")]
+#![allow(
+    clippy::std_instead_of_alloc,
+    clippy::std_instead_of_core,
+    reason = "tests have an operating system"
+)]
+
 use std::alloc::{GlobalAlloc, Layout};
 use std::time::Duration;
 

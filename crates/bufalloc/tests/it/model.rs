@@ -84,10 +84,10 @@ impl Model {
         match self.rng.u8(..8) {
             0..3 => self.alloc(),
             3..6 => self.realloc(),
-            _ => _ = self.take().map(Self::free),
+            _ => self.free_one(),
         }
         if self.blocks.len() > 48 {
-            self.take().map(Self::free);
+            self.free_one();
         }
     }
 
@@ -108,6 +108,12 @@ impl Model {
         block.check(block.layout.size(), block.layout.size());
         self.places.remove(&block.start.addr().get());
         Some(block)
+    }
+
+    fn free_one(&mut self) {
+        if let Some(block) = self.take() {
+            Self::free(block);
+        }
     }
 
     fn free(block: Block) {

@@ -1,5 +1,6 @@
 //! Compares the allocator with the one below it, in turns: `cargo run --release --example compare`.
 
+#![allow(clippy::multiple_unsafe_ops_per_block, reason = "one promise is behind all of a block")]
 #![allow(clippy::std_instead_of_alloc, clippy::std_instead_of_core, reason = "it has an operating system")]
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -26,6 +26,7 @@ fn main() {
 #[cfg(all(target_os = "linux", not(miri)))]
 mod linux {
     use std::cell::RefCell;
+    use std::mem::take;
     use std::process::Command;
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -38,29 +39,28 @@ mod linux {
     static HANDLERS: AtomicUsize = AtomicUsize::new(0);
     static KEPT: Mutex<Vec<u8>> = Mutex::new(Vec::new());
     static CHANGED: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+    static FREED: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
     #[used]
     #[unsafe(link_section = ".init_array")]
     static FIRST: extern "C" fn() = before_main;
 
     /// A handler that is registered before the heap is made, and so called while it is held.
-    extern "C" fn in_fork() {
-        // Allocates, grows, shrinks and frees.
-        let mut block = vec![3_u8; 1 << 20];
-        block.resize(2 << 20, 3);
-        block.truncate(40 << 10);
-        block.shrink_to_fit();
-        assert!(block.iter().all(|byte| *byte == 3));
-        std::mem::swap(&mut block, &mut CHANGED.lock().unwrap());
-        assert!(block.iter().all(|byte| *byte == block[0]));
-        CHANGED.lock().unwrap().resize(100 << 10, 3);
-        drop(block);
+    unsafe extern "C" fn in_fork() {
+        // Allocates, grows, shrinks and frees, blocks of both.
+        for mut block in [vec![3_u8; 1 << 20], take(&mut CHANGED.lock().unwrap())] {
+            block.resize(2 << 20, 3);
+            block.truncate(40 << 10);
+            block.shrink_to_fit();
+            assert!(block.iter().all(|byte| *byte == 3));
+        }
+        drop(take(&mut *FREED.lock().unwrap()));
         HANDLERS.fetch_add(1, Relaxed);
     }
 
     extern "C" fn before_main() {
         // SAFETY: functions that do not unwind unless the test fails.
-        assert_eq!(unsafe { libc::pthread_atfork(Some(in_fork_handler), None, None) }, 0);
+        assert_eq!(unsafe { libc::pthread_atfork(Some(in_fork), None, None) }, 0);
         if std::env::var_os(PART).is_some() {
             return;
         }
@@ -72,15 +72,11 @@ mod linux {
         drop(vec![1_u8; 64 << 10]);
     }
 
-    unsafe extern "C" fn in_fork_handler() {
-        in_fork();
-    }
-
     struct AtEnd(Vec<u8>);
 
     impl Drop for AtEnd {
         fn drop(&mut self) {
-            let mut other = std::mem::take(&mut self.0);
+            let mut other = take(&mut self.0);
             other.resize(3 << 20, 9);
             assert!(other.iter().all(|byte| *byte == 9));
             drop(vec![0_u8; 40 << 10]);
@@ -92,7 +88,7 @@ mod linux {
     }
 
     extern "C" fn at_exit() {
-        let mut kept = std::mem::take(&mut *KEPT.lock().unwrap());
+        let mut kept = take(&mut *KEPT.lock().unwrap());
         assert!(kept.iter().all(|byte| *byte == 5));
         kept.resize(5 << 20, 5);
         drop(kept);
@@ -100,6 +96,9 @@ mod linux {
     }
 
     pub(super) fn main() {
+        // A hang ends.
+        // SAFETY: no pointers are passed.
+        unsafe { libc::alarm(60) };
         match std::env::var(PART).as_deref() {
             Ok("without addresses") => without_addresses(1 << 30),
             Ok("without many addresses") => without_addresses(4 << 40),
@@ -136,7 +135,7 @@ mod linux {
             }
         });
         assert_eq!(HANDLERS.load(Relaxed), 40);
-        *CHANGED.lock().unwrap() = Vec::new();
+        drop((take(&mut *CHANGED.lock().unwrap()), take(&mut *FREED.lock().unwrap())));
         bufalloc::trim();
         let stats = bufalloc::stats();
         let used = stats.resident_bytes - stats.dirty_bytes;
@@ -144,6 +143,9 @@ mod linux {
     }
 
     fn fork() {
+        // Blocks of the heap, for the handler.
+        *CHANGED.lock().unwrap() = vec![3_u8; 1 << 20];
+        *FREED.lock().unwrap() = vec![3_u8; 1 << 20];
         // SAFETY: the child allocates, which it may, and ends.
         let child = unsafe { libc::fork() };
         if child == 0 {

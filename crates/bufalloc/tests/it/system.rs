@@ -126,6 +126,8 @@ fn t25_forked_children_go_on() {
                 });
             }
             let kept = vec![7_u8; 1 << 20];
+            // With this the thread starts.
+            drop(kept.clone());
             for seed in 0..24 {
                 let ended = forked(LIMIT, || {
                     traffic(seed, false, 100);

@@ -96,7 +96,7 @@ pub use author::settings_text::SettingsText;
 pub use bufcore;
 pub use bufcore::author::{empty_buf, is_alone};
 #[cfg(feature = "page-heap")]
-pub use page_heap::{Cut, Given, PageError, PageHeap, PageSource, PageStats, SlabShape, Span};
+pub use page_heap::{Cut, Given, HeldHeap, PageError, PageHeap, PageSource, PageStats, SlabShape, Span};
 pub use region_pool::control_block::{ControlBlock, CountMissed};
 pub use region_pool::slot_state::SlotState;
 pub use region_pool::stagger::{STAGGER_FROM_BYTES, staggered};

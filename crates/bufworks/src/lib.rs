@@ -27,6 +27,7 @@
 //! | `std`, `alloc`, `allocator-api2-0_2`, `allocator-api2-0_4`, `bytes`, `embedded-io-0_7`, `embedded-io-async-0_7`, `mmap`, `wipe`, `serde` | the same in the strategies that are on and have it |
 //! | `stats`, `track` | counters, and lists of the buffers that are out; both cost something on every buffer |
 //! | `std` (default) | `frames`: messages of a stream, by length or delimiter |
+//! | `alloc-large` | [`bufalloc`]: a global allocator whose large blocks are spans of pages |
 //! | `tokio` | `net`: sockets whose buffers are taken when there is something to read; `frames` of them |
 //! | `tokio-uring-0_5`, `monoio-0_2`, `compio-buf-0_8` | these runtimes read into buffers, and write from buffers and views |
 //! | `prometheus`, `metrics`, `tracing` | `monitor`: the numbers of pools, while the program runs |
@@ -70,6 +71,9 @@ pub mod monitor;
 #[cfg(feature = "tokio")]
 pub mod net;
 
+#[cfg(feature = "alloc-large")]
+#[doc(inline)]
+pub use bufalloc;
 #[doc(inline)]
 pub use bufcore;
 #[cfg(feature = "track")]

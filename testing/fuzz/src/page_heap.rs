@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bufkit::{Cut, Given, PageError, PageHeap, PageSource, PoolProvider, SlabShape};
+use bufkit::{Cut, Given, PageError, PageHeap, PageSource, PoolProvider, SlabShape, Span};
 use testkit::bytes::Bytes;
 use testkit::source::FromAllocator;
 
@@ -18,7 +18,8 @@ pub fn run(data: &[u8]) {
         0 => PageSource::Provider(PoolProvider::new(Arc::new(FromAllocator))),
         _ => PageSource::System,
     };
-    let heap = PageHeap::new(source, limit);
+    let whole = (bytes.below(4) == 0).then(|| PageHeap::with_addresses(1 << 30, limit)).flatten();
+    let heap = whole.unwrap_or_else(|| PageHeap::new(source, limit));
     let mut model = model::Model::new(&heap, limit);
     while !bytes.is_empty() {
         model.step(&mut bytes, false);

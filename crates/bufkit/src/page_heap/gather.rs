@@ -18,6 +18,23 @@ pub(super) const MOST_MAPPINGS: usize = 2 << 10;
 pub(super) const JOINED_FROM_MOVES: usize = 64;
 
 impl Inner {
+    /// Returns whether the system is asked to move pages.
+    pub(super) fn may_move(&self) -> bool {
+        cfg!(target_os = "linux") && self.pause == 0 && self.mappings <= MOST_MAPPINGS
+    }
+
+    /// Notes so many moves.
+    pub(super) fn note_moves(&mut self, moves: usize) {
+        // Each makes two more of the mappings that it is of.
+        self.mappings += 2 * moves;
+        self.moves += moves;
+    }
+
+    /// Notes that the system refused to move pages.
+    pub(super) fn pause_moves(&mut self) {
+        self.pause = MOVES_PAUSE;
+    }
+
     /// Moves dirty pages from elsewhere to a held extent of clean ones, from its start on, as long
     /// as that takes less time than to touch new ones. Returns how many came, or `None` if some of
     /// the addresses are lost. What came is a held extent, and the rest another.
@@ -57,20 +74,19 @@ impl Inner {
                         self.index.add(from, count, Kind::Clean);
                         there += count;
                         self.moved += count;
-                        self.mappings += 2;
-                        self.moves += 1;
+                        self.note_moves(1);
                     }
                     Outcome::Refused => {
                         self.index.add(from, count, Kind::Dirty);
                         // It may be of several mappings, which older kernels do not move at once.
                         most = count / 2;
                         if most < MOVE_FROM_PAGES {
-                            self.pause = MOVES_PAUSE;
+                            self.pause_moves();
                         }
                     }
                     Outcome::Lost => {
                         self.index.add(from, count, Kind::Dirty);
-                        self.pause = MOVES_PAUSE;
+                        self.pause_moves();
                         self.mark(held, all, there);
                         let lost = if there > 0 { held.add(there) } else { held };
                         if count < all - there {

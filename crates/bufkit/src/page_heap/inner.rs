@@ -41,6 +41,8 @@ pub(super) struct Inner {
     pub(super) page_bytes: usize,
     /// Whether addresses are reserved.
     pub(super) is_reserved: bool,
+    /// Whether all addresses are there that it ever has.
+    pub(super) is_whole: bool,
     /// Whether free pages go at once; whether somebody looks after them.
     pub(super) is_ended: bool,
     /// When somebody looked last.
@@ -82,6 +84,7 @@ impl Inner {
             leaving: ptr::null_mut(),
             page_bytes,
             is_reserved,
+            is_whole: false,
             is_ended: false,
             watched: None,
             is_torn: false,
@@ -123,6 +126,9 @@ impl Inner {
 
     /// Reserves addresses for `wanted` pages or more.
     pub(super) fn reserve(&mut self, wanted: usize) -> Result<(), Refused> {
+        if self.is_whole {
+            return Err(Refused::System);
+        }
         let has_addresses = cfg!(target_pointer_width = "64");
         let usual = if has_addresses && self.limit <= MOST_RESERVED / self.page_bytes {
             self.limit * self.page_bytes * ADDRESSES

@@ -42,6 +42,7 @@
 
 mod gather;
 mod give_back;
+mod grow;
 mod index;
 mod inner;
 mod segment;
@@ -63,6 +64,8 @@ use bufcore::{Region, RegionError, size};
 
 use self::gather::JOINED_FROM_MOVES;
 use self::give_back::Order;
+pub use self::grow::HeldHeap;
+use self::grow::Whole;
 use self::index::Entry;
 use self::inner::{Inner, Refused};
 use self::segment::Segment;
@@ -140,6 +143,8 @@ impl PageSource {
 pub struct PageHeap {
     source: PageSource,
     page_bytes: usize,
+    /// Its one reservation, if it was made with that.
+    whole: Option<Whole>,
     inner: Mutex<Inner>,
 }
 
@@ -213,7 +218,7 @@ impl PageHeap {
         let page_bytes = source.page_bytes();
         let grain = source.unit_bytes() / page_bytes;
         let inner = Inner::new(limit / page_bytes, page_bytes, source.is_reserved(), grain.max(1));
-        Self { source, page_bytes, inner: Mutex::new(inner) }
+        Self { source, page_bytes, whole: None, inner: Mutex::new(inner) }
     }
 
     /// Returns the bytes of a page, a power of two and at least 4096.

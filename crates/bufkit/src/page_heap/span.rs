@@ -24,6 +24,8 @@ pub struct Span(pub(super) NonNull<Entry>);
 // SAFETY: an address of the heap's, as which span it is; what it leads to is read under the rules
 // of its methods.
 unsafe impl Send for Span {}
+// SAFETY: likewise.
+unsafe impl Sync for Span {}
 
 /// What is given back to a heap.
 ///

@@ -33,7 +33,7 @@ impl Inner {
         if pages > self.left() {
             return Err(Refused::Exhausted(self.left()));
         }
-        if pages >= ASKED_FROM_BYTES / self.page_bytes && !system::has(pages * self.page_bytes) {
+        if !self.has_room(pages) {
             return Err(Refused::System);
         }
         let mut looks = LOOKS;
@@ -59,6 +59,12 @@ impl Inner {
                 Err(refused) => return Err(refused),
             }
         }
+    }
+
+    /// Returns whether the limit has room for so many more pages, and the system memory.
+    pub(super) fn has_room(&self, pages: usize) -> bool {
+        let is_much = pages >= ASKED_FROM_BYTES / self.page_bytes;
+        pages <= self.left() && (!is_much || system::has(pages * self.page_bytes))
     }
 
     /// Finds free extents that follow each other and have this number of pages together: around one
@@ -98,7 +104,7 @@ impl Inner {
     /// # Safety
     ///
     /// There are at least as many, and as many more as the alignment may take.
-    unsafe fn cut(
+    pub(super) unsafe fn cut(
         &mut self,
         window: NonNull<Entry>,
         at: usize,
@@ -138,7 +144,12 @@ impl Inner {
     /// # Safety
     ///
     /// There are as many.
-    unsafe fn hold(&mut self, window: NonNull<Entry>, skip: usize, pages: usize) -> NonNull<Entry> {
+    pub(super) unsafe fn hold(
+        &mut self,
+        window: NonNull<Entry>,
+        skip: usize,
+        pages: usize,
+    ) -> NonNull<Entry> {
         let (page_bytes, end) = (self.page_bytes, skip + pages);
         let (mut entry, mut position) = (window, 0);
         // SAFETY: within the table, by the caller's promise.
@@ -176,7 +187,7 @@ impl Inner {
     /// # Safety
     ///
     /// The held extents from `first` on have this number of pages.
-    unsafe fn end_take(&mut self, first: NonNull<Entry>, pages: usize) -> NonNull<Entry> {
+    pub(super) unsafe fn end_take(&mut self, first: NonNull<Entry>, pages: usize) -> NonNull<Entry> {
         // SAFETY: the caller's promise.
         let is_zero = unsafe { index::kind_at(first) == Kind::HeldClean && index::pages_at(first) == pages };
         // SAFETY: likewise.
@@ -196,7 +207,7 @@ impl Inner {
     /// # Safety
     ///
     /// As for `end_take`.
-    unsafe fn put_back(&mut self, first: NonNull<Entry>, pages: usize) {
+    pub(super) unsafe fn put_back(&mut self, first: NonNull<Entry>, pages: usize) {
         // SAFETY: the caller's promise; each is off the lists, or lost.
         unsafe {
             for entry in index::extents(first, pages) {
@@ -216,7 +227,7 @@ impl Inner {
     /// # Safety
     ///
     /// As for `end_take`.
-    unsafe fn fill(&mut self, first: NonNull<Entry>, pages: usize) -> Result<bool, Refused> {
+    pub(super) unsafe fn fill(&mut self, first: NonNull<Entry>, pages: usize) -> Result<bool, Refused> {
         self.pause = self.pause.saturating_sub(1);
         let mut missing = 0;
         // SAFETY: the caller's promise.
@@ -250,7 +261,7 @@ impl Inner {
     /// # Safety
     ///
     /// As for `end_take`.
-    unsafe fn commit(&mut self, first: NonNull<Entry>, pages: usize) -> bool {
+    pub(super) unsafe fn commit(&mut self, first: NonNull<Entry>, pages: usize) -> bool {
         // SAFETY: the caller's promise; the pages are nobody else's, and nothing is in them.
         unsafe {
             let clean = |entry: &NonNull<Entry>| index::kind_at(*entry) == Kind::HeldClean;

@@ -1,6 +1,7 @@
 //! What a heap does.
 
 mod costs;
+mod grow;
 mod model;
 mod refusals;
 mod table;
@@ -63,6 +64,15 @@ fn so_does_one_without_addresses() {
         let heap = PageHeap::new(PageSource::Provider(provider), limit);
         run(&heap, limit, seed, STEPS / 4);
         assert_eq!(heap.stats().reserved_bytes, 0, "all segments went back");
+    }
+}
+
+#[test]
+fn so_does_one_with_one_reservation() {
+    for seed in 0..4 {
+        let limit = [usize::MAX, 4 << 20, 16 << 20, 300_000][seed as usize % 4];
+        let Some(heap) = PageHeap::with_addresses(1 << 30, limit) else { return };
+        run(&heap, limit, seed, STEPS);
     }
 }
 

@@ -36,6 +36,8 @@ pub(crate) struct Hooks {
     pub(crate) skip: usize,
     /// Reservations of more bytes are refused.
     pub(crate) most_reserved: usize,
+    /// Moves of more bytes are refused.
+    pub(crate) most_moved: usize,
     /// Bytes of a page, if not 0.
     pub(crate) page_bytes: usize,
     /// Addresses that were lost, with their bytes. They are another's.
@@ -51,6 +53,7 @@ thread_local! {
             is_lost: [false; 6],
             skip: 0,
             most_reserved: usize::MAX,
+            most_moved: usize::MAX,
             page_bytes: 0,
             lost: alloc::vec::Vec::new(),
         })
@@ -148,6 +151,9 @@ pub(crate) unsafe fn renew(start: NonNull<u8>, bytes: usize) -> Outcome {
 }
 
 pub(crate) unsafe fn move_pages(from: NonNull<u8>, to: NonNull<u8>, bytes: usize) -> Outcome {
+    if bytes > with(|hooks| hooks.most_moved) {
+        return Outcome::Refused;
+    }
     let stopped = is_stopped(Call::Move);
     if stopped == Some(Outcome::Lost) {
         lose(to, bytes);

@@ -8,7 +8,7 @@ use core::ptr::NonNull;
 
 use testkit::bytes::Bytes;
 
-use super::{Cut, Given, PageError, PageHeap, SlabShape};
+use super::{Cut, Given, PageError, PageHeap, SlabShape, Span};
 
 /// Numbers of shapes.
 const SHAPES: u8 = 10;
@@ -72,7 +72,9 @@ impl<'a> Model<'a> {
         match bytes.below(16) {
             0..=3 => self.take_span(bytes, is_refusing),
             4..=7 => self.take_block(bytes, is_refusing),
-            8..=13 => self.give(bytes),
+            8..=11 => self.give(bytes),
+            12 => self.grow(bytes),
+            13 => self.shrink(bytes),
             14 => {
                 let most = bytes.pick([0, 0, 1 << 16, self.limit.min(64 << 20)]);
                 self.heap.trim(most);
@@ -91,18 +93,24 @@ impl<'a> Model<'a> {
         let log = bytes.below(23);
         let len = (1 << log) + ((usize::from(bytes.number()) << log) >> 16);
         let alignment = 1 << bytes.pick([0, 0, 3, 6, 12, 13, 14, 16, 18, 21]);
-        match self.heap.take(len, alignment) {
+        let is_zeroed = bytes.below(4) == 0;
+        let taken = match is_zeroed {
+            true => self.heap.take_zeroed(len, alignment),
+            false => self.heap.take(len, alignment),
+        };
+        match taken {
             Ok(span) => {
                 // SAFETY: just taken.
                 let (start, its) = unsafe { (span.start(), span.len()) };
                 assert!(its >= len && its < len + self.heap.page_bytes());
                 assert!(start.addr().get().is_multiple_of(alignment.max(4096)), "{start:?} for {alignment}");
                 // SAFETY: just taken.
-                if unsafe { span.is_zero() } {
+                if is_zeroed || unsafe { span.is_zero() } {
                     // SAFETY: likewise.
                     let bytes = unsafe { core::slice::from_raw_parts(start.as_ptr(), its) };
                     assert!(bytes.iter().all(|byte| *byte == 0), "not zero");
                 }
+                assert!(self.heap.span_at(start).is_none_or(|found| found == span));
                 self.keep(Given::Span(span), start, its);
             }
             Err(error) => self.refused(len, error, is_refusing),
@@ -150,6 +158,44 @@ impl<'a> Model<'a> {
             }
             error => assert!(is_refusing, "{bytes} bytes: {error}"),
         }
+    }
+
+    /// Takes a span out of what is held, if there is one.
+    fn pick(&mut self, bytes: &mut Bytes<'_>) -> Option<(Held, Span)> {
+        let number = usize::from(bytes.number()) % self.held.len().max(1);
+        let held = *self.held.get(number)?;
+        let Given::Span(span) = held.given else { return None };
+        self.held.swap_remove(number);
+        held.check();
+        self.places.remove(&held.start.addr().get());
+        self.spans -= held.len;
+        Some((held, span))
+    }
+
+    fn grow(&mut self, bytes: &mut Bytes<'_>) {
+        let Some((held, span)) = self.pick(bytes) else { return };
+        let len = held.len + (held.len >> bytes.below(4)) + 1;
+        let alignment = 1 << bytes.pick([0, 12, 14, 16]);
+        // SAFETY: the model's, and the old one is not used any more.
+        let grown = unsafe { self.heap.grow(span, len, alignment) };
+        let span = grown.unwrap_or(span);
+        // SAFETY: the model's.
+        let (start, its) = unsafe { (span.start(), span.len()) };
+        assert!(grown.map_or(its == held.len, |_| its >= len && its < len + self.heap.page_bytes()));
+        assert!(start == held.start || start.addr().get().is_multiple_of(alignment));
+        Held { start, ..held }.check();
+        self.keep(Given::Span(span), start, its);
+    }
+
+    fn shrink(&mut self, bytes: &mut Bytes<'_>) {
+        let Some((held, span)) = self.pick(bytes) else { return };
+        let len = (held.len >> bytes.below(4)).max(1);
+        // SAFETY: the model's, of which what is behind is not used any more.
+        unsafe { self.heap.shrink(span, len) };
+        // SAFETY: the model's.
+        let its = unsafe { span.len() };
+        assert_eq!(its, len.next_multiple_of(self.heap.page_bytes()));
+        self.keep(Given::Span(span), held.start, its);
     }
 
     fn give(&mut self, bytes: &mut Bytes<'_>) {

@@ -1,0 +1,65 @@
+//! A global allocator whose large blocks are spans of a page heap.
+//!
+//! # What it gives you
+//!
+//! One line, and blocks of 32 KiB and more are runs of pages of one reservation of addresses:
+//!
+//! ```
+//! #[global_allocator]
+//! static ALLOC: bufalloc::Large = bufalloc::Large::new();
+//! # drop(vec![0_u8; 1 << 20]);
+//! ```
+//!
+//! - A block grows in place where the pages behind it are free. Otherwise its pages are moved to
+//!   other addresses (`mremap`, on Linux), which takes less time than copying its bytes.
+//! - A freed block joins its free neighbours, and serves the next request of any size.
+//! - Pages that no request needed for a while go back to the system: see [`Upkeep`].
+//! - `alloc_zeroed` writes nothing to pages that are known to be zero.
+//! - [`Large::max_bytes`] bounds the pages that the process has for large blocks.
+//!
+//! Smaller blocks are the business of the allocator below, by default the system's. They cost a
+//! comparison more.
+//!
+//! # What it does not
+//!
+//! - It makes small requests neither faster nor slower: put it over the allocator of your choice
+//!   with [`Large::over`].
+//! - Where the system reserves no addresses, and under Miri, all blocks are those of the allocator
+//!   below.
+//! - Overflows of a large block are not seen by AddressSanitizer.
+//!
+//! # As a global allocator
+//!
+//! It works before `main`, in destructors of thread-locals and at exit, and allocates nothing while
+//! its lock is held. A forked child goes on with the heap that it has of its parent; the thread
+//! that gives memory back is not in the child, where calls that free large blocks do its work.
+//! Signal handlers may not allocate, as with most allocators.
+//!
+//! All allocators of this type in a program share one heap, whose limit is that of the first that
+//! was asked for a large block.
+//!
+//! # Features
+//!
+//! | feature | adds |
+//! | --- | --- |
+//! | `keeper` | the thread reads how short of memory the system is, as `bufkeeper::Keeper` does |
+#![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+extern crate alloc;
+extern crate std;
+
+mod fork;
+mod heap;
+mod large;
+mod upkeep;
+
+pub use bufkit::PageStats;
+pub use heap::{stats, trim};
+pub use large::Large;
+pub use upkeep::Upkeep;
+
+/// The example of the README, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,148 @@
+//! What the system refuses, and what goes back to it.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use testkit::process::{alone, resident_bytes};
+use testkit::sandbox::{Ended, MMAP, each_refused, forked, signalled};
+
+use super::model::Model;
+
+const LIMIT: Duration = Duration::from_secs(120);
+const STEPS: usize = 1500;
+
+fn traffic(seed: u64, is_refusing: bool, steps: usize) {
+    let mut model = Model::new(seed, is_refusing);
+    (0..steps).for_each(|_| model.step());
+    model.end();
+}
+
+/// Waits until it is so, or for a long time.
+fn wait_until(is_so: impl Fn() -> bool) -> bool {
+    let started = Instant::now();
+    while !is_so() && started.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    is_so()
+}
+
+#[test]
+fn t12_all_of_it_goes_back() {
+    alone(module_path!(), "t12_all_of_it_goes_back", LIMIT, || {
+        let before = resident_bytes();
+        for _ in 0..3 {
+            let blocks: Vec<_> = (1_u8..=64).map(|byte| vec![byte; 1 << 20]).collect();
+            assert!(resident_bytes() >= before + (64 << 20));
+            drop(blocks);
+            // The thread does that.
+            assert!(wait_until(|| bufalloc::stats().dirty_bytes == 0), "{:?}", bufalloc::stats());
+            assert!(resident_bytes() < before + (4 << 20), "{} of {before}", resident_bytes());
+        }
+        let blocks: Vec<_> = (1_u8..=64).map(|byte| vec![byte; 1 << 20]).collect();
+        drop(blocks);
+        bufalloc::trim();
+        assert_eq!(bufalloc::stats().dirty_bytes, 0);
+    });
+}
+
+#[test]
+fn a_block_that_grows_keeps_the_pages_it_has() {
+    alone(module_path!(), "a_block_that_grows_keeps_the_pages_it_has", LIMIT, || {
+        let before = bufalloc::stats();
+        let (mut bytes, mut behind) = (Vec::new(), Vec::new());
+        while bytes.len() < 64 << 20 {
+            bytes.push(bytes.len() as u64);
+            if bytes.len() == bytes.capacity() && bytes.len() >= 32 << 10 {
+                // Right behind it, so that it moves.
+                behind.push(vec![1_u8; 32 << 10]);
+            }
+            if bytes.len() == 1 << 20 {
+                break;
+            }
+        }
+        assert!(bytes.iter().enumerate().all(|(at, word)| at as u64 == *word));
+        let stats = bufalloc::stats();
+        assert!(stats.moved_bytes > before.moved_bytes, "{stats:?}");
+        let faulted = stats.faulted_bytes - before.faulted_bytes;
+        assert!(faulted < 10 << 20, "{faulted} for 8 MiB and blocks behind");
+    });
+}
+
+#[test]
+fn zeroed_blocks_are_not_touched() {
+    alone(module_path!(), "zeroed_blocks_are_not_touched", LIMIT, || {
+        drop(vec![1_u8; 16 << 20]);
+        let before = resident_bytes();
+        let block = vec![0_u8; 1 << 30];
+        assert!(resident_bytes() < before + (4 << 20));
+        assert_eq!(block[1 << 29], 0);
+    });
+}
+
+#[test]
+fn t18_t25_refused_calls_are_survived() {
+    alone(module_path!(), "t18_t25_refused_calls_are_survived", LIMIT, || {
+        let calls = [
+            ("mmap", MMAP),
+            ("munmap", libc::SYS_munmap),
+            ("madvise", libc::SYS_madvise),
+            ("mremap", libc::SYS_mremap),
+            ("clone", libc::SYS_clone3),
+        ];
+        traffic(1, false, STEPS);
+        each_refused(
+            &calls,
+            LIMIT,
+            || (),
+            |_, (), begin| {
+                traffic(2, false, STEPS / 4);
+                begin();
+                traffic(3, true, STEPS);
+                bufalloc::trim();
+                traffic(4, true, STEPS / 4);
+            },
+        );
+    });
+}
+
+#[test]
+fn t25_signals_interrupt_nothing() {
+    alone(module_path!(), "t25_signals_interrupt_nothing", LIMIT, || {
+        signalled(200, || traffic(5, false, 100));
+    });
+}
+
+#[test]
+fn t25_forked_children_go_on() {
+    alone(module_path!(), "t25_forked_children_go_on", LIMIT, || {
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for seed in 0..3 {
+                let is_over = &is_over;
+                scope.spawn(move || {
+                    while !is_over.load(Relaxed) {
+                        traffic(10 + seed, false, 50);
+                    }
+                });
+            }
+            let kept = vec![7_u8; 1 << 20];
+            // With this the thread starts.
+            drop(kept.clone());
+            for seed in 0..24 {
+                let ended = forked(LIMIT, || {
+                    traffic(seed, false, 100);
+                    drop(vec![1_u8; 8 << 20]);
+                    // Without the thread, calls give it back.
+                    let has_gone = seed > 0
+                        || wait_until(|| {
+                            drop(vec![1_u8; 64 << 10]);
+                            bufalloc::stats().dirty_bytes < 1 << 20
+                        });
+                    u8::from(!has_gone || kept.iter().any(|byte| *byte != 7))
+                });
+                assert_eq!(ended, Ended::With(0));
+            }
+            is_over.store(true, Relaxed);
+        });
+    });
+}

@@ -86,7 +86,7 @@ pub(crate) unsafe fn give(heap: &PageHeap, span: Span) {
 /// let block = vec![1_u8; 1 << 20];
 /// let stats = bufalloc::stats();
 /// let used = stats.resident_bytes - stats.dirty_bytes;
-/// assert!(used >= block.len() || stats.reserved_bytes == 0); // no addresses: all are below
+/// assert!(used >= block.len() || stats.address_bytes == 0); // no addresses: all are below
 /// ```
 #[must_use]
 pub fn stats() -> PageStats {

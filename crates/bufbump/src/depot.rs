@@ -14,7 +14,7 @@
 use core::ptr::NonNull;
 
 use bufkit::Registry;
-use bufkit::sync::{Mutex, lock};
+use bufkit::sync::{AtomicUsize, Mutex, Ordering, lock};
 
 use crate::shard::{Chain, IdleShards, Shard};
 
@@ -36,14 +36,21 @@ struct Free {
 }
 
 impl Depot {
-    /// Takes a free shard with memory, if there is one.
-    pub(crate) fn idle(&self) -> Option<NonNull<Shard>> {
-        lock(&self.free).idle.take()
+    /// Takes a free shard with memory, if there is one, and its `bytes` off what is idle.
+    pub(crate) fn idle(&self, idle_bytes: &AtomicUsize, bytes: usize) -> Option<NonNull<Shard>> {
+        let mut free = lock(&self.free);
+        let shard = free.idle.take()?;
+        // ORDER: Relaxed: a count; the lock orders it for `count`.
+        idle_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        Some(shard)
     }
 
-    /// Counts the idle shards.
-    pub(crate) fn count(&self) -> usize {
-        lock(&self.free).idle.count()
+    /// Counts the idle shards. Returns that, and what `idle_bytes` was at that moment: what others
+    /// add from then on stays added.
+    pub(crate) fn count(&self, idle_bytes: &AtomicUsize) -> (usize, usize) {
+        let free = lock(&self.free);
+        // ORDER: Relaxed: a count, as above.
+        (free.idle.count(), idle_bytes.load(Ordering::Relaxed))
     }
 
     /// Takes all idle shards, or those that nobody needed since the last such call. Calls `each`
@@ -68,19 +75,29 @@ impl Depot {
         }
     }
 
-    /// Keeps a shard with memory. Returns `false` when the pool has ended, and then the shard is
-    /// still the caller's.
+    /// Keeps a shard with memory, if then at most `most` bytes are idle, its `bytes` among them.
+    /// Returns `false` otherwise, and when the pool has ended: the shard is still the caller's.
     ///
     /// # Safety
     ///
     /// The shard is free and the caller's, who does not use it again when this returns `true`.
-    pub(crate) unsafe fn keep(&self, shard: NonNull<Shard>) -> bool {
+    pub(crate) unsafe fn keep(
+        &self,
+        shard: NonNull<Shard>,
+        idle_bytes: &AtomicUsize,
+        bytes: usize,
+        most: usize,
+    ) -> bool {
         let mut free = lock(&self.free);
-        if !free.is_closed {
-            // SAFETY: the caller's promise; headers are valid (H2).
-            unsafe { free.idle.put(shard) };
+        // ORDER: Relaxed: a count, as in `idle`.
+        if free.is_closed || idle_bytes.load(Ordering::Relaxed).saturating_add(bytes) > most {
+            return false;
         }
-        !free.is_closed
+        // ORDER: Relaxed: likewise.
+        idle_bytes.fetch_add(bytes, Ordering::Relaxed);
+        // SAFETY: the caller's promise; headers are valid (H2).
+        unsafe { free.idle.put(shard) };
+        true
     }
 
     /// Keeps a header without memory.

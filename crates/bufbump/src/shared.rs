@@ -12,8 +12,9 @@
 //!   calls them holds no lock and no link into a cache, and keeps the bookkeeping by a handle, or
 //!   by the reference of what it frees.
 //! - P4: nothing is acquired from a pool without handles, so its shards only lose buffers.
-//! - P5: `idle_bytes` is at least what the pool keeps in idle shards and free pages. What is over
-//!   the budget then is looked at, and freed.
+//! - P5: `idle_bytes` is at least what the pool keeps in idle shards and free pages, but for pages
+//!   whose release has not added them yet. For shards it changes under the depot's lock. What is
+//!   over the budget then is looked at, by one thread at a time, and freed.
 
 use core::mem::offset_of;
 use core::ptr::{self, NonNull};
@@ -22,7 +23,7 @@ use std::time::Instant;
 use bufcore::author::Tracker;
 use bufcore::{AcquireError, ConfigError, RegionError};
 use bufkit::orphan::{Methods, Orphan};
-use bufkit::sync::{AtomicUsize, Mutex, Ordering};
+use bufkit::sync::{AtomicUsize, Mutex, Ordering, lock};
 use bufkit::{GrowthSignal, Handle, PageHeap, PageSource, PoolCore, RefCounts, Registry, Span, thread_cache};
 
 use crate::cache::{ThreadCache, local};
@@ -52,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) depot: Depot,
     /// P5.
     idle_bytes: AtomicUsize,
+    /// Held by who counts what is idle.
+    counting: Mutex<()>,
     /// Buffers with a span of their own, those that threads keep among them.
     pub(crate) large: AtomicUsize,
     /// All caches (P2).
@@ -78,6 +81,7 @@ impl Shared {
             heap: PageHeap::new(source, isize::MAX as usize),
             depot: Depot::default(),
             idle_bytes: AtomicUsize::new(0),
+            counting: Mutex::default(),
             large: AtomicUsize::new(0),
             caches: Registry::default(),
             idle_since: Mutex::default(),
@@ -129,9 +133,7 @@ impl Shared {
 
     /// Takes a free shard that was used before, if there is one. The caller has a reference.
     pub(crate) fn idle(&self) -> Option<NonNull<Shard>> {
-        let shard = self.depot.idle()?;
-        // ORDER: Relaxed: a count.
-        self.idle_bytes.fetch_sub(self.settings.span_bytes, Ordering::Relaxed);
+        let shard = self.depot.idle(&self.idle_bytes, self.settings.span_bytes)?;
         self.ref_counts.add_ref();
         Some(shard)
     }
@@ -241,18 +243,30 @@ impl Shared {
     #[cold]
     #[inline(never)]
     pub(crate) fn keep_budget(&self) {
-        // ORDER: Relaxed: a count. What others add from here on stays added.
-        let before = self.idle_bytes.load(Ordering::Relaxed);
-        let of_shards = self.depot.count() * self.settings.span_bytes;
-        let stats = self.heap.stats();
-        let most = self.settings.max_idle_bytes.saturating_sub(of_shards);
-        let over = stats.dirty_bytes.saturating_sub(most);
+        let over = self.count_idle();
         if over > 0 {
-            self.heap.trim(stats.resident_bytes - over);
+            self.heap.trim(self.heap.stats().resident_bytes.saturating_sub(over));
+            self.count_idle();
         }
-        let less = before.saturating_sub(of_shards + stats.dirty_bytes - over);
+    }
+
+    /// What the pool takes for idle.
+    #[cfg(all(test, loom))]
+    pub(crate) fn counted_idle(&self) -> usize {
+        // ORDER: Relaxed: read after all threads were joined.
+        self.idle_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Counts what is idle, and returns by how many bytes of free pages that is over the budget.
+    fn count_idle(&self) -> usize {
+        // One at a time: what is too much is taken off once.
+        let _counting = lock(&self.counting);
+        let (count, before) = self.depot.count(&self.idle_bytes);
+        let of_shards = count * self.settings.span_bytes;
+        let dirty = self.heap.stats().dirty_bytes;
         // ORDER: Relaxed: a count.
-        self.idle_bytes.fetch_sub(less, Ordering::Relaxed);
+        self.idle_bytes.fetch_sub(before.saturating_sub(of_shards + dirty), Ordering::Relaxed);
+        dirty.saturating_sub(self.settings.max_idle_bytes.saturating_sub(of_shards))
     }
 
     /// Keeps a free shard for any thread, within the budget, or else frees it.
@@ -271,13 +285,9 @@ impl Shared {
         let shared = unsafe { this.as_ref() };
         let Settings { span_bytes, max_idle_bytes, .. } = shared.settings;
         header.clear_owner();
-        // ORDER: Relaxed: a count.
-        let idle = shared.idle_bytes.fetch_add(span_bytes, Ordering::Relaxed).saturating_add(span_bytes);
         // SAFETY: the caller's promise.
-        if idle > max_idle_bytes || !unsafe { shared.depot.keep(shard) } {
-            // ORDER: Relaxed: a count.
-            shared.idle_bytes.fetch_sub(span_bytes, Ordering::Relaxed);
-            // SAFETY: the caller's promise.
+        if !unsafe { shared.depot.keep(shard, &shared.idle_bytes, span_bytes, max_idle_bytes) } {
+            // SAFETY: likewise.
             unsafe { shared.strip(shard, true) };
         }
         drop(core);

@@ -36,6 +36,17 @@ pub const RELEASE: Ordering = Ordering::Release;
 /// ```
 #[cfg(any(feature = "std", loom, shuttle))]
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // ThreadSanitizer sees nothing of a lock that is taken in the precompiled part of the standard
+    // library, where threads contend for it.
+    #[cfg(tsan)]
+    loop {
+        match mutex.try_lock() {
+            Ok(guard) => return guard,
+            Err(std::sync::TryLockError::Poisoned(poisoned)) => return poisoned.into_inner(),
+            Err(std::sync::TryLockError::WouldBlock) => std::thread::yield_now(),
+        }
+    }
+    #[cfg(not(tsan))]
     match mutex.lock() {
         Ok(guard) => guard,
         Err(poisoned) => poisoned.into_inner(),

@@ -58,7 +58,8 @@ impl ShardPool {
     /// The numbers of the errors are those of the whole list.
     ///
     /// - [`AcquireError::TooLarge`] when one size can never be served, or when the blocks of all
-    ///   together take more than the [`max_bytes`](crate::Builder::max_bytes).
+    ///   together take more than the [`max_bytes`](crate::Builder::max_bytes). Its `limit` is then
+    ///   what they leave of it for bytes.
     /// - [`AcquireError::Exhausted`] when they take more than there is now. Another request may be
     ///   refused at the same moment, for what this one takes and gives back.
     /// - [`AcquireError::OutOfMemory`] when the allocator refuses.
@@ -109,8 +110,8 @@ impl ShardPool {
         AcquireEach { waiting: Waiting::new(self, Each(sizes)) }
     }
 
-    /// Returns how long the first request in the queue has been waiting, or `None` if no request
-    /// waits.
+    /// Returns how long the first request in the queue has been waiting since it came, or `None` if
+    /// no request waits.
     ///
     /// A time that only grows is that of a queue in which nothing is served: a buffer is held for
     /// long, perhaps by a task that waits for another one. A future that was woken and not polled

@@ -181,8 +181,9 @@ impl From<ReadError> for io::Error {
 /// Reads the bytes that have come into a buffer from `acquire`; returns `None` at the end of the
 /// stream.
 ///
-/// `acquire` is called when the stream is readable and not before, so a task that waits for an idle
-/// stream holds no buffer.
+/// `acquire` is called when the runtime says that the stream is readable and not before, so a task
+/// that waits for an idle stream holds no buffer. It says so once too often after a read that took
+/// all there was and no more, such as that of a header: then `acquire` is called twice.
 ///
 /// The bytes are appended to the buffer, which may have some already. Should there be nothing to
 /// read after all, the buffer goes back before it waits again. At the end it goes back, too. So a
@@ -303,7 +304,7 @@ where
 /// Reads the next `len` bytes of the stream into one buffer that it waits for, such as a frame
 /// whose length is known.
 ///
-/// `acquire` is called when the first of the bytes have come, as by [`read_ready_waiting`], whose
+/// `acquire` is called when the stream is readable, as by [`read_ready_waiting`], whose
 /// rules about the order of requests hold here too. The buffer is held until the last of them has
 /// come, so a server under a budget
 /// [sets a deadline](https://docs.rs/bufworks/latest/bufworks/guide/#bounded-memory). `len` bytes

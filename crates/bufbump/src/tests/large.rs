@@ -47,6 +47,22 @@ fn loom_large_buffers_go_round() {
     });
 }
 
+/// Two threads release more than the budget has room for: what the pool says is idle is so much at
+/// least, and both do not take the same off.
+#[test]
+fn loom_two_releases_over_the_budget() {
+    loom::model(|| {
+        let pool = pool(1);
+        let bufs = [(), ()].map(|()| pool.acquire(2 * ONE).expect("the allocator has room"));
+        let [first, second] = bufs;
+        let other = thread::spawn(move || drop(second));
+        drop(first);
+        other.join().unwrap();
+        let stats = pool.stats();
+        assert!(stats.idle_bytes <= pool.shared().counted_idle(), "{stats:?}");
+    });
+}
+
 /// The pool ends while a large buffer comes back to it, whose reference is the last or not.
 #[test]
 fn loom_end_of_a_pool_against_a_large_buffer() {

@@ -50,10 +50,10 @@ use crate::sync::{AtomicUsize, Ordering};
 pub struct PoolStats {
     /// Buffers handed out since the pool was made.
     pub acquired: u64,
-    /// Buffers out of `acquired` whose memory the pool already held.
+    /// Buffers out of `acquired` that were there since an earlier request.
     pub reused: u64,
-    /// Buffers out of `acquired` whose memory was taken from the system or from the fallback for
-    /// them.
+    /// Buffers out of `acquired` that were made for the request: of free pages, of memory of the
+    /// system, or by the fallback.
     pub fresh: u64,
     /// Buffers out of `fresh` that the fallback served, because the strategy was exhausted.
     pub fallbacks: u64,

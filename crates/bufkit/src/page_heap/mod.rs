@@ -46,6 +46,7 @@ mod grow;
 mod index;
 mod inner;
 mod segment;
+mod shape;
 mod slab;
 mod span;
 mod system;
@@ -69,7 +70,8 @@ use self::grow::Whole;
 use self::index::Entry;
 use self::inner::{Inner, Refused};
 use self::segment::Segment;
-pub use self::slab::{Cut, SlabShape};
+pub use self::shape::SlabShape;
+pub use self::slab::Cut;
 pub use self::span::{Given, Span};
 use crate::shared_pool::provider::PoolProvider;
 
@@ -199,8 +201,11 @@ pub struct PageStats {
     pub dirty_bytes: usize,
     /// Blocks of slabs that are not out, less the pages of slabs that went back.
     pub free_block_bytes: usize,
+    /// Pages of slabs that went back to the system: their blocks can be had again, so the limit
+    /// counts them with the resident ones until the slab is free.
+    pub gone_bytes: usize,
     /// Addresses, with the heap's own tables. jemalloc's `mapped` and `retained`.
-    pub reserved_bytes: usize,
+    pub address_bytes: usize,
     /// The most that was resident.
     pub most_resident_bytes: usize,
     /// What the system had to give, all together.
@@ -269,7 +274,7 @@ impl PageHeap {
         pages: usize,
         alignment: usize,
     ) -> Result<(MutexGuard<'a, Inner>, NonNull<Entry>), PageError> {
-        let taken = inner.take(pages, alignment);
+        let taken = inner.take(pages, alignment, false);
         let counted = match taken {
             Ok(span) => return Ok((inner, span)),
             Err(Refused::Segment(counted)) => counted,
@@ -294,8 +299,16 @@ impl PageHeap {
             }
             Err(_refused) => {
                 inner.cancel_segment(counted);
-                self.unlock(inner);
-                Err(PageError::OutOfMemory)
+                match inner.take(pages, alignment, true) {
+                    Ok(span) => Ok((inner, span)),
+                    Err(refused) => {
+                        if let Refused::Segment(counted) = refused {
+                            inner.cancel_segment(counted);
+                        }
+                        self.unlock(inner);
+                        Err(PageError::OutOfMemory)
+                    }
+                }
             }
         }
     }
@@ -418,7 +431,9 @@ impl PageHeap {
         if inner.resident() - inner.slabs.gone > resident / self.page_bytes {
             inner.sweep_slabs(true);
         }
-        inner.return_tables();
+        if resident == 0 {
+            inner.return_tables();
+        }
         if resident == 0 && inner.index.dirty.pages == 0 && inner.moves >= JOINED_FROM_MOVES {
             inner.join_mappings();
         }
@@ -443,7 +458,8 @@ impl PageHeap {
             resident_bytes: bytes(inner.resident() - inner.slabs.gone),
             dirty_bytes: bytes(inner.index.dirty.pages),
             free_block_bytes: inner.slabs.free_bytes.saturating_sub(bytes(inner.slabs.gone)),
-            reserved_bytes: inner.reserved_bytes,
+            gone_bytes: bytes(inner.slabs.gone),
+            address_bytes: inner.reserved_bytes,
             most_resident_bytes: bytes(inner.most_resident),
             faulted_bytes: bytes(inner.faulted),
             returned_bytes: bytes(inner.returned),
@@ -452,8 +468,7 @@ impl PageHeap {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // ThreadSanitizer sees nothing of a lock that is taken in the precompiled part of the
-        // standard library, where threads contend for it.
+        // As `bufcore::author::sync::lock` does for ThreadSanitizer; in models it is not modelled.
         while cfg!(tsan) {
             match self.inner.try_lock() {
                 Ok(inner) => return inner,

@@ -12,13 +12,28 @@ use super::system::{self, Outcome};
 const ASKED_FROM_BYTES: usize = 256 << 20;
 
 impl Inner {
-    /// Takes a span of `pages` pages whose start is a multiple of `alignment` bytes.
-    pub(super) fn take(&mut self, pages: usize, alignment: usize) -> Result<NonNull<Entry>, Refused> {
+    /// Takes a span of `pages` pages whose start is a multiple of `alignment` bytes. A segment that
+    /// is free and much larger stays whole, so that it can go, unless `is_last_resort`.
+    pub(super) fn take(
+        &mut self,
+        pages: usize,
+        alignment: usize,
+        is_last_resort: bool,
+    ) -> Result<NonNull<Entry>, Refused> {
         let wanted = pages + (alignment / self.page_bytes).saturating_sub(1);
         if wanted > MOST_PAGES {
             return Err(Refused::System);
         }
-        if let Some(found) = self.index.dirty.fit(wanted, LOOKS) {
+        let stays = |&found: &NonNull<Entry>| {
+            // SAFETY: of the list.
+            let is_large = || unsafe { index::pages_at(found) } > self.grain.max(2 * wanted);
+            // SAFETY: likewise.
+            !self.is_reserved
+                && !is_last_resort
+                && is_large()
+                && unsafe { Segment::of_whole(found) }.is_some()
+        };
+        if let Some(found) = self.index.dirty.fit(wanted, LOOKS).filter(|found| !stays(found)) {
             // SAFETY: of the list.
             let first = unsafe { self.cut(found, 0, pages, alignment) };
             // SAFETY: a held extent, all of it.

@@ -63,7 +63,7 @@ fn so_does_one_without_addresses() {
         let provider = PoolProvider::new(Arc::new(testkit::source::FromAllocator));
         let heap = PageHeap::new(PageSource::Provider(provider), limit);
         run(&heap, limit, seed, STEPS / 4);
-        assert_eq!(heap.stats().reserved_bytes, 0, "all segments went back");
+        assert_eq!(heap.stats().address_bytes, 0, "all segments went back");
     }
 }
 
@@ -130,7 +130,7 @@ fn what_was_not_needed_goes() {
     let half = heap.take(512 << 10, 1).unwrap();
     // SAFETY: ours, and given back once.
     unsafe { heap.give(half) };
-    if heap.stats().reserved_bytes > 2 << 20 {
+    if heap.stats().address_bytes > 2 << 20 {
         heap.trim_unused(0);
         assert_eq!(heap.stats().dirty_bytes, 512 << 10);
     }

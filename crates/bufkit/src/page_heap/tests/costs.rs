@@ -43,3 +43,34 @@ fn t26_requests_cost_the_same_beside_many_free_spans() {
         assert!(many.1 <= few.1 * 5 / 4 + 100, "{few:?} {many:?}");
     }
 }
+
+/// What a trim costs that gives one page back, beside `holes` large runs that the system has.
+fn cost_of_a_trim(holes: usize) -> usize {
+    let heap = PageHeap::new(PageSource::System, 1 << 40);
+    let page_bytes = heap.page_bytes();
+    let (mut gone, mut kept) = (Vec::new(), Vec::new());
+    for _ in 0..holes {
+        gone.push(heap.take(2000 * page_bytes, 1).unwrap());
+        kept.push(heap.take(1, 1).unwrap());
+    }
+    give(&heap, gone);
+    heap.trim(0);
+    let count = || hooks::with(|hooks| hooks.calls.iter().sum::<usize>());
+    let before = count();
+    for _ in 0..100 {
+        give(&heap, [heap.take(1, 1).unwrap()]);
+        heap.trim(heap.stats().resident_bytes - page_bytes);
+    }
+    let calls = count() - before;
+    give(&heap, kept);
+    calls
+}
+
+#[test]
+fn t26_trims_cost_the_same_beside_large_holes() {
+    if system::page_bytes() == 0 {
+        return;
+    }
+    let (few, many) = (cost_of_a_trim(2), cost_of_a_trim(200));
+    assert!(many <= few + 100, "{few} calls, and {many}");
+}

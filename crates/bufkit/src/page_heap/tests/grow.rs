@@ -152,11 +152,11 @@ fn a_large_zeroed_span_is_not_touched() {
 #[test]
 fn one_reservation_is_all_that_there_is() {
     let heap = PageHeap::with_addresses(1 << 30, usize::MAX).expect("there are addresses");
-    let reserved = heap.stats().reserved_bytes;
+    let reserved = heap.stats().address_bytes;
     assert!(reserved <= 1 << 30);
     let spans: Vec<_> = core::iter::from_fn(|| heap.take_zeroed(16 << 20, 1).ok()).collect();
     assert!(spans.len() > 50 && heap.take(16 << 20, 1) == Err(PageError::OutOfMemory));
-    assert_eq!(heap.stats().reserved_bytes, reserved);
+    assert_eq!(heap.stats().address_bytes, reserved);
     for span in &spans {
         // SAFETY: the test's.
         let start = unsafe { span.start() };
@@ -172,7 +172,7 @@ fn one_reservation_is_all_that_there_is() {
     assert!(PageHeap::with_addresses(1 << 30, usize::MAX).is_none());
     hooks::with(|hooks| (hooks.is_refused[Call::Reserve as usize], hooks.most_reserved) = (false, 1 << 20));
     let few = PageHeap::with_addresses(1 << 30, usize::MAX).expect("there are few");
-    assert!(few.stats().reserved_bytes <= 1 << 20);
+    assert!(few.stats().address_bytes <= 1 << 20);
 }
 
 #[test]

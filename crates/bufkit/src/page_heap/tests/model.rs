@@ -226,6 +226,6 @@ impl<'a> Model<'a> {
         self.heap.trim(0);
         let stats = self.heap.stats();
         assert_eq!((stats.resident_bytes, stats.dirty_bytes, stats.free_block_bytes), (lost, 0, 0));
-        assert!(self.heap.returns_pages() || stats.reserved_bytes == 0, "all segments went back");
+        assert!(self.heap.returns_pages() || stats.address_bytes == 0, "all segments went back");
     }
 }

@@ -37,6 +37,8 @@ fn t12_all_of_it_goes_back() {
             // The thread does that.
             assert!(wait_until(|| bufalloc::stats().dirty_bytes == 0), "{:?}", bufalloc::stats());
             assert!(resident_bytes() < before + (4 << 20), "{} of {before}", resident_bytes());
+            // It sleeps then, until it is woken.
+            std::thread::sleep(Duration::from_secs(1));
         }
         let blocks: Vec<_> = (1_u8..=64).map(|byte| vec![byte; 1 << 20]).collect();
         drop(blocks);

@@ -131,7 +131,7 @@ fn t25_forked_children_go_on() {
             // With this the thread starts.
             drop(kept.clone());
             for seed in 0..24 {
-                let ended = forked(LIMIT, || {
+                let ended = forked(LIMIT / 3, || {
                     traffic(seed, false, 100);
                     drop(vec![1_u8; 8 << 20]);
                     // Without the thread, calls give it back.

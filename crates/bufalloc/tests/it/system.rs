@@ -71,8 +71,8 @@ fn a_block_that_grows_keeps_the_pages_it_has() {
 }
 
 #[test]
-fn zeroed_blocks_are_not_touched() {
-    alone(module_path!(), "zeroed_blocks_are_not_touched", LIMIT, || {
+fn t12_zeroed_blocks_are_not_touched() {
+    alone(module_path!(), "t12_zeroed_blocks_are_not_touched", LIMIT, || {
         drop(vec![1_u8; 16 << 20]);
         let before = resident_bytes();
         let block = vec![0_u8; 1 << 30];

@@ -135,7 +135,7 @@ fn main() {
         let grow_all = |alloc: &dyn Fn()| (0..times).for_each(|_| alloc());
         compare(name, || grow_all(&|| grow(&LARGE, to)), || grow_all(&|| grow(&System, to)));
     }
-    compare("small blocks", || small(&LARGE, 200_000), || small(&System, 200_000));
+    compare("small blocks", || small(&LARGE, 2_000_000), || small(&System, 2_000_000));
     compare("eight threads", || threads(&LARGE, 400), || threads(&System, 400));
     println!("{:?}", bufalloc::stats());
 }

@@ -128,6 +128,8 @@ impl<A: GlobalAlloc> Large<A> {
     /// # Safety
     ///
     /// The size is not 0.
+    // The path of small blocks is the straight one; likewise below.
+    #[cold]
     #[inline(never)]
     unsafe fn take(&self, layout: Layout, is_zeroed: bool) -> *mut u8 {
         if let Some(heap) = heap::get_or_make(self.max_bytes) {
@@ -157,6 +159,7 @@ impl<A: GlobalAlloc> Large<A> {
     /// # Safety
     ///
     /// As for `GlobalAlloc::dealloc`.
+    #[cold]
     #[inline(never)]
     unsafe fn give(&self, start: *mut u8, layout: Layout) {
         match NonNull::new(start).and_then(heap::span_at) {
@@ -181,6 +184,7 @@ impl<A: GlobalAlloc> Large<A> {
     /// # Safety
     ///
     /// As for `GlobalAlloc::realloc`.
+    #[cold]
     #[inline(never)]
     unsafe fn resize(&self, start: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         let is_large = layout.size() >= self.from;

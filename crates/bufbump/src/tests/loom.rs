@@ -469,7 +469,8 @@ fn loom_idle_shards_go_round() {
 fn loom_a_kept_buffer_has_one_taker() {
     type Take = fn(&Kept) -> Option<NonNull<Block>>;
     let trim_idle: Take = |kept| kept.take_unused().or_else(|| kept.take_unused());
-    for others in [Kept::take as Take, trim_idle, Kept::close] {
+    let each = [(Kept::take as Take, false), (trim_idle, false), (Kept::close, true)];
+    for (others, closes) in each {
         loom::model(move || {
             let kept = Arc::new(Kept::default());
             let memory = Arc::new(Shadow::default());
@@ -486,6 +487,7 @@ fn loom_a_kept_buffer_has_one_taker() {
             }
             let is_ours = has_it && !kept.keep(its, 1);
             let went = other.join().expect("no panic");
+            assert!(!closes || !kept.keep(its, 1), "kept for a pool that has ended");
             let is_left = kept.close().is_some();
             let holders = usize::from(is_ours) + usize::from(went) + usize::from(is_left);
             assert_eq!(holders, 1, "it is lost, or has two");

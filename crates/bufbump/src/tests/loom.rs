@@ -464,13 +464,12 @@ fn loom_idle_shards_go_round() {
     });
 }
 
-/// A larger buffer that its thread keeps, takes again and keeps, beside trims or the pool's end.
+/// A larger buffer that its thread keeps, takes again and keeps, beside trims.
 #[test]
 fn loom_a_kept_buffer_has_one_taker() {
     type Take = fn(&Kept) -> Option<NonNull<Block>>;
     let trim_idle: Take = |kept| kept.take_unused().or_else(|| kept.take_unused());
-    let each = [(Kept::take as Take, false), (trim_idle, false), (Kept::close, true)];
-    for (others, closes) in each {
+    for others in [Kept::take as Take, trim_idle] {
         loom::model(move || {
             let kept = Arc::new(Kept::default());
             let memory = Arc::new(Shadow::default());
@@ -487,10 +486,27 @@ fn loom_a_kept_buffer_has_one_taker() {
             }
             let is_ours = has_it && !kept.keep(its, 1);
             let went = other.join().expect("no panic");
-            assert!(!closes || !kept.keep(its, 1), "kept for a pool that has ended");
             let is_left = kept.close().is_some();
             let holders = usize::from(is_ours) + usize::from(went) + usize::from(is_left);
             assert_eq!(holders, 1, "it is lost, or has two");
         });
     }
+}
+
+/// A larger buffer that its thread keeps while the pool ends.
+#[test]
+fn loom_nothing_is_kept_after_the_end() {
+    loom::model(|| {
+        let kept = Arc::new(Kept::default());
+        let memory = Arc::new(Shadow::default());
+        let its = NonNull::dangling();
+        let end = {
+            let (kept, memory) = (Arc::clone(&kept), Arc::clone(&memory));
+            thread::spawn(move || kept.close().map(|_block| memory.write()).is_some())
+        };
+        memory.write();
+        let is_ours = !kept.keep(its, 1);
+        assert_ne!(is_ours, end.join().expect("no panic"), "it is lost, or has two");
+        assert!(!kept.keep(its, 1), "kept for a pool that has ended");
+    });
 }

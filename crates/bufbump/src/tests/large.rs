@@ -2,13 +2,16 @@
 //! The head of `loom` says what stands for the bytes.
 
 use alloc::vec::Vec;
+use core::ptr::NonNull;
 use core::time::Duration;
 
+use loom::sync::Arc;
 use loom::thread;
+use testkit::models::Shadow;
 
 use super::loom::{Buffer, ONE, SPAN, beside, briefly, freed, scribble, use_up};
 use crate::BumpPool;
-use crate::cache::local;
+use crate::cache::{Kept, local};
 use crate::shard::Chain;
 use crate::shared::Shared;
 
@@ -208,5 +211,52 @@ fn loom_look_at_a_spare_that_is_listed() {
         drop((third, behind));
         local::end_of_thread();
         other.join().unwrap();
+    });
+}
+
+/// A larger buffer that its thread keeps, takes again and keeps, beside trims.
+#[test]
+fn loom_a_kept_buffer_has_one_taker() {
+    type Take = fn(&Kept) -> Option<NonNull<Block>>;
+    let trim_idle: Take = |kept| kept.take_unused().or_else(|| kept.take_unused());
+    for others in [Kept::take as Take, trim_idle] {
+        loom::model(move || {
+            let kept = Arc::new(Kept::default());
+            let memory = Arc::new(Shadow::default());
+            let its = NonNull::dangling();
+            memory.write();
+            assert!(kept.keep(its, 1));
+            let other = {
+                let (kept, memory) = (Arc::clone(&kept), Arc::clone(&memory));
+                thread::spawn(move || others(&kept).map(|_block| memory.write()).is_some())
+            };
+            let has_it = kept.take().is_some();
+            if has_it {
+                memory.write();
+            }
+            let is_ours = has_it && !kept.keep(its, 1);
+            let went = other.join().expect("no panic");
+            let is_left = kept.close().is_some();
+            let holders = usize::from(is_ours) + usize::from(went) + usize::from(is_left);
+            assert_eq!(holders, 1, "it is lost, or has two");
+        });
+    }
+}
+
+/// A larger buffer that its thread keeps while the pool ends.
+#[test]
+fn loom_nothing_is_kept_after_the_end() {
+    loom::model(|| {
+        let kept = Arc::new(Kept::default());
+        let memory = Arc::new(Shadow::default());
+        let its = NonNull::dangling();
+        let end = {
+            let (kept, memory) = (Arc::clone(&kept), Arc::clone(&memory));
+            thread::spawn(move || kept.close().map(|_block| memory.write()).is_some())
+        };
+        memory.write();
+        let is_ours = !kept.keep(its, 1);
+        assert_ne!(is_ours, end.join().expect("no panic"), "it is lost, or has two");
+        assert!(!kept.keep(its, 1), "kept for a pool that has ended");
     });
 }

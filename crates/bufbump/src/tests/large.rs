@@ -12,7 +12,7 @@ use testkit::models::Shadow;
 use super::loom::{Buffer, ONE, SPAN, beside, briefly, freed, scribble, use_up};
 use crate::BumpPool;
 use crate::cache::{Kept, local};
-use crate::shard::Chain;
+use crate::shard::{Block, Chain};
 use crate::shared::Shared;
 
 /// A pool that keeps `shards` shards.

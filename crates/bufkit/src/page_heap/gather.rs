@@ -6,27 +6,42 @@ use super::index::{self, Entry, Kind};
 use super::inner::Inner;
 use super::segment::Segment;
 use super::system::{self, Outcome};
+use crate::sync::{CountUsize, Ordering};
 
 /// The least that is moved in place of being touched anew, in pages: of shorter runs, a call to the
 /// system for each takes longer than the page faults.
 const MOVE_FROM_PAGES: usize = 16;
 /// After the system refused to move pages, so many requests do not ask.
 const MOVES_PAUSE: u32 = 64;
-/// So many mappings the pages that were moved may make, of the 65,530 that Linux allows a process.
+/// So many mappings the pages that were moved may make, and those of all heaps together, of the
+/// 65,530 that Linux allows a process.
 pub(super) const MOST_MAPPINGS: usize = 2 << 10;
+const MOST_OF_ALL: usize = 16 << 10;
+
+/// Those of all heaps. Not modelled: it decides what is cheap, and nothing else.
+static MAPPINGS: CountUsize = CountUsize::new(0);
 /// After so many moves a trim of all that is free joins the mappings.
 pub(super) const JOINED_FROM_MOVES: usize = 64;
 
 impl Inner {
     /// Returns whether the system is asked to move pages.
     pub(super) fn may_move(&self) -> bool {
-        cfg!(target_os = "linux") && self.pause == 0 && self.mappings <= MOST_MAPPINGS
+        // ORDER: Relaxed: a count.
+        let are_few = || self.mappings <= MOST_MAPPINGS && MAPPINGS.load(Ordering::Relaxed) <= MOST_OF_ALL;
+        cfg!(target_os = "linux") && self.pause == 0 && are_few()
+    }
+
+    /// Notes that so many mappings are made of moved pages.
+    pub(super) fn note_mappings(&mut self, mappings: usize) {
+        // ORDER: Relaxed: a count.
+        MAPPINGS.fetch_add(mappings.wrapping_sub(self.mappings), Ordering::Relaxed);
+        self.mappings = mappings;
     }
 
     /// Notes so many moves.
     pub(super) fn note_moves(&mut self, moves: usize) {
         // Each makes two more of the mappings that it is of.
-        self.mappings += 2 * moves;
+        self.note_mappings(self.mappings + 2 * moves);
         self.moves += moves;
     }
 
@@ -50,7 +65,7 @@ impl Inner {
         if self.pause == 0 && self.mappings > MOST_MAPPINGS {
             self.join_mappings();
         }
-        while self.pause == 0 && self.mappings <= MOST_MAPPINGS && all - there >= MOVE_FROM_PAGES {
+        while all - there >= MOVE_FROM_PAGES && self.may_move() {
             let Some(source) = self.index.dirty.largest() else { break };
             // SAFETY: of the list.
             let its = unsafe { index::pages_at(source) };
@@ -128,19 +143,21 @@ impl Inner {
     /// and as many requests are served without moves before the next try.
     #[cold]
     pub(super) fn join_mappings(&mut self) {
-        (self.mappings, self.moves) = (0, 0);
+        self.moves = 0;
+        let mut mappings = 0;
         for segment in self.segments() {
             // SAFETY: the heap's: extents that follow each other, up to an edge (X1).
             unsafe {
                 let mut entry = Segment::first(segment);
                 while index::kind_at(entry) != Kind::Edge {
-                    self.mappings += 1;
+                    mappings += 1;
                     let pages = self.join_run(entry);
                     entry = entry.add(if pages == 0 { index::pages_at(entry) } else { pages });
                 }
             }
         }
-        if self.mappings > MOST_MAPPINGS {
+        self.note_mappings(mappings);
+        if mappings > MOST_MAPPINGS {
             self.pause = u32::try_from(self.mappings).unwrap_or(u32::MAX);
         }
         self.least_dirty = self.least_dirty.min(self.index.dirty.pages);

@@ -171,6 +171,7 @@ impl Inner {
 
 impl Drop for Inner {
     fn drop(&mut self) {
+        self.note_mappings(0);
         // SAFETY: nobody has the heap any more, and so no span of it.
         unsafe {
             Segment::drop_all(self.segments, self.is_torn.then_some(self.page_bytes));

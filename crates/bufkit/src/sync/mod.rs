@@ -13,6 +13,9 @@ pub(crate) mod growth_signal;
 pub(crate) mod waiter;
 
 pub use bufcore::author::sync::*;
+/// A number that orders nothing, where a model has none: in a static.
+#[cfg(feature = "page-heap")]
+pub(crate) use core::sync::atomic::AtomicUsize as CountUsize;
 // Loom has none; what it models are processors, and its compiler moves nothing.
 #[cfg(feature = "fences")]
 pub(crate) use core::sync::atomic::compiler_fence;

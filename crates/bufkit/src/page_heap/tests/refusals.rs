@@ -152,7 +152,7 @@ fn mappings_are_made_anew_once_for_many_requests() {
         let free = spans(&heap, [20, 1, 30, 1, 20, 1, 30, 1]);
         let _used: Vec<_> = (0..used).map(|_| spans(&heap, [1])).collect();
         give(&heap, [free[0], free[2], free[4], free[6]]);
-        heap.lock().mappings = MOST_MAPPINGS + 1;
+        heap.lock().note_mappings(MOST_MAPPINGS + 1);
         let before = renewed();
         for _ in 0..50 {
             give(&heap, spans(&heap, [200]));
@@ -165,7 +165,7 @@ fn mappings_are_made_anew_once_for_many_requests() {
     let heap = PageHeap::new(PageSource::System, 1 << 40);
     let [span, _kept] = spans(&heap, [20, 1]);
     give(&heap, [span]);
-    heap.lock().mappings = MOST_MAPPINGS + 1;
+    heap.lock().note_mappings(MOST_MAPPINGS + 1);
     refuse(&[Call::Renew], Outcome::Lost);
     let large = spans(&heap, [200]);
     assert!(heap.lock().is_torn);

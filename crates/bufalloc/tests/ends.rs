@@ -26,7 +26,7 @@ fn main() {
 #[cfg(all(target_os = "linux", not(miri)))]
 mod linux {
     use std::cell::RefCell;
-    use std::mem::take;
+    use std::mem::{replace, take};
     use std::process::Command;
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -45,16 +45,23 @@ mod linux {
     #[unsafe(link_section = ".init_array")]
     static FIRST: extern "C" fn() = before_main;
 
+    /// Exchanges a block. The lock is not held across a call to the allocator, whose lock a thread
+    /// that forks has when it comes for this one.
+    fn put(place: &Mutex<Vec<u8>>, block: Vec<u8>) -> Vec<u8> {
+        replace(&mut *place.lock().unwrap(), block)
+    }
+
     /// A handler that is registered before the heap is made, and so called while it is held.
     unsafe extern "C" fn in_fork() {
         // Allocates, grows, shrinks and frees, blocks of both.
-        for mut block in [vec![3_u8; 1 << 20], take(&mut CHANGED.lock().unwrap())] {
+        let changed = put(&CHANGED, Vec::new());
+        for mut block in [vec![3_u8; 1 << 20], changed] {
             block.resize(2 << 20, 3);
             block.truncate(40 << 10);
             block.shrink_to_fit();
             assert!(block.iter().all(|byte| *byte == 3));
         }
-        drop(take(&mut *FREED.lock().unwrap()));
+        drop(put(&FREED, Vec::new()));
         HANDLERS.fetch_add(1, Relaxed);
     }
 
@@ -135,7 +142,7 @@ mod linux {
             }
         });
         assert_eq!(HANDLERS.load(Relaxed), 40);
-        drop((take(&mut *CHANGED.lock().unwrap()), take(&mut *FREED.lock().unwrap())));
+        drop((put(&CHANGED, Vec::new()), put(&FREED, Vec::new())));
         bufalloc::trim();
         let stats = bufalloc::stats();
         let used = stats.resident_bytes - stats.dirty_bytes;
@@ -144,8 +151,8 @@ mod linux {
 
     fn fork() {
         // Blocks of the heap, for the handler.
-        *CHANGED.lock().unwrap() = vec![3_u8; 1 << 20];
-        *FREED.lock().unwrap() = vec![3_u8; 1 << 20];
+        drop(put(&CHANGED, vec![3_u8; 1 << 20]));
+        drop(put(&FREED, vec![3_u8; 1 << 20]));
         // SAFETY: the child allocates, which it may, and ends.
         let child = unsafe { libc::fork() };
         if child == 0 {

@@ -89,5 +89,6 @@ fn every_allocation_of_a_magazine_that_grows() {
 #[test]
 fn every_allocation_of_a_program() {
     let make = || over_allocator(settings());
-    refusals::every_allocation(make, program, 8, 0, |pool| pool.stats().reserved_bytes == 0);
+    // Where a segment is refused, a free one that is much larger serves.
+    refusals::every_allocation(make, program, 8, 1, |pool| pool.stats().reserved_bytes == 0);
 }

@@ -15,8 +15,8 @@ const MOVE_FROM_PAGES: usize = 16;
 const MOVES_PAUSE: u32 = 64;
 /// So many mappings the pages that were moved may make, and those of all heaps together, of the
 /// 65,530 that Linux allows a process.
-pub(super) const MOST_MAPPINGS: usize = 2 << 10;
-const MOST_OF_ALL: usize = 16 << 10;
+pub(super) const MOST_MAPPINGS: usize = 8 << 10;
+const MOST_OF_ALL: usize = 32 << 10;
 
 /// Those of all heaps. Not modelled: it decides what is cheap, and nothing else.
 static MAPPINGS: CountUsize = CountUsize::new(0);
@@ -150,14 +150,15 @@ impl Inner {
             unsafe {
                 let mut entry = Segment::first(segment);
                 while index::kind_at(entry) != Kind::Edge {
-                    mappings += 1;
-                    let pages = self.join_run(entry);
-                    entry = entry.add(if pages == 0 { index::pages_at(entry) } else { pages });
+                    let (joined, pages) = (self.join_run(entry), index::pages_at(entry));
+                    // A span that is out may be of as many as there were moves to it.
+                    mappings += if joined == 0 { pages.div_ceil(MOVE_FROM_PAGES) } else { 1 };
+                    entry = entry.add(if joined == 0 { pages } else { joined });
                 }
             }
         }
-        self.note_mappings(mappings);
-        if mappings > MOST_MAPPINGS {
+        self.note_mappings(mappings.min(self.mappings));
+        if self.mappings > MOST_MAPPINGS {
             self.pause = u32::try_from(self.mappings).unwrap_or(u32::MAX);
         }
         self.least_dirty = self.least_dirty.min(self.index.dirty.pages);

@@ -47,8 +47,8 @@ pub fn of(results: &Results) -> Report {
     );
     let burst = format!("{} of buffers", number::memory(amount.burst_bytes as u64));
     let pools = if cfg!(feature = "mmap") { "with the feature `mmap`" } else { "as they are" };
-    let measured = "memory is resident, less what the process had before the first request, except idle memory, which is all; processor time \
-                    and faults are until the end of the silence";
+    let measured = "memory is resident, less what the process had before the first request; idle memory is \
+                    all of it; processor time and faults are until the end of the silence";
     let more = [
         ("service", service),
         ("relay", relay),

@@ -47,8 +47,8 @@ pub fn of(results: &Results) -> Report {
     );
     let burst = format!("{} of buffers", number::memory(amount.burst_bytes as u64));
     let pools = if cfg!(feature = "mmap") { "with the feature `mmap`" } else { "as they are" };
-    let measured = "memory is resident, less what the process had before the first request; idle memory is \
-                    all of it; processor time and faults are until the end of the silence";
+    let measured = "memory is resident, less what the process had before the first request; idle and closed \
+                    are all of it; processor time and faults are until the end of the silence";
     let more = [
         ("service", service),
         ("relay", relay),
@@ -79,6 +79,7 @@ fn table(results: &Results, work: Work) -> Option<Table> {
         }
         Work::Upload => &[
             ("idle MiB", |run| run.after as f64 / MIB, 1),
+            ("closed MiB", |run| run.closed as f64 / MIB, 1),
             (
                 "processor ms an upload",
                 |run| run.used.seconds() * 1e3 / (run.asked as usize / UPLOAD_BYTES) as f64,
@@ -163,7 +164,7 @@ mod tests {
         for line in [
             "| ShardPool, keeper, glibc | 4.00 | 2.00 | 2.00 | 200 | 100 | 14.0 |\n",
             "| ShardPool, keeper, glibc | 4.00 | 2.00 | 2.00 | 200 | 100 | 14.0 | 7 |\n",
-            "| ShardPool, keeper, glibc | 4.00 | 2.00 | 2.00 | 200 | 100 | 40.0 | 40.0 | 3.13 |\n",
+            "| ShardPool, keeper, glibc | 4.00 | 2.00 | 2.00 | 200 | 100 | 40.0 | 40.0 | 0.0 | 3.12 |\n",
             "to Vec and semaphore over glibc, at most 1.1 | 2.00 | **no** |",
         ] {
             assert!(text.contains(line), "{line}\n{text}");

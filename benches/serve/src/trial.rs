@@ -26,6 +26,8 @@ pub struct Measured {
     pub peak: u64,
     /// After the silence.
     pub after: u64,
+    /// After as long a silence without connections, where they were open until then.
+    pub closed: u64,
     /// Bytes of all buffers that it asked for.
     pub asked: u64,
     /// Bytes of the pages that have buffers which were not dropped.
@@ -112,9 +114,13 @@ impl Cell {
         let peak = system::peak(id)?;
         tokio::time::sleep(amount.silence).await;
         let (after, used) = (system::resident(id)?, system::usage(id)?.since(&used));
-        // The server had their connections until here.
-        drop(open);
-        Ok(Measured { used, before, peak, after, asked: asked as u64, ..Measured::default() })
+        let mut closed = 0;
+        if !open.is_empty() {
+            drop(open);
+            tokio::time::sleep(amount.silence).await;
+            closed = system::resident(id)?;
+        }
+        Ok(Measured { used, before, peak, after, closed, asked: asked as u64, ..Measured::default() })
     }
 }
 

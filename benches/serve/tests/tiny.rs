@@ -24,6 +24,7 @@ fn a_tiny_run_has_every_figure() {
         for cell in cells {
             let run = results.of(cell).next().unwrap();
             assert!(run.before > 0 && run.peak >= run.before && run.used.faults > 0, "{cell:?}: {run:?}");
+            assert_eq!(run.closed > 0, work == Work::Upload, "{cell:?}: {run:?}");
             assert_eq!(run.held > 0, matches!(work, Work::Burst { survivors: true, .. }), "{cell:?}");
         }
     }

@@ -54,7 +54,7 @@ fn perform(run: &RunOptions<Contestant>, allocators: Vec<Allocator>) -> Result<(
         scale,
         rounds: run.rounds.unwrap_or(if scale == Scale::Full { 3 } else { 1 }),
         contestants: run.contestant.clone(),
-        allocators: if allocators.is_empty() { Allocator::all().collect() } else { allocators },
+        allocators: if allocators.is_empty() { Allocator::plain().collect() } else { allocators },
     };
     let results = plan.run()?;
     run.finish(&results, &report::of(&results), &marks::all(&results))

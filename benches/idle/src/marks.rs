@@ -16,7 +16,7 @@ const MOST_OF_MEAN: f64 = 2.0;
 #[must_use]
 pub fn all(results: &Results) -> Vec<Mark> {
     let mut marks = Vec::new();
-    for allocator in Allocator::all() {
+    for allocator in Allocator::plain() {
         let contestants = Contestant::all().filter(|contestant| contestant.untrimmed().is_some());
         marks.extend(contestants.flat_map(|contestant| idle(results, contestant, allocator)));
     }

@@ -50,19 +50,20 @@ pub async fn connect(to: SocketAddr, count: usize, receive_buffer: Option<u32>) 
     Ok(connected)
 }
 
-/// Runs one of these for each connection, to the end of all.
-async fn each<F: Future<Output = Result<()>> + Send + 'static>(
+/// Runs one of these for each connection, to the end of all, and returns their results.
+async fn each<T: Send + 'static, F: Future<Output = Result<T>> + Send + 'static>(
     streams: Vec<TcpStream>,
     client: impl Fn(usize, TcpStream) -> F,
-) -> Result<()> {
+) -> Result<Vec<T>> {
     let mut tasks = JoinSet::new();
     for (place, stream) in streams.into_iter().enumerate() {
         tasks.spawn(tokio::time::timeout(PATIENCE, client(place, stream)));
     }
+    let mut results = Vec::with_capacity(tasks.len());
     while let Some(ended) = tasks.join_next().await {
-        ended?.context("no answer")??;
+        results.push(ended?.context("no answer")??);
     }
-    Ok(())
+    Ok(results)
 }
 
 /// Uploads and downloads in turn, each by the next connection that is free, and checks checksums and bytes.
@@ -90,6 +91,28 @@ pub async fn ask(streams: Vec<TcpStream>, sizes: Vec<usize>) -> Result<()> {
                 asked.await.with_context(|| format!("request {at}, of {length} bytes"))?;
             }
         }
+    })
+    .await
+    .map(drop)
+}
+
+/// Uploads as many bodies of one length on each connection, and checks the checksums. Returns the connections, which are open.
+///
+/// # Errors
+///
+/// When an answer is wrong, or a connection fails.
+pub async fn upload_each(
+    streams: Vec<TcpStream>,
+    length: usize,
+    uploads: usize,
+) -> Result<Vec<BufReader<TcpStream>>> {
+    each(streams, |place, stream| async move {
+        let mut stream = BufReader::new(stream);
+        for at in 0..uploads {
+            let sent = upload(&mut stream, place + at, length).await;
+            sent.with_context(|| format!("upload {at} of client {place}"))?;
+        }
+        Ok(stream)
     })
     .await
 }
@@ -165,6 +188,7 @@ pub async fn relay(streams: Vec<TcpStream>, bytes: usize, frames: usize) -> Resu
         }
     })
     .await
+    .map(drop)
 }
 
 #[cfg(test)]

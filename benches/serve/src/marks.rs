@@ -17,16 +17,21 @@ const MIB: f64 = (1 << 20) as f64;
 #[must_use]
 pub fn all(results: &Results) -> Vec<Mark> {
     Work::all()
-        .flat_map(|work| [Allocator::Glibc, Allocator::Mimalloc].map(|allocator| (work, allocator)))
+        .flat_map(|work| {
+            [Allocator::Glibc, Allocator::Mimalloc, Allocator::Bufalloc].map(|allocator| (work, allocator))
+        })
         .flat_map(|(work, allocator)| of_work(results, work, allocator))
         .collect()
 }
 
 fn of_work(results: &Results, work: Work, allocator: Allocator) -> Vec<Mark> {
-    let one = Cell { work, contestant: Contestant::PoolKeeper, allocator };
+    let is_upload = work == Work::Upload;
+    let judged = if is_upload { Contestant::Axum } else { Contestant::PoolKeeper };
+    let one = Cell { work, contestant: judged, allocator };
     let plain = Cell { contestant: Contestant::Pool, ..one };
     // What people write today is over the allocator of the system.
-    let today = Cell { contestant: Contestant::Vec, allocator: Allocator::Glibc, ..one };
+    let habit = if is_upload { Contestant::Axum } else { Contestant::Vec };
+    let today = Cell { contestant: habit, allocator: Allocator::Glibc, ..one };
     let mark = |cell: Cell, what: &str, found: String, holds| Mark {
         what: format!("{}, {}: {what}", work.title(), cell.title()),
         found,
@@ -72,7 +77,11 @@ fn of_work(results: &Results, work: Work, allocator: Allocator) -> Vec<Mark> {
             vec![compared("processor time, to the same without a keeper", SECONDS, plain, 1.05)]
         }
         Work::Relay { bytes: 4096, .. } => vec![at_most(one, "kept after 3 s", kept, 8.0)],
-        Work::Relay { .. } => Vec::new(),
+        Work::Upload if allocator == Allocator::Bufalloc => vec![
+            at_most(one, "idle after 3 s, all of it", |run| run.after as f64, 24.0),
+            compared("processor time for an upload, to glibc", SECONDS, today, 1.05),
+        ],
+        Work::Relay { .. } | Work::Upload => Vec::new(),
         Work::Burst { survivors: false, .. } => vec![at_most(one, "kept after 3 s", kept, 12.0)],
         Work::Burst { .. } => {
             vec![own("kept after 3 s, to the pages of the survivors", kept, |run| run.held as f64, 1.3)]
@@ -87,10 +96,15 @@ mod tests {
     use crate::plan::fixture;
 
     fn judged(times: f64) -> Vec<bool> {
-        let mut runs = Vec::new();
-        for work in Work::all() {
+        let upload = |allocator, times| {
+            let (cell, measured) = fixture::run(Work::Upload, Contestant::Axum, times);
+            (Cell { allocator, ..cell }, measured)
+        };
+        let mut runs = vec![upload(Allocator::Glibc, 1.0), upload(Allocator::Bufalloc, times)];
+        for work in Work::all().filter(|work| *work != Work::Upload) {
             for contestant in [Contestant::Vec, Contestant::Pool, Contestant::PoolKeeper] {
-                let is_judged = work.has(Contestant::PoolKeeper) == (contestant == Contestant::PoolKeeper);
+                let is_judged = work.has(Contestant::PoolKeeper, Allocator::Glibc)
+                    == (contestant == Contestant::PoolKeeper);
                 runs.push(fixture::run(work, contestant, if is_judged { times } else { 1.0 }));
             }
         }
@@ -99,8 +113,8 @@ mod tests {
 
     #[test]
     fn each_mark_can_fail() {
-        assert_eq!(judged(1.0), [true; 14]);
-        assert_eq!(judged(2.0), [false; 14]);
+        assert_eq!(judged(1.0), [true; 16]);
+        assert_eq!(judged(2.0), [false; 16]);
     }
 
     #[test]

@@ -47,11 +47,11 @@ impl Plan {
         }
         let mut cells = Vec::new();
         for work in Work::all().filter(|work| chosen(&self.parts, &work.part())) {
-            for allocator in [Allocator::Glibc, Allocator::Mimalloc] {
+            for &allocator in Allocator::value_variants() {
                 let contestants = Contestant::value_variants().iter().copied();
                 cells.extend(
                     contestants
-                        .filter(|one| work.has(*one) && chosen(&self.contestants, one))
+                        .filter(|one| work.has(*one, allocator) && chosen(&self.contestants, one))
                         .filter(|_| chosen(&self.allocators, &allocator))
                         .map(|contestant| Cell { work, contestant, allocator }),
                 );
@@ -125,7 +125,7 @@ pub(crate) mod fixture {
     pub(crate) fn run(work: Work, contestant: Contestant, times: f64) -> (Cell, Measured) {
         let mib = |mib: f64| (mib * times) as u64 * (1 << 20);
         let used = Usage { user: times, kernel: times, faults: (100_000.0 * times) as u64 };
-        let (peak, after) = (mib(50.0), mib(7.0));
+        let (peak, after) = (mib(50.0), mib(if work == Work::Upload { 20.0 } else { 7.0 }));
         let measured = Measured { used, peak, after, asked: 10 << 30, held: 7 << 20, ..Measured::default() };
         (Cell { work, contestant, allocator: Allocator::Glibc }, measured)
     }
@@ -148,9 +148,10 @@ mod tests {
             contestants: Vec::new(),
             allocators: Vec::new(),
         };
-        // Of each allocator: the service, the container, three relays with a codec and one without, six bursts.
-        assert_eq!(all.cells().len(), 2 * (3 + 2 + 3 * 4 + 3 + 6 * 3));
+        // Of two allocators: the service, the container, three relays with a codec and one without, six bursts.
+        // Of the other three: a relay with a codec. Of all: the uploads.
+        assert_eq!(all.cells().len(), 2 * (3 + 2 + 3 * 4 + 3 + 6 * 3) + 3 + 5);
         let some = Plan { parts: vec![Part::Relay], contestants: vec![Contestant::Codec], ..all };
-        assert_eq!(some.cells().len(), 2 * 3);
+        assert_eq!(some.cells().len(), 2 * 3 + 3);
     }
 }

@@ -10,7 +10,7 @@ use buftrials::table::{Table, spread};
 use crate::marks;
 use crate::plan::Results;
 use crate::trial::Figure;
-use crate::work::{Cell, Contestant, Work};
+use crate::work::{Cell, Contestant, UPLOAD_BYTES, Work};
 
 const MIB: f64 = (1 << 20) as f64;
 /// The shortest bar stands for this ratio.
@@ -40,14 +40,20 @@ pub fn of(results: &Results) -> Report {
         amount.relay_connections,
         number::memory(amount.relayed_bytes as u64)
     );
+    let upload = format!(
+        "{} connections, {} of each, then silent",
+        amount.upload_connections,
+        number::memory((amount.uploads * UPLOAD_BYTES) as u64)
+    );
     let burst = format!("{} of buffers", number::memory(amount.burst_bytes as u64));
     let pools = if cfg!(feature = "mmap") { "with the feature `mmap`" } else { "as they are" };
-    let measured = "memory is resident, less what the process had before the first request; processor time \
-                    and faults are until the end of the silence";
+    let measured = "memory is resident, less what the process had before the first request; idle and closed \
+                    are all of it; processor time and faults are until the end of the silence";
     let more = [
         ("service", service),
         ("relay", relay),
         ("burst", burst),
+        ("upload", upload),
         ("silence", format!("{} s", amount.silence.as_secs_f64())),
         ("pools", pools.to_owned()),
         ("rounds", format!("{}, medians (lowest – highest)", results.rounds)),
@@ -67,8 +73,22 @@ fn table(results: &Results, work: Work) -> Option<Table> {
         "peak MiB",
         "kept after MiB",
     ];
-    let has_survivors = matches!(work, Work::Burst { survivors: true, .. });
-    head.extend(has_survivors.then_some("pages of the survivors MiB"));
+    let more: &[(&str, Figure, usize)] = match work {
+        Work::Burst { survivors: true, .. } => {
+            &[("pages of the survivors MiB", |run| run.held as f64 / MIB, 0)]
+        }
+        Work::Upload => &[
+            ("idle MiB", |run| run.after as f64 / MIB, 1),
+            ("closed MiB", |run| run.closed as f64 / MIB, 1),
+            (
+                "processor ms an upload",
+                |run| run.used.seconds() * 1e3 / (run.asked as usize / UPLOAD_BYTES) as f64,
+                2,
+            ),
+        ],
+        _ => &[],
+    };
+    head.extend(more.iter().map(|(name, ..)| name));
     let mut table = Table::new(&head);
     for cell in results.cells(work) {
         let of = |figure: Figure, digits| spread(results.of(cell).map(figure), digits);
@@ -81,7 +101,7 @@ fn table(results: &Results, work: Work) -> Option<Table> {
             of(|run| run.peak() / MIB, 0),
             of(|run| run.kept() / MIB, 1),
         ];
-        row.extend(has_survivors.then(|| of(|run| run.held as f64 / MIB, 0)));
+        row.extend(more.iter().map(|&(_, figure, digits)| of(figure, digits)));
         if results.of(cell).any(|run| run.killed) {
             row[0].push_str(" (killed)");
         }
@@ -133,7 +153,7 @@ mod tests {
     #[test]
     fn the_report_has_tables_and_a_chart_and_what_has_to_hold() {
         let burst = Work::Burst { bytes: 4000, survivors: true };
-        let runs = [Work::Service, burst].map(|work| {
+        let runs = [Work::Service, burst, Work::Upload].map(|work| {
             [Contestant::Vec, Contestant::PoolKeeper].map(|one| {
                 let times = if one == Contestant::Vec { 1.0 } else { 2.0 };
                 fixture::run(work, one, times)
@@ -144,6 +164,7 @@ mod tests {
         for line in [
             "| ShardPool, keeper, glibc | 4.00 | 2.00 | 2.00 | 200 | 100 | 14.0 |\n",
             "| ShardPool, keeper, glibc | 4.00 | 2.00 | 2.00 | 200 | 100 | 14.0 | 7 |\n",
+            "| ShardPool, keeper, glibc | 4.00 | 2.00 | 2.00 | 200 | 100 | 40.0 | 40.0 | 0.0 | 3.12 |\n",
             "to Vec and semaphore over glibc, at most 1.1 | 2.00 | **no** |",
         ] {
             assert!(text.contains(line), "{line}\n{text}");

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
@@ -27,7 +27,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::codec::{FramedRead, FramedWrite, LengthDelimitedCodec};
 
 use crate::pattern;
-use crate::work::{Cell, Contestant, Work};
+use crate::work::{Cell, Contestant, UPLOAD_BYTES, Work};
 
 /// The header of an answer that has the checksum.
 pub const CHECKSUM: &str = "checksum";
@@ -120,6 +120,10 @@ pub fn run(cell: Cell) -> Result<()> {
             // Nobody listens any more.
             std::process::exit(0);
         });
+        if cell.work == Work::Upload {
+            let service = Router::new().route("/", post(collect)).layer(DefaultBodyLimit::max(UPLOAD_BYTES));
+            return Ok(axum::serve(listener, service).await?);
+        }
         let service = Router::new().route("/", post(upload)).route("/{place}/{length}", get(download));
         let service = service.with_state(store.clone());
         loop {
@@ -175,6 +179,11 @@ async fn upload(
         buffer.put(&piece.map_err(refused)?);
     }
     Ok(checksum(&Bytes::from(buffer)))
+}
+
+/// Answers an upload that axum has collected with its checksum.
+async fn collect(body: Bytes) -> impl IntoResponse {
+    checksum(&body)
 }
 
 /// Answers with the bytes of a place, and their checksum.

@@ -10,7 +10,7 @@ use buftrials::watch::Server;
 use serde::{Deserialize, Serialize};
 
 use crate::clients;
-use crate::work::{Amount, Cell, PROGRAM, Work};
+use crate::work::{Amount, Cell, PROGRAM, UPLOAD_BYTES, Work};
 
 /// A server that has accepted its connections is left alone this long before its memory is looked at.
 const SETTLE: Duration = Duration::from_millis(100);
@@ -26,6 +26,8 @@ pub struct Measured {
     pub peak: u64,
     /// After the silence.
     pub after: u64,
+    /// After as long a silence without connections, where they were open until then.
+    pub closed: u64,
     /// Bytes of all buffers that it asked for.
     pub asked: u64,
     /// Bytes of the pages that have buffers which were not dropped.
@@ -82,25 +84,43 @@ impl Cell {
     }
 
     async fn watch(self, amount: Amount, server: &Server) -> Result<Measured> {
-        let (id, is_relay) = (server.id(), matches!(self.work, Work::Relay { .. }));
-        let count = if is_relay { amount.relay_connections } else { amount.service_connections };
+        let id = server.id();
+        let count = match self.work {
+            Work::Relay { .. } => amount.relay_connections,
+            Work::Upload => amount.upload_connections,
+            _ => amount.service_connections,
+        };
         let streams = clients::connect(server.address, count, self.work.socket_bytes()).await?;
         tokio::time::sleep(SETTLE).await;
         let (before, used) = (system::resident(id)?, system::usage(id)?);
-        let asked = if let Work::Relay { bytes, .. } = self.work {
-            let frames = amount.frames(bytes);
-            clients::relay(streams, bytes, frames).await?;
-            count * frames * bytes
-        } else {
-            let sizes = clients::sizes(amount.requests);
-            let asked = sizes.iter().sum();
-            clients::ask(streams, sizes).await?;
-            asked
+        let mut open = Vec::new();
+        let asked = match self.work {
+            Work::Relay { bytes, .. } => {
+                let frames = amount.frames(bytes);
+                clients::relay(streams, bytes, frames).await?;
+                count * frames * bytes
+            }
+            Work::Upload => {
+                open = clients::upload_each(streams, UPLOAD_BYTES, amount.uploads).await?;
+                count * amount.uploads * UPLOAD_BYTES
+            }
+            _ => {
+                let sizes = clients::sizes(amount.requests);
+                let asked = sizes.iter().sum();
+                clients::ask(streams, sizes).await?;
+                asked
+            }
         };
         let peak = system::peak(id)?;
         tokio::time::sleep(amount.silence).await;
         let (after, used) = (system::resident(id)?, system::usage(id)?.since(&used));
-        Ok(Measured { used, before, peak, after, asked: asked as u64, ..Measured::default() })
+        let mut closed = 0;
+        if !open.is_empty() {
+            drop(open);
+            tokio::time::sleep(amount.silence).await;
+            closed = system::resident(id)?;
+        }
+        Ok(Measured { used, before, peak, after, closed, asked: asked as u64, ..Measured::default() })
     }
 }
 

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 
 /// The program over glibc.
 pub const PROGRAM: &str = "bufserve";
+/// Bytes of each upload to axum's extractor.
+pub const UPLOAD_BYTES: usize = 8 << 20;
 
 /// What a program has its buffers from. Each is as a user makes it who sets nothing but a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
@@ -24,6 +26,8 @@ pub enum Contestant {
     Pool,
     /// The sharded pool with a `Keeper`.
     PoolKeeper,
+    /// axum's extractor of `Bytes`, with nothing set but the longest body.
+    Axum,
 }
 
 impl Contestant {
@@ -36,6 +40,7 @@ impl Contestant {
             Self::Vec => "Vec",
             Self::Pool => "ShardPool",
             Self::PoolKeeper => "ShardPool, keeper",
+            Self::Axum => "axum",
         }
     }
 
@@ -47,6 +52,7 @@ impl Contestant {
             Self::Vec => "c1",
             Self::Pool => "v1",
             Self::PoolKeeper => "s3",
+            Self::Axum => "p2",
         }
     }
 }
@@ -62,6 +68,8 @@ pub enum Part {
     Relay,
     /// Buffers that are acquired and dropped.
     Burst,
+    /// Large uploads to a server without a pool, on connections that remain open.
+    Upload,
 }
 
 /// What a program does.
@@ -86,6 +94,8 @@ pub enum Work {
         /// Whether one in [`SURVIVES`](crate::burst::SURVIVES) is not dropped.
         survivors: bool,
     },
+    /// Uploads, each answered with its checksum, on connections that remain open.
+    Upload,
 }
 
 impl Work {
@@ -96,7 +106,7 @@ impl Work {
             .into_iter()
             .flat_map(|survivors| [4000, 20_000, 60_000].map(|bytes| Self::Burst { bytes, survivors }));
         let relays = [relay(100, false), relay(4 << 10, false), relay(1 << 20, false), relay(1 << 20, true)];
-        [Self::Service, Self::Container].into_iter().chain(relays).chain(bursts)
+        [Self::Service, Self::Container].into_iter().chain(relays).chain(bursts).chain([Self::Upload])
     }
 
     /// The part that it belongs to.
@@ -107,6 +117,7 @@ impl Work {
             Self::Container => Part::Container,
             Self::Relay { .. } => Part::Relay,
             Self::Burst { .. } => Part::Burst,
+            Self::Upload => Part::Upload,
         }
     }
 
@@ -127,10 +138,20 @@ impl Work {
         matches!(self, Self::Relay { .. }).then_some(64 << 10)
     }
 
-    /// Whether this contestant makes sense here.
+    /// Whether this contestant makes sense here over this allocator.
     #[must_use]
-    pub fn has(self, contestant: Contestant) -> bool {
+    pub fn has(self, contestant: Contestant, allocator: Allocator) -> bool {
+        // Large blocks of programs that have no pool are the allocator's business.
+        let is_over_each = match contestant {
+            Contestant::Codec => matches!(self, Self::Relay { bytes: 1_048_576.., .. }),
+            _ => contestant == Contestant::Axum,
+        };
+        if !is_over_each && !matches!(allocator, Allocator::Glibc | Allocator::Mimalloc) {
+            return false;
+        }
         match contestant {
+            Contestant::Axum => self == Self::Upload,
+            _ if self == Self::Upload => false,
             Contestant::Codec => matches!(self, Self::Relay { bounded: false, .. }),
             // As the README has it.
             Contestant::PoolKeeper => self != Self::Container,
@@ -154,6 +175,7 @@ impl Work {
                 format!("Buffers of {}, all dropped", size(bytes))
             }
             Self::Burst { bytes, .. } => format!("Buffers of {}, one in sixteen kept", size(bytes)),
+            Self::Upload => format!("Uploads of {}, connections remain open", size(UPLOAD_BYTES)),
         }
     }
 }
@@ -185,7 +207,7 @@ impl Cell {
         let builder = ShardPool::builder();
         let builder = self.work.budget().map_or(builder, |bytes| builder.max_bytes(bytes));
         Ok(match self.contestant {
-            Contestant::Codec | Contestant::Vec => None,
+            Contestant::Codec | Contestant::Vec | Contestant::Axum => None,
             Contestant::Pool => Some(builder.build()?),
             Contestant::PoolKeeper => {
                 let pool = builder.build()?;
@@ -210,6 +232,10 @@ pub struct Amount {
     pub relayed_bytes: usize,
     /// Bytes of the buffers of a burst.
     pub burst_bytes: usize,
+    /// Connections of the uploads at once.
+    pub upload_connections: usize,
+    /// Uploads on each connection.
+    pub uploads: usize,
     /// From the end of the traffic to the last look at the memory.
     pub silence: Duration,
 }
@@ -224,17 +250,21 @@ impl Amount {
             relay_connections: 200,
             relayed_bytes: 20 << 20,
             burst_bytes: 1 << 30,
+            upload_connections: 200,
+            uploads: 4,
             silence: Duration::from_secs(3),
         };
         match scale {
             Scale::Full => full,
-            Scale::Quick => Self { requests: 3000, relayed_bytes: 5 << 20, ..full },
+            Scale::Quick => Self { requests: 3000, relayed_bytes: 5 << 20, uploads: 1, ..full },
             Scale::Test => Self {
                 service_connections: 20,
                 requests: 40,
                 relay_connections: 4,
                 relayed_bytes: 3 << 20,
                 burst_bytes: 8 << 20,
+                upload_connections: 4,
+                uploads: 2,
                 silence: Duration::from_millis(100),
             },
         }

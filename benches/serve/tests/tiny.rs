@@ -9,20 +9,22 @@
 use std::path::Path;
 
 use bufserve::plan::Results;
-use bufserve::work::{Contestant, Work};
+use bufserve::work::{Contestant, UPLOAD_BYTES, Work};
 
 #[test]
 fn a_tiny_run_has_every_figure() {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("serve-report");
     let files = ["report.md", "index.html", "serve.svg"];
     let program = env!("CARGO_BIN_EXE_bufserve");
-    let results: Results = buftrials::results::of_tiny_run(program, &["--allocator", "glibc"], &out, &files);
+    let results: Results =
+        buftrials::results::of_tiny_run(program, &["--allocator", "glibc,bufalloc"], &out, &files);
     for work in Work::all() {
         let cells = results.cells(work);
         assert!(cells.len() >= 2, "{work:?}");
         for cell in cells {
             let run = results.of(cell).next().unwrap();
             assert!(run.before > 0 && run.peak >= run.before && run.used.faults > 0, "{cell:?}: {run:?}");
+            assert_eq!(run.closed > 0, work == Work::Upload, "{cell:?}: {run:?}");
             assert_eq!(run.held > 0, matches!(work, Work::Burst { survivors: true, .. }), "{cell:?}");
         }
     }
@@ -33,6 +35,7 @@ fn a_tiny_run_has_every_figure() {
             Work::Service if cell.contestant != Contestant::Codec => {
                 assert!(run.asked > 8 << 20 && run.peak() < 256.0 * 1048576.0, "{cell:?}: {run:?}");
             }
+            Work::Upload => assert_eq!(run.asked, 8 * UPLOAD_BYTES as u64, "{cell:?}: {run:?}"),
             _ => {}
         }
     }

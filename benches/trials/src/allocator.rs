@@ -14,14 +14,21 @@ pub enum Allocator {
     Glibc,
     /// jemalloc, through `tikv-jemallocator`.
     Jemalloc,
+    /// jemalloc, whose own thread gives idle memory back.
+    JemallocThread,
     /// mimalloc.
     Mimalloc,
+    /// bufalloc over that of the C library.
+    Bufalloc,
 }
 
+/// What makes jemalloc start its thread. The prefix is that of `tikv-jemallocator`.
+const JEMALLOC_THREAD: (&str, &str) = ("_RJEM_MALLOC_CONF", "background_thread:true");
+
 impl Allocator {
-    /// All of them, in the order of the report.
-    pub fn all() -> impl Iterator<Item = Self> {
-        Self::value_variants().iter().copied()
+    /// The C allocators without settings, in the order of the report.
+    pub fn plain() -> impl Iterator<Item = Self> {
+        [Self::Glibc, Self::Jemalloc, Self::Mimalloc].into_iter()
     }
 
     /// The name on the command line.
@@ -37,12 +44,19 @@ impl Allocator {
     ///
     /// When there is no such program.
     pub fn command(self, name: &str, task: &str, options: &impl Serialize) -> Result<Command> {
-        let behind = if self == Self::Glibc { String::new() } else { format!("-{}", self.name()) };
+        let behind = match self {
+            Self::Glibc => String::new(),
+            Self::JemallocThread => format!("-{}", Self::Jemalloc.name()),
+            _ => format!("-{}", self.name()),
+        };
         let own = std::env::current_exe().context("a program has a path")?;
         let program = own.with_file_name(format!("{name}{behind}"));
         ensure!(program.is_file(), "{} is missing; `cargo xtask` builds it", program.display());
         let mut command = Command::new(program);
         command.arg(task).arg(serde_json::to_string(options)?);
+        if self == Self::JemallocThread {
+            command.env(JEMALLOC_THREAD.0, JEMALLOC_THREAD.1);
+        }
         Ok(command)
     }
 }

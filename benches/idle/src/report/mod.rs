@@ -21,7 +21,7 @@ pub fn of(results: &Results) -> Report {
         exact_memory(course.large_bytes as u64),
         course.silence.as_secs_f64()
     );
-    let mut sections: Vec<Section> = Allocator::all()
+    let mut sections: Vec<Section> = Allocator::plain()
         .filter_map(|allocator| {
             let table = table::idle(results, allocator)?;
             Some(Section {

@@ -17,8 +17,8 @@ const LOOPS: usize = 16;
 const WAITS: [&str; 6] = ["t24_", "waits::", "wakers::", "channel::", "messages::", "handoff::"];
 /// Parts of the names of tests that measure time or memory, make the system refuse calls, or poll, each turn behind all loops: they show
 /// nothing more here.
-const OTHERS: [&str; 8] =
-    ["t12_", "t18_", "t19_", "t25_", "t26_", "bytes_between_threads", "cost", "resident"];
+const OTHERS: [&str; 9] =
+    ["t12_", "t18_", "t19_", "t39_", "t25_", "t26_", "bytes_between_threads", "cost", "resident"];
 /// The programs of `cargo xtask stress`.
 const STRESS: &str = "stress";
 /// Programs that run at once: while some wait, others have something to do.

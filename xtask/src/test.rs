@@ -27,8 +27,9 @@ pub(crate) const SHORT: [(&str, &str); 4] = [
 ];
 /// Tests that debug builds leave to `--long`, by parts of their names: soaks, long programs, and trials that
 /// measure memory or time over much traffic. Each takes seconds in a debug build.
-const LONG_ONLY: [&str; 7] = [
+const LONG_ONLY: [&str; 8] = [
     "t19_",
+    "t39_",
     "conformance::long_programs",
     "costs::t26_late_releases",
     "every_cell_is_built_or_refused_with_a_reason",
@@ -183,7 +184,11 @@ impl Task {
             Self::Soak(program) => {
                 let mut command = program.command();
                 // All soaks at once: they mostly wait for each other otherwise.
-                default_env(command.args(["t19_", "--test-threads=8"]), "BUFTEST_SOAK_SECONDS", SOAK_SECONDS);
+                default_env(
+                    command.args(["t19_", "t39_", "--test-threads=8"]),
+                    "BUFTEST_SOAK_SECONDS",
+                    SOAK_SECONDS,
+                );
                 let name = format!("{}, {SOAK_SECONDS} s of soak", program.name());
                 (name, program.run_as("soak", &mut command, TIME_LIMIT))
             }

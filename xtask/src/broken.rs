@@ -22,8 +22,12 @@ use crate::orderings;
 use crate::test_binaries::{Program, Ran};
 
 const FOLDER: &str = "target/broken";
-/// No trial takes nearly as long: on the sound build, all trials of a program together end within it.
+/// On the sound build, all trials of a program together end within it.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
+/// With a defect, a trial has this number of times what all of them take on the sound build, and not less than the other: what takes
+/// longer hangs.
+const TIMES_SOUND: u32 = 4;
+const LEAST_LIMIT: Duration = Duration::from_secs(20);
 /// This number of tests runs at once for each processor: with a defect many of them sleep until they give up.
 const AT_ONCE: usize = 2;
 const SET: [(&str, &str); 1] = [("BUFTEST_COUNT", "20000")];
@@ -102,17 +106,15 @@ impl Args {
         for (package, cases) in by_package(chosen.iter().copied()) {
             let built = built(&build, package, &cases)?;
             // Models have shown this in the job `loom`.
-            if !self.loom {
-                sound(package, &cases, &built)?;
-            }
+            let sound = if self.loom { BTreeMap::new() } else { sound(package, &cases, &built)? };
             let within = cases.into_iter().filter(|one| combined.has(one.number)).collect();
-            survived.extend(try_out(within, &built)?);
+            survived.extend(try_out(within, &built, &sound)?);
         }
         for (number, mutant) in mutants.iter().enumerate().filter(|(number, _)| !combined.has(*number)) {
             build.put(mutant.apply(read)?, 1)?;
             for (package, cases) in by_package(chosen.iter().copied().filter(|one| one.number == number)) {
                 let built = built(&build, package, &cases).with_context(|| mutant.name.clone())?;
-                survived.extend(try_out(cases, &built)?);
+                survived.extend(try_out(cases, &built, &BTreeMap::new())?);
             }
         }
         let count = survived.len();
@@ -198,8 +200,13 @@ fn built<'a>(
     Ok(built)
 }
 
-/// Runs each test of some cases with its defect, and returns those that do not see it.
-fn try_out(cases: Vec<Chosen<'_>>, built: &BTreeMap<Wanted<'_>, Program>) -> Result<Vec<String>> {
+/// Runs each test of some cases with its defect, and returns those that do not see it. `limits` has how long a program may take, where
+/// that is known.
+fn try_out(
+    cases: Vec<Chosen<'_>>,
+    built: &BTreeMap<Wanted<'_>, Program>,
+    limits: &BTreeMap<Wanted<'_>, Duration>,
+) -> Result<Vec<String>> {
     let mut survived = Vec::new();
     // A target without harness has no names: it runs as a whole.
     let tests = |one: &Chosen<'_>| {
@@ -218,7 +225,8 @@ fn try_out(cases: Vec<Chosen<'_>>, built: &BTreeMap<Wanted<'_>, Program>) -> Res
         );
         let names: Vec<_> = test.iter().map(String::as_str).collect();
         let choice = Choice::Mutant(*number);
-        let ran = run(&built[&one.wanted()], &names, case.tool, choice, TIME_LIMIT, &SET_WITH_DEFECT);
+        let limit = limits.get(&one.wanted()).copied().unwrap_or(TIME_LIMIT);
+        let ran = run(&built[&one.wanted()], &names, case.tool, choice, limit, &SET_WITH_DEFECT);
         let ran = ran.with_context(|| row.clone())?;
         anyhow::Ok((row, ran))
     };
@@ -233,9 +241,15 @@ fn try_out(cases: Vec<Chosen<'_>>, built: &BTreeMap<Wanted<'_>, Program>) -> Res
     Ok(survived)
 }
 
-/// Runs the tests of all cases of a package without a defect, where they have to pass.
-fn sound(package: &str, cases: &[Chosen<'_>], built: &BTreeMap<Wanted<'_>, Program>) -> Result<()> {
+/// Runs the tests of all cases of a package without a defect, where they have to pass. Returns how long a test may take with a defect.
+fn sound<'a>(
+    package: &str,
+    cases: &[Chosen<'_>],
+    built: &BTreeMap<Wanted<'a>, Program>,
+) -> Result<BTreeMap<Wanted<'a>, Duration>> {
+    let mut limits = BTreeMap::new();
     for (wanted, program) in built {
+        let mut took = Duration::ZERO;
         let of_program = || cases.iter().filter(|one| one.wanted() == *wanted).map(|one| one.case);
         let tests: BTreeSet<&str> = of_program().flat_map(|case| &case.tests).map(|test| &**test).collect();
         let tests: Vec<&str> = tests.into_iter().collect();
@@ -252,10 +266,12 @@ fn sound(package: &str, cases: &[Chosen<'_>], built: &BTreeMap<Wanted<'_>, Progr
                 how(&ran),
                 ran.log
             );
+            took += ran.took;
         }
+        limits.insert(*wanted, (took * TIMES_SOUND).clamp(LEAST_LIMIT, TIME_LIMIT));
         println!("{package}: {} tests of {} pass without a defect", tests.len().max(1), program.name());
     }
-    Ok(())
+    Ok(limits)
 }
 
 /// How a program ended. Signals and time-outs of the processes that trials start for themselves are in the log.

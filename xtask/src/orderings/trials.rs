@@ -16,8 +16,9 @@ use crate::test_binaries::{Program, Ran};
 const FOLDER: &str = "target/orderings";
 /// No model and no program takes nearly as long.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
-/// Preemptions of models at first: one less than in the job `loom`, which finds all that these find.
-const FEW: &str = "2";
+/// Preemptions of models at first, as in the job `loom`; and for what no trial has found.
+const FEW: &str = LOOM.unless_set;
+const MANY: &str = "3";
 /// A model that takes no longer is tried before anything else.
 const QUICK: Duration = Duration::from_secs(20);
 /// Of a model that takes longer no more is waited for when it is first run: what it comes to, it has come to by then.
@@ -62,7 +63,7 @@ impl<'a> Trials<'a> {
     }
 
     /// Tries each of `mutants`, and tells `done` of each: first the models that take seconds, then
-    /// `races`, and for what is left all models with as many preemptions as in the job `loom`.
+    /// `races`, and for what is left all models with more preemptions.
     ///
     /// Of each kind those of the mutant's own package come first. A program that no mutant is left for is not built.
     pub(super) fn run(&mut self, mutants: &[usize], mut done: impl FnMut(Outcome)) -> Result<()> {
@@ -76,7 +77,7 @@ impl<'a> Trials<'a> {
                 all.extend(trials);
             }
         }
-        try_each(models.iter().collect(), LOOM.unless_set, &mut left, &mut done)?;
+        try_each(models.iter().collect(), MANY, &mut left, &mut done)?;
         for at in left {
             let is_reached = models.iter().chain(&races).any(|trial| trial.reached.contains(&at));
             done(Outcome { at, caught: None, is_reached });

@@ -98,6 +98,7 @@ pub use bufcore::author::{empty_buf, is_alone};
 #[cfg(feature = "page-heap")]
 pub use page_heap::{Cut, Given, HeldHeap, PageError, PageHeap, PageSource, PageStats, SlabShape, Span};
 pub use region_pool::control_block::{ControlBlock, CountMissed};
+pub use region_pool::freed_list::FreedList;
 pub use region_pool::slot_state::SlotState;
 pub use region_pool::stagger::{STAGGER_FROM_BYTES, staggered};
 #[cfg(feature = "alloc")]

@@ -104,6 +104,7 @@ extern crate std;
 mod pool;
 
 mod config;
+mod crowd;
 mod fallback;
 mod grow;
 mod lease;

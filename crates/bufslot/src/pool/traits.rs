@@ -79,9 +79,8 @@ impl<F: BufferPool> BufferPool for SlotPool<F> {
         if cfg!(feature = "stats") {
             return stats;
         }
-        let taken = self.table.all().filter(|&slot| !self.table.slots().is_free(slot)).count();
         let mut known = stats;
-        known.in_use = taken;
+        known.in_use = self.slots() - self.table.free_slots();
         known
     }
 }
@@ -98,9 +97,7 @@ impl<F: BufferPool> fmt::Debug for SlotPool<F> {
         struct Slots<'a>(&'a Table);
         impl fmt::Debug for Slots<'_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0
-                    .all()
-                    .try_for_each(|slot| f.write_str(if self.0.slots().is_free(slot) { "-" } else { "#" }))
+                self.0.all().try_for_each(|slot| f.write_str(if self.0.is_taken(slot) { "#" } else { "-" }))
             }
         }
         f.debug_struct("SlotPool")

@@ -7,7 +7,8 @@
 //!
 //! - [`orphan`]: memory that outlived its pool, and is freed with its last buffer.
 //! - [`SlotState`]: the state of a slot that is released by a plain store; for pools over one
-//!   region that serve one thread. A [`ControlBlock`] heads their bookkeeping.
+//!   region that serve one thread. A [`ControlBlock`] heads their bookkeeping, and a [`FreedList`]
+//!   has the releases of watched slots.
 //! - [`Handle`] and [`WeakHandle`]: handles of a pool that threads share. A [`Registry`] is a list
 //!   that only grows, and a [`PoolProvider`] keeps the provider that a program supplies.
 //! - [`PageHeap`]: spans of pages under a limit on what the process has, and blocks cut from them.

@@ -2,9 +2,9 @@
 //!
 //! A bounded search that has found nothing among more than a few slots makes a crowd: each slot in
 //! the list is watched, so that its release lists it, and each gap is noted in the index. From then
-//! on a request takes the released slots off their list, and asks the index. Where it carves, others
-//! follow without the index, in a row: slots that are not watched. These are watched at the next
-//! search, which each slot pays once. When few watched slots are left, the bounded search does again.
+//! on a request takes the released slots off their list, and asks the index. Where it carves,
+//! others follow without the index, in a row: slots that are not watched. These are watched at the
+//! next search, each once. When few watched slots are left, the bounded search is used again.
 //!
 //! # Invariants
 //!

@@ -19,8 +19,8 @@ pub(crate) struct SlotHandle {
 // - the slot's atomics, its `start`, its `end` and its `control`, which nobody else writes while
 //   the handle lives (T3);
 // - its `prev`, after the pool's end, which wrote it last;
-// - of the head `freed`, and of its control block `released` and `orphan`, which are atomics and what these hand
-//   over from thread to thread, and `wipe`, which is never written.
+// - of the head `freed`, and of its control block `released` and `orphan`, which are atomics and
+//   what these hand over from thread to thread, and `wipe`, which is never written.
 unsafe impl Send for SlotHandle {}
 // SAFETY: likewise.
 unsafe impl Sync for SlotHandle {}

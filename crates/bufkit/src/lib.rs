@@ -7,7 +7,8 @@
 //!
 //! - [`orphan`]: memory that outlived its pool, and is freed with its last buffer.
 //! - [`SlotState`]: the state of a slot that is released by a plain store; for pools over one
-//!   region that serve one thread. A [`ControlBlock`] heads their bookkeeping.
+//!   region that serve one thread. A [`ControlBlock`] heads their bookkeeping, and a [`FreedList`]
+//!   has the releases of watched slots.
 //! - [`Handle`] and [`WeakHandle`]: handles of a pool that threads share. A [`Registry`] is a list
 //!   that only grows, and a [`PoolProvider`] keeps the provider that a program supplies.
 //! - [`PageHeap`]: spans of pages under a limit on what the process has, and blocks cut from them.
@@ -98,6 +99,7 @@ pub use bufcore::author::{empty_buf, is_alone};
 #[cfg(feature = "page-heap")]
 pub use page_heap::{Cut, Given, HeldHeap, PageError, PageHeap, PageSource, PageStats, SlabShape, Span};
 pub use region_pool::control_block::{ControlBlock, CountMissed};
+pub use region_pool::freed_list::FreedList;
 pub use region_pool::slot_state::SlotState;
 pub use region_pool::stagger::{STAGGER_FROM_BYTES, staggered};
 #[cfg(feature = "alloc")]

@@ -78,9 +78,9 @@ bufkit::settings! {
             /// ```
             bytes capacity(bytes);
             /// Sets how many buffers of the region can be out at once. Each slot costs 32 bytes of
-            /// bookkeeping. Unless set, there is one for each KiB of the capacity, or of a given
-            /// region; at least 8, and at most 1024. In a given region there are fewer where the
-            /// capacity leaves no room for them.
+            /// bookkeeping, and 8 more where there are more than 64. Unless set, there is one for
+            /// each KiB of the capacity, or of a given region; at least 8, and at most 1024. In a
+            /// given region there are fewer where the capacity leaves no room for them.
             ///
             /// Requests beyond that number go to the fallback, even while the region has room.
             ///

@@ -90,6 +90,7 @@ impl<F: BufferPool> SlotPool<F> {
         fallback_stats: &PoolStats,
     ) -> bool {
         let Some(at) = self.slot_alone(buf) else { return false };
+        self.take_freed();
         let start = buf.as_ptr().addr();
         let mut room = self.widen(at) - start;
         // The end moves up, if no live slot is behind the buffer.
@@ -147,6 +148,7 @@ impl<F: BufferPool> SlotPool<F> {
         debug_assert!(end <= slots.start(slots.next(at)), "{end:#x} is in the slot behind");
         self.table.wipe(end, old);
         slots.set_end(at, end);
+        self.note_gap(at);
         self.counters.resized(old - first, end - first, self.table.released(), fallback_stats);
         let capacity = end - buf.as_ptr().addr();
         // SAFETY: the bytes up to `end` are the slot's, or were in the gap behind it, which has no

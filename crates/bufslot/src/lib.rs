@@ -6,16 +6,17 @@
 //! The pool carves buffers and growing frames out of memory that is taken once. Acquiring takes
 //! some twenty plain instructions, and releasing takes one plain store, on any thread. Neither has
 //! a locked instruction in it, and neither allocates. The newest memory is used again first, while
-//! it is in the cache. When the region has no room, the request goes to a fallback: the heap, a
-//! pool of yours, or an error.
+//! it is in the cache. Among more than 64 buffers of different ages an index finds the room, and a
+//! request takes time with the logarithm of the number of slots. When the region has no room, the
+//! request goes to a fallback: the heap, a pool of yours, or an error.
 //!
 //! # When not to use it
 //!
 //! - Several threads acquire: a `SlotPool` serves one at a time. Give each thread a pool of its
 //!   own.
-//! - Many long-lived buffers of very different ages: a bounded search finds the holes between them,
-//!   and requests for which it finds none go to the fallback. Only before an error is returned does
-//!   the search go all the way round. (A queue leaves no holes, whatever sizes it has.)
+//! - Many long-lived buffers of very different ages and sizes: they leave holes between them, and a
+//!   request that fits in none goes to the fallback. (A queue leaves no holes, whatever sizes it
+//!   has.)
 //! - Requests wait for memory: a slot pool refuses. The sharded pool of `bufshard` has requests
 //!   that wait for its budget (`max_bytes`).
 //!
@@ -104,6 +105,7 @@ extern crate std;
 mod pool;
 
 mod config;
+mod crowd;
 mod fallback;
 mod grow;
 mod lease;

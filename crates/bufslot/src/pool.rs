@@ -64,11 +64,15 @@ pub struct SlotPool<F: BufferPool = DefaultFallback> {
     pub(crate) run: u32,
     /// Where the next look for a free slot starts, when the stack is empty (P3).
     pub(crate) clock: u32,
+    /// How many slots have their releases listed, the listed ones included; see `crowd`.
+    pub(crate) watched: u32,
     /// The start of every buffer is a multiple of this plus one.
     alignment_mask: usize,
     /// Buffers of at least this number of bytes are staggered.
     stagger_from: usize,
     pub(crate) fell_back: bool,
+    /// How many slots the next sweep of a crowd may look at.
+    pub(crate) credit: usize,
     pub(crate) table: Table,
     pub(crate) capacity: usize,
     pub(crate) fallback: F,
@@ -103,7 +107,7 @@ impl Carved {
     }
 
     #[inline(always)]
-    fn found(self) -> Option<Self> {
+    pub(crate) fn found(self) -> Option<Self> {
         self.is_somewhere().then_some(self)
     }
 }
@@ -159,6 +163,8 @@ impl<F: BufferPool> SlotPool<F> {
             resume: sentinel,
             run: sentinel,
             clock: 0,
+            watched: 0,
+            credit: 0,
             alignment_mask: alignment - 1,
             stagger_from: if stagger { bufkit::STAGGER_FROM_BYTES } else { usize::MAX },
             fell_back: false,

@@ -21,13 +21,28 @@ const MAX_LAST_LOOKS: usize = 256;
 impl<F: BufferPool> SlotPool<F> {
     /// Takes `bytes` from any gap that a bounded search finds: behind the last slot (`Mode::Back`),
     /// before the first or between two (`Mode::Front`). Lets go of the free slots that it passes.
-    /// When there is none, it moves the end up.
+    /// When there is none, it moves the end up. When that does not do, it looks in the index of
+    /// gaps.
     #[cold]
     #[inline(never)]
     pub(crate) fn search(&mut self, bytes: usize) -> Carved {
         if bytes == 0 || bytes > self.capacity {
             return Carved::NONE;
         }
+        if self.is_crowded() {
+            return self.search_crowd(bytes);
+        }
+        self.take_freed();
+        let carved = self.search_near(bytes);
+        if carved.is_somewhere() || !self.table.gaps.exist() {
+            return carved;
+        }
+        self.watch_all();
+        self.search_crowd(bytes)
+    }
+
+    /// Searches a bounded number of slots, and the memory behind the end.
+    fn search_near(&mut self, bytes: usize) -> Carved {
         let has_unused = self.has_unused();
         // So a burst goes on in a row.
         if has_unused && self.is_tail_last() && !self.is_room_near_front(bytes) {
@@ -149,7 +164,8 @@ impl<F: BufferPool> SlotPool<F> {
     /// before an error. Lets go of all free slots first, and places the buffer end to end with the
     /// one in front, without stagger.
     ///
-    /// Cost: two looks at every slot in the list.
+    /// Cost: two looks at every slot in the list, or as that of
+    /// [`search_crowd`](Self::search_crowd).
     ///
     /// # Errors
     ///
@@ -157,6 +173,12 @@ impl<F: BufferPool> SlotPool<F> {
     #[cold]
     #[inline(never)]
     pub(crate) fn search_all(&mut self, bytes: usize) -> Result<Carved, usize> {
+        // Buffers may have come back while the fallback was asked.
+        self.take_freed();
+        if self.is_crowded() && u32::try_from(bytes).is_ok() {
+            let carved = self.search_crowd(bytes);
+            return carved.found().ok_or_else(|| self.largest_in_crowd());
+        }
         let (slots, sentinel) = (self.table.slots(), self.sentinel());
         self.tail = sentinel;
         loop {

@@ -81,7 +81,7 @@ impl<F: BufferPool> SlotPool<F> {
     #[must_use]
     pub fn is_taken(&self, index: usize) -> bool {
         assert!(index < self.slots(), "slot {index} of {}", self.slots());
-        !self.table.slots().is_free(index as u32 * STEP)
+        self.table.is_taken(index as u32 * STEP)
     }
 
     /// Restarts the high-water marks of the statistics from what is out now. The other counters are
@@ -125,7 +125,7 @@ impl<F: BufferPool> SlotPool<F> {
     /// ```
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.table.all().all(|slot| self.table.slots().is_free(slot))
+        self.table.free_slots() == self.slots()
     }
 
     /// Returns which slot of this pool `buf` holds; `None` if it is not from this pool's region, or

@@ -2,14 +2,15 @@
 //!
 //! ```text
 //!  region
-//!  |<- pad ->|<- Control ->|<- Slot 0 .. Slot n-1, sentinel ->|<- memory: capacity bytes ->|
-//!            aligned       32 bytes each                      aligned to the buffers' alignment
+//!  |<- pad ->|<- Head ->|<- Slot 0 .. Slot n-1, sentinel ->|<- Gaps ->|<- memory: capacity bytes ->|
+//!            aligned    32 bytes each                      8 each     aligned to the buffers' alignment
 //! ```
 //!
 //! The slots that hold a buffer form one circular, doubly linked list in the order of their
 //! addresses, closed by the sentinel; the others form a stack. A slot's links and bounds are the
 //! pool's alone; its state and its count of views are shared with the lease.
 
+mod gaps;
 mod handle;
 mod layout;
 mod orphaned;
@@ -20,10 +21,12 @@ use core::ptr::NonNull;
 
 use bufcore::author::Released;
 use bufcore::{ConfigError, Region, size};
-use bufkit::ControlBlock;
+use bufkit::{ControlBlock, FreedList};
 
+pub(crate) use self::gaps::{FEW_SLOTS, Gaps};
 pub(crate) use self::handle::SlotHandle;
 use self::handle::in_memory;
+use self::layout::Head;
 pub(crate) use self::layout::{Layout, overhead_bytes};
 use self::slot::Slot;
 pub(crate) use self::slot::{MAX_SLOTS, NONE, STEP};
@@ -33,9 +36,9 @@ pub(crate) use self::slots::Slots;
 ///
 /// # Invariants
 ///
-/// - T1: `control` points to an initialised [`ControlBlock`], `slots` to initialised slots behind
+/// - T1: `head` points to an initialised [`Head`], `slots` to initialised slots behind
 ///   it, up to the sentinel, and `memory` to `capacity` initialised bytes behind those, all in
-///   `control.region`, until [`Table::leave`].
+///   `head.control.region`, until [`Table::leave`].
 /// - T2: every `at` that a method takes is a multiple of `STEP`, at most `sentinel`; they come out
 ///   of the table only.
 /// - T3: one table per control block; only it touches the slots' `Cell`s, but that the lease of a
@@ -43,8 +46,9 @@ pub(crate) use self::slots::Slots;
 ///   writes `end`, for a buffer that it has alone.
 #[derive(Debug)]
 pub(crate) struct Table {
-    control: NonNull<ControlBlock>,
+    head: NonNull<Head>,
     slots: Slots,
+    pub(crate) gaps: Gaps,
     memory: NonNull<u8>,
     /// Where the last slot stands, which holds no buffer but closes the list. Never free.
     sentinel: u32,
@@ -74,9 +78,11 @@ impl Table {
         assert!((1..=MAX_SLOTS).contains(&slots), "{slots} slots");
         let base = region.as_ptr();
         // SAFETY: `layout.control <= layout.memory < region.len()`.
-        let control = unsafe { base.add(layout.control) }.cast::<ControlBlock>();
+        let head = unsafe { base.add(layout.control) }.cast::<Head>();
         // SAFETY: likewise.
         let table = unsafe { base.add(layout.slots) }.cast::<Slot>();
+        // SAFETY: likewise.
+        let index = unsafe { base.add(layout.gaps) };
         // SAFETY: likewise.
         let memory = unsafe { base.add(layout.memory) };
         let start = memory.addr().get();
@@ -87,18 +93,20 @@ impl Table {
             let available = region.len();
             return Err((ConfigError::RegionTooSmall { required: usize::MAX, available }, region));
         }
-        // SAFETY: `Layout` aligned the control block and left room for it within the region, which
-        // is ours.
-        unsafe { control.write(ControlBlock::new::<Self>(region, wipe)) };
+        let (control, freed) = (ControlBlock::new::<Self>(region, wipe), FreedList::new());
+        // SAFETY: `Layout` aligned the head and left room for it within the region, which is ours.
+        unsafe { head.write(Head { control, freed }) };
+        // SAFETY: `Layout` aligned the index behind the slots, and left room for it.
+        let gaps = unsafe { Gaps::new(index, slots) };
         let sentinel = slots as u32 * STEP;
         for at in (0..=sentinel).step_by(STEP as usize) {
-            let slot = Slot::new(at, sentinel, start..start + capacity, control.as_ptr());
+            let slot = Slot::new(at, sentinel, start..start + capacity, head.cast().as_ptr());
             // SAFETY: `Layout` left room for `slots + 1` slots.
             let place = unsafe { table.byte_add(at as usize) };
             // SAFETY: aligned, within the region, ours.
             unsafe { place.write(slot) };
         }
-        Ok(Self { control, slots: Slots { first: table }, memory, sentinel, left: false })
+        Ok(Self { head, slots: Slots { first: table }, gaps, memory, sentinel, left: false })
     }
 
     /// Returns the slots.
@@ -107,10 +115,30 @@ impl Table {
         self.slots
     }
 
-    fn control(&self) -> &ControlBlock {
+    fn head(&self) -> &Head {
         // SAFETY: initialised (T1), and never written while the table exists but through its
         // atomics.
-        unsafe { self.control.as_ref() }
+        unsafe { self.head.as_ref() }
+    }
+
+    fn control(&self) -> &ControlBlock {
+        &self.head().control
+    }
+
+    /// Returns the list of released slots that were watched.
+    pub(crate) fn freed(&self) -> &FreedList {
+        &self.head().freed
+    }
+
+    /// Returns the number of slots that no buffer holds, at this moment.
+    pub(crate) fn free_slots(&self) -> usize {
+        let listed = self.slots.freed_from(self.freed().first()).count();
+        listed + self.all().filter(|&at| self.slots.is_free(at)).count()
+    }
+
+    /// Returns whether a buffer holds the slot at `at`, at this moment.
+    pub(crate) fn is_taken(&self, at: u32) -> bool {
+        !self.slots.is_free(at) && !self.slots.slot(at).state.is_listed()
     }
 
     /// Returns the position of the slot that closes the list.
@@ -200,6 +228,9 @@ impl Table {
         if core::mem::replace(&mut self.left, true) {
             return None;
         }
+        for freed in self.slots.freed_from(self.freed().close()) {
+            self.slots.mark_free(freed);
+        }
         let mut out = 0_usize;
         for at in self.all() {
             let slot = self.slots.slot(at);
@@ -210,7 +241,8 @@ impl Table {
         // SAFETY:
         // - left once: by the flag above; the caller does not use the table again.
         // - counted once: of the marked slots' leases each saw its mark, and then counts itself, or
-        //   stores `FREE` over it, which one `count_missed` finds.
-        unsafe { ControlBlock::leave(self.control, out, (self.sentinel / STEP) as usize) }
+        //   stores `FREE` over it, which one `count_missed` finds; or found the list closed, and
+        //   counts itself.
+        unsafe { ControlBlock::leave(self.head.cast(), out, (self.sentinel / STEP) as usize) }
     }
 }

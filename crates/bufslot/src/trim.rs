@@ -50,6 +50,7 @@ impl<F: BufferPool> SlotPool<F> {
         // Pages never go back without this crate's own feature, though another crate of the program
         // may have switched on that of `bufcore`.
         if cfg!(feature = "mmap") && self.table.region().returns_pages() {
+            self.take_freed();
             self.widen_all();
             self.return_pages();
         }
@@ -69,6 +70,9 @@ impl<F: BufferPool> SlotPool<F> {
         let end = self.last_end().saturating_add(FIRST_BYTES);
         slots.set_start(sentinel, end.min(slots.start(sentinel)));
         (self.tail, self.resume, self.run) = (sentinel, sentinel, sentinel);
+        if self.is_crowded() {
+            self.watch_all();
+        }
     }
 
     /// Gives back the whole pages of the gaps, the last of which has all that is behind it.

@@ -12,6 +12,11 @@
 //!   `LIVE`. One `count_missed` exchanges that `FREE` for `SETTLED` and counts it.
 //!
 //! A place that was free at the end is `SETTLED` before anybody looks.
+//!
+//! A pool that looks for released places among many may have a place watched instead. Its release
+//! finds that where it would find the end, and puts the place on a [`FreedList`](crate::FreedList).
+//! A release that read `LIVE` before stores `FREE` over it, which the pool finds when it looks, and
+//! `count_missed` after the end.
 
 use core::fmt;
 use core::ptr::NonNull;
@@ -27,6 +32,12 @@ const LIVE: u32 = 1;
 const ORPHANED: u32 = 2;
 /// It was free when its pool ended, or its release was found afterwards.
 const SETTLED: u32 = 3;
+/// A buffer holds it, whose release lists it. The other bits are the position of the place.
+const WATCHED: u32 = 4;
+/// It is on the list of released places, or about to be. The other bits are the next one's.
+const LISTED: u32 = 5;
+/// The bits of a position.
+pub(super) const LINK: u32 = !7;
 
 /// The state of a place in a pool's memory, which the pool shares with one release. For pools that
 /// one thread at a time acquires from, where a release is a plain store.
@@ -103,8 +114,61 @@ impl SlotState {
         self.0.store(FREE, Ordering::Relaxed);
     }
 
-    /// Releases the place, for the buffer that holds it. Returns `false` when the pool has ended.
-    /// Then the release is to be counted, after a call of [`see_end`](Self::see_end).
+    /// Has the release of a place at position `at`, a multiple of eight, list it. Returns `false`
+    /// when the place is free, or is watched already. For the pool.
+    ///
+    /// A release at the same moment may free the place all the same.
+    ///
+    /// Cost: a locked instruction.
+    #[must_use]
+    pub fn watch(&self, at: u32) -> bool {
+        debug_assert!(at & !LINK == 0, "place at {at}");
+        // ORDER: Relaxed: nothing is published, and `is_free` looks again.
+        self.0.compare_exchange(LIVE, at | WATCHED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// Returns whether the release of the place lists it, or has listed it.
+    #[inline]
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        // ORDER: Relaxed: only compared. The pool takes what is listed from the list.
+        self.0.load(Ordering::Relaxed) & !LINK >= WATCHED
+    }
+
+    /// Returns whether the place is on the list of those that were released, or about to be.
+    #[inline]
+    #[must_use]
+    pub fn is_listed(&self) -> bool {
+        // ORDER: Relaxed: only compared.
+        self.0.load(Ordering::Relaxed) & !LINK == LISTED
+    }
+
+    /// Returns the position of a watched place, for its release.
+    #[inline]
+    #[must_use]
+    pub fn watched_at(&self) -> Option<u32> {
+        // ORDER: Relaxed: the position does not change while the place is watched.
+        let state = self.0.load(Ordering::Relaxed);
+        (state & !LINK == WATCHED).then_some(state & LINK)
+    }
+
+    /// Returns the place that follows this one on the list of released places.
+    #[inline]
+    #[must_use]
+    pub fn next_freed(&self) -> u32 {
+        // ORDER: Relaxed: the list has published it.
+        self.0.load(Ordering::Relaxed) & LINK
+    }
+
+    #[inline]
+    pub(super) fn set_next_freed(&self, next: u32) {
+        // ORDER: Relaxed: the exchange that lists the place publishes it.
+        self.0.store(next | LISTED, Ordering::Relaxed);
+    }
+
+    /// Releases the place, for the buffer that holds it. Returns `false` when the place is
+    /// [watched](Self::watched_at), or the pool has ended. Then the release is to be listed, or
+    /// counted after a call of [`see_end`](Self::see_end).
     ///
     /// Cost: a load and a store.
     ///
@@ -141,7 +205,8 @@ impl SlotState {
         debug_assert_eq!(seen, ORPHANED, "a place is released once");
     }
 
-    /// Ends the pool's use of the place. It returns whether a buffer holds it, whose release counts
+    /// Ends the pool's use of the place, whose list of released places is
+    /// [closed](crate::FreedList::close). It returns whether a buffer holds it, whose release counts
     /// itself from then on, unless [`count_missed`](Self::count_missed) finds it. For the pool.
     ///
     /// Cost: a locked instruction.
@@ -149,12 +214,15 @@ impl SlotState {
     pub fn orphan(&self) -> bool {
         // ORDER: Release on success pairs with the Acquire load in `see_end`; what is read then is
         // what this thread stored. Acquire on failure pairs with the Release of the store there.
-        let held = self.0.compare_exchange(LIVE, ORPHANED, Ordering::Release, Ordering::Acquire).is_ok();
-        if !held {
-            // ORDER: Relaxed: nobody else uses a place that is free.
-            self.0.store(SETTLED, Ordering::Relaxed);
+        match self.0.compare_exchange(LIVE, ORPHANED, Ordering::Release, Ordering::Acquire) {
+            // The release of a watched place finds its list closed.
+            Err(state) if state & !LINK < WATCHED => {
+                // ORDER: Relaxed: nobody else uses a place that is free.
+                self.0.store(SETTLED, Ordering::Relaxed);
+                false
+            }
+            _ => true,
         }
-        held
     }
 
     /// Finds out whether the place was left to a release that made it free all the same, and marks

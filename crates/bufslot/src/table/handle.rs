@@ -3,9 +3,9 @@
 use core::ptr::NonNull;
 
 use bufcore::author::RefCount;
-use bufkit::{ControlBlock, SlotState};
+use bufkit::{ControlBlock, FreedList, SlotState};
 
-use super::layout::TABLE_OFFSET;
+use super::layout::{Head, TABLE_OFFSET};
 use super::slot::Slot;
 
 /// The release of one slot.
@@ -19,8 +19,8 @@ pub(crate) struct SlotHandle {
 // - the slot's atomics, its `start`, its `end` and its `control`, which nobody else writes while
 //   the handle lives (T3);
 // - its `prev`, after the pool's end, which wrote it last;
-// - of the control block `released` and `orphan`, which are atomics and what these hand
-//   over from thread to thread, and `wipe`, which is never written.
+// - of the head `freed`, and of its control block `released` and `orphan`, which are atomics and
+//   what these hand over from thread to thread, and `wipe`, which is never written.
 unsafe impl Send for SlotHandle {}
 // SAFETY: likewise.
 unsafe impl Sync for SlotHandle {}
@@ -79,8 +79,8 @@ impl Drop for SlotHandle {
 }
 
 impl SlotHandle {
-    /// Counts the release of a slot whose pool has ended. Not by the handle: a handle whose address
-    /// is taken has to be in memory, on the fast path too.
+    /// Lists the release of a slot that is watched, or counts that of one whose pool has ended. Not
+    /// by the handle: a handle whose address is taken has to be in memory, on the fast path too.
     ///
     /// # Safety
     ///
@@ -89,16 +89,28 @@ impl SlotHandle {
     #[cold]
     #[inline(never)]
     unsafe fn late(slot: NonNull<Slot>) {
-        // SAFETY: the slot is not counted yet, so it is valid.
-        let shared = unsafe { slot.as_ref() };
-        shared.state.see_end();
-        // The pool has ended, and wrote it last.
-        let at = shared.prev.get();
-        // SAFETY: so far behind its control block stands the slot, in one region, which is all in
-        // reach of the handle's pointer.
-        let control = unsafe { slot.byte_sub(at as usize + TABLE_OFFSET) };
+        // SAFETY: the slot is not counted yet, so it is valid. Only its atomic state is borrowed.
+        let state = unsafe { &(*slot.as_ptr()).state };
+        let watched = state.watched_at();
+        let at = watched.unwrap_or_else(|| {
+            state.see_end();
+            // SAFETY: valid, as above. The pool has ended, and wrote it last.
+            unsafe { &(*slot.as_ptr()).prev }.get()
+        });
+        // SAFETY: so far behind its head stands the slot, in one region, which is all in reach of
+        // the handle's pointer.
+        let head = unsafe { slot.byte_sub(at as usize + TABLE_OFFSET) }.cast::<Head>();
+        if watched.is_some() {
+            // SAFETY: the head is valid while the slot is not released. Of it, only the list is
+            // borrowed, which is atomic.
+            let freed = NonNull::from(unsafe { &(*head.as_ptr()).freed });
+            // SAFETY: as above; a handle pushes its slot once.
+            if unsafe { FreedList::push(freed, slot.cast(), at) } {
+                return;
+            }
+        }
         // SAFETY: the slot was marked, once. The handle is not used again.
-        unsafe { ControlBlock::release_orphaned(control.cast()) };
+        unsafe { ControlBlock::release_orphaned(head.cast()) };
     }
 }
 

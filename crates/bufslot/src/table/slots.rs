@@ -1,6 +1,9 @@
 //! Access to the slots by their offsets in the table.
 
+use core::iter;
 use core::ptr::NonNull;
+
+use bufkit::FreedList;
 
 use super::handle::SlotHandle;
 use super::slot::{STEP, Slot};
@@ -30,6 +33,36 @@ impl Slots {
     #[inline]
     pub(crate) fn is_free(self, at: u32) -> bool {
         self.slot(at).state.is_free()
+    }
+
+    /// Frees a slot that was taken from the list of released ones.
+    pub(crate) fn mark_free(self, at: u32) {
+        self.slot(at).state.mark_free();
+    }
+
+    /// Has the release of the slot list it, from now on; returns whether it does. Not for the
+    /// sentinel.
+    pub(crate) fn watch(self, at: u32) -> bool {
+        let state = &self.slot(at).state;
+        state.is_watched() || state.watch(at)
+    }
+
+    /// Returns whether the release of the slot lists it, or has listed it.
+    pub(crate) fn is_watched(self, at: u32) -> bool {
+        self.slot(at).state.is_watched()
+    }
+
+    /// Iterates over the list of released slots, from `first` on.
+    pub(crate) fn freed_from(self, first: u32) -> impl Iterator<Item = u32> {
+        let mut next = first;
+        iter::from_fn(move || {
+            let at = next;
+            (at != FreedList::END).then(|| {
+                // First: the slot may be freed then.
+                next = self.slot(at).state.next_freed();
+                at
+            })
+        })
     }
 
     /// Marks the slot as owned by a buffer, whose bytes are `start..end`.

@@ -12,7 +12,29 @@ impl<F: BufferPool> SlotPool<F> {
         slots.is_free(self.tail) && slots.is_free(slots.prev(self.tail))
     }
 
-    /// Asserts the invariants P1 to P4 of `pool`.
+    /// Asserts the invariants of `crowd`. There are no other threads.
+    fn check_crowd(&self) {
+        let (slots, sentinel) = (self.table.slots(), self.sentinel());
+        let is_wall = |at| at == sentinel || slots.is_watched(at);
+        let (mut at, mut watched, mut rows) = (sentinel, 0, 0);
+        loop {
+            let next = slots.next(at);
+            watched += u32::from(at != sentinel && is_wall(at));
+            rows += usize::from(is_wall(at) && !is_wall(next));
+            if is_wall(at) && is_wall(next) && self.tail != at {
+                let room = self.room_behind(at);
+                assert!(self.table.gaps.noted((at / STEP) as usize) as usize >= room, "C2: {room} bytes");
+            }
+            at = next;
+            if at == sentinel {
+                break;
+            }
+        }
+        assert_eq!(watched, self.watched);
+        assert!(rows == 0 || rows == 1 && (!is_wall(self.tail) || !is_wall(slots.next(self.tail))), "C1");
+    }
+
+    /// Asserts the invariants P1 to P4 of `pool`, and those of `crowd` in one.
     pub(crate) fn check(&self) {
         let sentinel = self.sentinel();
         let first = self.table.memory().addr().get();
@@ -44,5 +66,8 @@ impl<F: BufferPool> SlotPool<F> {
             stacked += 1;
         }
         assert_eq!(linked + stacked, self.slots(), "P4");
+        if self.is_crowded() {
+            self.check_crowd();
+        }
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! With the mutants `relaxed` of `bufkit` and of `bufcore`, these models fail.
 
-use bufcore::{Buf, NoFallback, NoLease};
+use bufcore::{AcquireError, Buf, BufferPool, NoFallback, NoLease, PoolStats};
 use bufkit::orphan;
 use loom::sync::Arc;
 use loom::thread;
@@ -33,6 +33,33 @@ fn acquire(pool: &mut Pool) -> Buffer {
     // Views without bytes would hold nothing.
     buf.commit(8);
     buf
+}
+
+/// A pool that watches each of its slots as soon as it is out, as it does among many.
+struct Crowd(Pool);
+
+impl Crowd {
+    fn of(slots: usize) -> Self {
+        Self(pool(slots))
+    }
+}
+
+impl BufferPool for Crowd {
+    type Lease = SlotLease<NoLease>;
+
+    fn acquire(&mut self, capacity: usize) -> Result<Buffer, AcquireError> {
+        let buf = self.0.acquire(capacity);
+        self.0.watch_all();
+        buf
+    }
+
+    fn max_capacity(&self) -> usize {
+        self.0.max_capacity()
+    }
+
+    fn stats(&self) -> PoolStats {
+        self.0.stats()
+    }
 }
 
 /// What the releasing thread did with the bytes happens before what their next owner does.
@@ -135,4 +162,73 @@ fn loom_late_releases_free_the_memory_themselves() {
 #[test]
 fn loom_two_pools_left_behind() {
     loom::model(|| ends::two_pools_left_behind(pool));
+}
+
+/// A release that is listed: what its thread did with the bytes happens before what their next
+/// owner does.
+#[test]
+fn loom_reuse_after_listed_release() {
+    loom::model(|| {
+        let mut pool = Crowd::of(1);
+        let buf = pool.acquire(8).expect("a free slot");
+        models::reuse_after_the_last(pool, [buf]);
+    });
+}
+
+/// Two releases that are listed at once: both slots are there again.
+#[test]
+fn loom_listed_releases() {
+    loom::model(|| {
+        let mut pool = Crowd::of(2);
+        let bufs = [(); 2].map(|()| pool.acquire(8).expect("a free slot"));
+        let consumers = bufs.map(|buf| thread::spawn(move || drop(buf)));
+        thread::yield_now();
+        let one = pool.acquire(8).is_ok();
+        consumers.into_iter().for_each(|consumer| consumer.join().unwrap());
+        assert!(pool.acquire(8).is_ok() && pool.0.is_idle(), "one was free before: {one}");
+        assert!(pool.acquire(16).is_ok(), "both are free");
+    });
+}
+
+/// A slot that is watched while it is released elsewhere is found again, and so is one that is
+/// released afterwards.
+#[test]
+fn loom_watch_against_release() {
+    loom::model(|| {
+        let mut pool = pool(2);
+        let (sent, kept) = (acquire(&mut pool), acquire(&mut pool));
+        let consumer = thread::spawn(move || drop(sent));
+        thread::yield_now();
+        pool.watch_all();
+        consumer.join().unwrap();
+        drop(kept);
+        // A sweep finds the one that was being released.
+        pool.credit = 2;
+        assert!(pool.acquire(16).is_ok(), "both are free");
+    });
+}
+
+#[test]
+fn loom_end_of_a_crowd_against_release() {
+    loom::model(|| ends::against_a_release(Crowd::of(2)));
+}
+
+#[test]
+fn loom_end_of_a_crowd_against_two_releases() {
+    loom::model(|| ends::against_two_releases(Crowd::of(2)));
+}
+
+#[test]
+fn loom_end_of_a_crowd_against_release_and_sweep() {
+    loom::model(|| ends::against_a_release_and_a_sweep(Crowd::of(1)));
+}
+
+#[test]
+fn loom_late_releases_of_a_crowd_free_the_memory_themselves() {
+    loom::model(|| ends::late_releases_free_the_memory_themselves(Crowd::of(2)));
+}
+
+#[test]
+fn loom_two_crowds_left_behind() {
+    loom::model(|| ends::two_pools_left_behind(Crowd::of));
 }

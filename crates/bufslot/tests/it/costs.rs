@@ -24,3 +24,14 @@ fn t26_an_end_costs_the_same_beside_kept_buffers() {
         testkit::trials::costs::t26_an_end_costs_the_same_beside_kept_buffers(make);
     });
 }
+
+#[test]
+fn t26_requests_with_many_out() {
+    let make = |buffers| {
+        let pool = bufslot::SlotPool::builder().slots(buffers).capacity(32 * buffers);
+        pool.build_with(bufslot::bufcore::NoFallback).expect("settings are right")
+    };
+    testkit::process::alone(module_path!(), "t26_requests_with_many_out", Duration::from_secs(600), || {
+        testkit::trials::costs::t26_requests_with_many_out(make);
+    });
+}

@@ -199,3 +199,69 @@ where
         );
     });
 }
+
+/// Buffers that are out while requests are measured, from few to many.
+const OUT: &[usize] = if cfg!(debug_assertions) { &[64, 16_000] } else { &[64, 4_000, 64_000, 1_000_000] };
+/// Measured requests.
+const REQUESTS: usize = if cfg!(debug_assertions) { 2_000 } else { 20_000 };
+/// What a request may cost with many out: a factor over that with few, and the misses of the
+/// processor's caches in logarithmically many steps.
+const OUT_FACTOR: u32 = 8;
+const OUT_SLACK: Duration = Duration::from_nanos(if cfg!(debug_assertions) { 20_000 } else { 10_000 });
+
+/// What the measured requests are for.
+#[derive(Debug, Clone, Copy)]
+enum Traffic {
+    /// Another buffer of the same size, for one that is released.
+    Equal,
+    /// Another of up to twice the bytes, for as many as it takes.
+    Mixed,
+    /// More than is free, in vain, between those of `Mixed`.
+    Refused,
+}
+
+/// Returns what one request costs with `n` buffers out, releases included.
+fn request<P: BufferPool>(make: &impl Fn(usize) -> P, traffic: Traffic, n: usize) -> Duration {
+    let mut pool = make(n);
+    let mut random = Rng::with_seed(n as u64);
+    let mut bufs: Vec<_> = (0..n).map(|_| pool.acquire(BYTES).expect("made for as many")).collect();
+    random.shuffle(&mut bufs);
+    let mut serve = |requests| {
+        for _ in 0..requests {
+            drop(bufs.swap_remove(random.usize(..bufs.len())));
+            if matches!(traffic, Traffic::Refused) {
+                pool.acquire(n * BYTES - BYTES).map(drop).expect_err("most of it is out");
+            }
+            let bytes = if matches!(traffic, Traffic::Equal) { BYTES } else { random.usize(1..=2 * BYTES) };
+            let buf = loop {
+                match pool.acquire(bytes) {
+                    Ok(buf) => break buf,
+                    Err(_) => drop(bufs.swap_remove(random.usize(..bufs.len()))),
+                }
+            };
+            bufs.push(buf);
+        }
+    };
+    // First, what is paid once, and holes between the buffers.
+    serve(REQUESTS);
+    let timer = ThreadTimer::start();
+    serve(REQUESTS);
+    timer.elapsed() / REQUESTS as u32
+}
+
+/// Checks that a request costs the same, or grows with the logarithm, however many buffers are out,
+/// in a pool that is full (T26 for requests). `make` makes a pool for a number of buffers of 32 bytes
+/// at once, with an error for more.
+pub fn t26_requests_with_many_out<P: BufferPool>(make: impl Fn(usize) -> P) {
+    for traffic in [Traffic::Equal, Traffic::Mixed, Traffic::Refused] {
+        let costs = OUT.iter().map(|&n| (0..3).map(|_| request(&make, traffic, n)).min().expect("three"));
+        let costs: Vec<_> = costs.collect();
+        println!("{traffic:?}: {costs:?} for each request with {OUT:?} out");
+        for (cost, out) in costs.iter().zip(OUT) {
+            assert!(
+                *cost <= costs[0] * OUT_FACTOR + OUT_SLACK,
+                "{traffic:?}: {cost:?} with {out} out, {costs:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! The list of released places whose pool does not look for them; see [`crate::FreedList`].
+//!
+//! A stack: releases push, and the pool takes all of it, so no place is seen twice. The links are
+//! in the states of the places. The end closes the list: a push that finds it closed counts itself.
+
+use core::fmt;
+use core::ptr::NonNull;
+
+use super::slot_state::{LINK, SlotState};
+use crate::sync::{AtomicU32, Ordering, RELEASE};
+
+/// The pool has ended. No place is there: positions are multiples of eight.
+const CLOSED: u32 = u32::MAX;
+
+/// Lists the released places of a pool that [watches](SlotState::watch) them, so that it finds them
+/// however many others are held.
+///
+/// ```
+/// use std::ptr::NonNull;
+///
+/// use bufkit::{FreedList, SlotState};
+///
+/// let (list, place) = (FreedList::new(), SlotState::free());
+/// place.mark_live();
+/// assert!(place.watch(8));
+/// // A buffer's release. SAFETY: the place and the list outlive it.
+/// assert!(unsafe { !SlotState::release(NonNull::from(&place)) });
+/// assert!(unsafe { FreedList::push(NonNull::from(&list), NonNull::from(&place), 8) });
+///
+/// assert_eq!(list.take(), 8);
+/// assert_eq!(place.next_freed(), FreedList::END);
+/// ```
+pub struct FreedList(AtomicU32);
+
+impl FreedList {
+    /// Stands for no place.
+    pub const END: u32 = LINK;
+
+    /// Makes an empty list.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(AtomicU32::new(Self::END))
+    }
+
+    /// Puts the place at `at` on the list, for the release of its buffer. Returns `false` when the
+    /// pool has ended: then the release is to be counted.
+    ///
+    /// Cost: a locked instruction.
+    ///
+    /// # Safety
+    ///
+    /// The list is valid until the pool has taken the place from it, or until the release is
+    /// counted. The place is [watched](SlotState::watched_at) at `at`, and was not pushed before.
+    #[must_use]
+    pub unsafe fn push(this: NonNull<Self>, place: NonNull<SlotState>, at: u32) -> bool {
+        // SAFETY: valid until the exchange below.
+        let list = unsafe { &(*this.as_ptr()).0 };
+        // SAFETY: likewise.
+        let place = unsafe { &*place.as_ptr() };
+        // ORDER: Acquire pairs with the Release in `close`, as on failure below.
+        let mut first = list.load(Ordering::Acquire);
+        while first != CLOSED {
+            place.set_next_freed(first);
+            // ORDER: Release pairs with the Acquire in `take` and `close`: the last holder is done,
+            // and the link is there. On failure, Acquire pairs with the Release in `close`: what
+            // the pool wrote before happened before the release is counted.
+            match list.compare_exchange_weak(first, at, RELEASE, Ordering::Acquire) {
+                Ok(_) => return true,
+                Err(now) => first = now,
+            }
+        }
+        false
+    }
+
+    /// Takes all places off the list, and returns the first; the others follow by
+    /// [`SlotState::next_freed`]. For the pool.
+    ///
+    /// Cost: a load, and a locked instruction when there is one.
+    #[must_use]
+    pub fn take(&self) -> u32 {
+        // ORDER: Relaxed: only compared. What it misses is left to a later call. (A model's load
+        // may miss the newest store; its exchange does not.)
+        if !cfg!(loom) && self.0.load(Ordering::Relaxed) == Self::END {
+            return Self::END;
+        }
+        // ORDER: Acquire pairs with the Release in `push`.
+        self.0.swap(Self::END, Ordering::Acquire)
+    }
+
+    /// Takes all places off the list, as [`take`](Self::take) does, and has the releases to come
+    /// count themselves.
+    #[must_use]
+    pub fn close(&self) -> u32 {
+        // ORDER: Acquire and Release pair with those in `push`.
+        self.0.swap(CLOSED, Ordering::AcqRel)
+    }
+
+    /// Returns the first place on the list, which stays there. For the pool, which does not take it
+    /// while it looks.
+    #[must_use]
+    pub fn first(&self) -> u32 {
+        // ORDER: Acquire pairs with the Release in `push`: the links are there.
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+impl Default for FreedList {
+    #[inline]
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for FreedList {
+    #[inline]
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FreedList").finish_non_exhaustive()
+    }
+}

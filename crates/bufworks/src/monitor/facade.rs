@@ -1,7 +1,7 @@
 //! The recorder of the crate `metrics`.
 
 use super::Monitor;
-use super::series::{self, Kind, Unit};
+use super::series::{self, Kind, Series, Unit};
 
 impl Monitor {
     /// Reads the pools, and gives the numbers to the recorder of the crate `metrics`: gauges, and
@@ -28,17 +28,20 @@ impl Monitor {
     /// ```
     pub fn record(&self) {
         let all = self.read_all(false);
-        for series in series::known() {
-            let name = series.name;
-            let unit = match series.unit {
-                Unit::Bytes => metrics::Unit::Bytes,
-                Unit::Count => metrics::Unit::Count,
-            };
-            // Each time: the recorder may be another one now.
-            match series.kind {
-                Kind::Gauge => metrics::describe_gauge!(name, unit, series.help),
-                Kind::Counter => metrics::describe_counter!(name, unit, series.help),
+        #[cfg(feature = "alloc-large")]
+        if let Some((rows, stats)) = series::large() {
+            for series in rows {
+                describe(series);
+                let number = (series.get)(&stats);
+                match series.kind {
+                    Kind::Gauge => metrics::gauge!(series.name).set(number as f64),
+                    Kind::Counter => metrics::counter!(series.name).absolute(number),
+                }
             }
+        }
+        for series in series::known() {
+            describe(series);
+            let name = series.name;
             for read in &all {
                 let (pool, number) = (read.reading.name.clone(), (series.get)(&read.reading.stats));
                 match series.kind {
@@ -48,5 +51,17 @@ impl Monitor {
                 }
             }
         }
+    }
+}
+
+/// Tells the recorder what a series is: each time, as the recorder may be another one now.
+fn describe<T>(series: &Series<T>) {
+    let unit = match series.unit {
+        Unit::Bytes => metrics::Unit::Bytes,
+        Unit::Count => metrics::Unit::Count,
+    };
+    match series.kind {
+        Kind::Gauge => metrics::describe_gauge!(series.name, unit, series.help),
+        Kind::Counter => metrics::describe_counter!(series.name, unit, series.help),
     }
 }

@@ -52,6 +52,21 @@
 //! .NET has a counter of bytes that were evicted, too. A pool does not count those; a [`Traced`]
 //! pool tells each time.
 //!
+//! # Large blocks
+//!
+//! Where the program's global allocator is [`bufalloc`](crate::bufalloc::Large) (feature
+//! `alloc-large`), its numbers are there as well, without a label:
+//!
+//! | name | kind | of [`PageStats`](crate::bufalloc::PageStats) |
+//! | --- | --- | --- |
+//! | `memory_large_resident_bytes` | gauge | `resident_bytes` |
+//! | `memory_large_dirty_bytes` | gauge | `dirty_bytes` |
+//! | `memory_large_max_resident_bytes` | gauge | `most_resident_bytes` |
+//! | `memory_large_mapped_bytes` | gauge | `address_bytes` |
+//! | `memory_large_faulted_bytes_total` | counter | `faulted_bytes` |
+//! | `memory_large_returned_bytes_total` | counter | `returned_bytes` |
+//! | `memory_large_moved_bytes_total` | counter | `moved_bytes` |
+//!
 //! # Without the feature `stats`
 //!
 //! Pools know their reserved bytes and, in the strategies that threads share, their idle and pinned

@@ -4,7 +4,7 @@ use alloc::string::String;
 use core::fmt::{self, Write};
 
 use super::Monitor;
-use super::series::{self, Kind};
+use super::series::{self, Kind, Series};
 
 /// The value of the header `Content-Type` of an answer with
 /// [`Monitor::prometheus`].
@@ -15,7 +15,7 @@ const LINE_BYTES: usize = 80;
 
 impl Monitor {
     /// Reads the pools, and returns the numbers as text in the format of Prometheus, version 0.0.4.
-    /// It is empty when there are no pools.
+    /// It is empty when there are no pools, nor a heap of large blocks.
     ///
     /// Cost: that of [`read`](Self::read), and about a line of text for each name and series.
     ///
@@ -46,21 +46,23 @@ impl Monitor {
     ///
     /// The writer's.
     pub fn write_prometheus<W: Write>(&self, text: &mut W) -> fmt::Result {
+        #[cfg(feature = "alloc-large")]
+        if let Some((rows, stats)) = series::large() {
+            for series in rows {
+                write_head(text, series)?;
+                writeln!(text, "{} {}", series.name, (series.get)(&stats))?;
+            }
+        }
         let readings = self.read();
         if readings.is_empty() {
             return Ok(());
         }
         let mut line = String::with_capacity(LINE_BYTES);
         for series in series::known() {
-            let kind = match series.kind {
-                Kind::Gauge => "gauge",
-                Kind::Counter => "counter",
-            };
-            let name = series.name;
-            writeln!(text, "# HELP {name} {}\n# TYPE {name} {kind}", series.help)?;
+            write_head(text, series)?;
             for reading in &readings {
                 line.clear();
-                line.push_str(name);
+                line.push_str(series.name);
                 line.push_str("{pool=\"");
                 push_escaped(&mut line, &reading.name);
                 writeln!(line, "\"}} {}", (series.get)(&reading.stats))?;
@@ -69,6 +71,16 @@ impl Monitor {
         }
         Ok(())
     }
+}
+
+/// Writes what is said of a series before its values.
+fn write_head<T>(text: &mut impl Write, series: &Series<T>) -> fmt::Result {
+    let kind = match series.kind {
+        Kind::Gauge => "gauge",
+        Kind::Counter => "counter",
+    };
+    let Series { name, help, .. } = series;
+    writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}")
 }
 
 /// Appends the value of a label.

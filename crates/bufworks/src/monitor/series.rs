@@ -1,9 +1,11 @@
 //! The table of series: what each is called, and which number it has.
 
+#[cfg(feature = "alloc-large")]
+use bufalloc::PageStats;
 use bufcore::PoolStats;
 
-/// A number of each pool.
-pub(super) struct Series {
+/// A number of each pool, or of what has statistics of another kind.
+pub(super) struct Series<T = PoolStats> {
     pub(super) name: &'static str,
     /// One line, without a backslash.
     pub(super) help: &'static str,
@@ -12,7 +14,7 @@ pub(super) struct Series {
     pub(super) unit: Unit,
     /// Whether pools know it only with the feature `stats`.
     is_counted: bool,
-    pub(super) get: fn(&PoolStats) -> u64,
+    pub(super) get: fn(&T) -> u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +37,14 @@ pub(super) fn known() -> impl Iterator<Item = &'static Series> {
     SERIES.iter().filter(|series| PoolStats::ARE_COUNTED || !series.is_counted)
 }
 
-/// A row of the table.
+/// Lists the series of the heap of large blocks, and its numbers, if the program has it.
+#[cfg(feature = "alloc-large")]
+pub(super) fn large() -> Option<(&'static [Series<PageStats>], PageStats)> {
+    let stats = bufalloc::stats();
+    (stats.address_bytes > 0).then_some((LARGE, stats))
+}
+
+/// The rows of a table.
 macro_rules! series {
     ($($name:literal $kind:ident $unit:ident $is_counted:literal $field:ident $help:literal;)*) => {
         &[$(Series {
@@ -78,4 +87,23 @@ const SERIES: &[Series] = series! {
         "Buffers that the fallback served because the pool was exhausted.";
     "memory_pool_exhausted_requests_total" Counter Count true exhausted
         "Requests that were refused because the pool was exhausted.";
+};
+
+/// As `SERIES`, without labels: the heap is the process's.
+#[cfg(feature = "alloc-large")]
+const LARGE: &[Series<PageStats>] = series! {
+    "memory_large_resident_bytes" Gauge Bytes false resident_bytes
+        "Bytes of pages that the process has for large blocks, in use or free.";
+    "memory_large_dirty_bytes" Gauge Bytes false dirty_bytes
+        "Bytes of free pages of large blocks, available for reuse.";
+    "memory_large_max_resident_bytes" Gauge Bytes false most_resident_bytes
+        "The most bytes of pages that the process had for large blocks.";
+    "memory_large_mapped_bytes" Gauge Bytes false address_bytes
+        "Bytes of addresses that are reserved for large blocks.";
+    "memory_large_faulted_bytes_total" Counter Bytes false faulted_bytes
+        "Bytes of pages that the system gave for large blocks.";
+    "memory_large_returned_bytes_total" Counter Bytes false returned_bytes
+        "Bytes of pages of large blocks that went back to the system.";
+    "memory_large_moved_bytes_total" Counter Bytes false moved_bytes
+        "Bytes of pages of large blocks that were moved to other addresses.";
 };

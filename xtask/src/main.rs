@@ -89,11 +89,13 @@ enum Task {
     /// connections at once, each with its checksum. `container` is the same with 48 MiB in a container of 64 MiB, where `systemd-run
     /// --user` makes one. `relay` sends frames with their length in front back on 200 connections. `burst` acquires 1 GiB
     /// of buffers and drops them. Beside the pool, with and without a keeper, are a `Vec` with a semaphore, and tokio-util's codec, all
-    /// over glibc and mimalloc. `upload` is an axum server without a pool, to which 200 connections upload 8 MiB each, and remain open,
-    /// over glibc, jemalloc, mimalloc and bufalloc, as is the codec with frames of 1 MiB. Each program is a fresh process; clients in another one check every answer.
+    /// over glibc and mimalloc. Servers without a pool, over glibc, jemalloc, mimalloc and bufalloc, answer clients that remain connected:
+    /// `upload` is axum with bodies of 8 MiB, `requests` the same with small ones, `messages` tonic, `websocket` tokio-tungstenite, and
+    /// `frames` the codec. Each program is a fresh process; clients in another one check every answer.
     ///
-    /// Options: --quick for one round with less traffic, --rounds N, --part service,container,relay,burst,upload, --contestant
-    /// codec,vec,pool,pool-keeper,axum, --allocator glibc,jemalloc,jemalloc-thread,mimalloc,bufalloc, --out DIR, --check to fail where a mark does not hold.
+    /// Options: --quick for one round with less traffic, --rounds N, --part service,container,relay,burst,upload,requests,messages,websocket,frames,
+    /// --contestant codec,vec,pool,pool-keeper,stock,bounded, --allocator glibc,jemalloc,jemalloc-thread,mimalloc,bufalloc, --out DIR, --check to
+    /// fail where a mark does not hold.
     Serve(measure::Args),
     /// Run the larger models of shuttle: schedules of several threads that are drawn at random.
     Shuttle,

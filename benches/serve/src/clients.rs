@@ -1,6 +1,7 @@
 //! Clients that know what each answer has to be.
 
 use core::net::SocketAddr;
+use core::ops::Range;
 use core::time::Duration;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,9 +15,8 @@ use tokio::task::JoinSet;
 use crate::pattern;
 use crate::server::CHECKSUM;
 
-/// The sizes of uploads and downloads.
-const SMALLEST: f64 = 64.0;
-const LARGEST: f64 = (8 << 20) as f64;
+/// The sizes of uploads and downloads of the service.
+pub(crate) const SIZES: Range<f64> = 64.0..(8 << 20) as f64;
 /// What a client reads at once, and the least that it writes.
 const CHUNK_BYTES: usize = 64 << 10;
 /// A client of the relay begins to read after that long: by then its queue is full, in each run.
@@ -24,11 +24,11 @@ const STALL: Duration = Duration::from_millis(300);
 /// All of the traffic takes less.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The sizes of as many uploads and downloads, logarithmically uniform: the same each time.
+/// The sizes of as many messages, logarithmically uniform: the same each time.
 #[must_use]
-pub fn sizes(count: usize) -> Vec<usize> {
+pub fn sizes(count: usize, range: Range<f64>) -> Vec<usize> {
     let mut random = fastrand::Rng::with_seed(38);
-    (0..count).map(|_| (SMALLEST * (LARGEST / SMALLEST).powf(random.f64())) as usize).collect()
+    (0..count).map(|_| (range.start * (range.end / range.start).powf(random.f64())) as usize).collect()
 }
 
 /// Makes as many connections. With `receive_buffer` the system keeps this number of bytes for one that does not read.
@@ -51,7 +51,7 @@ pub async fn connect(to: SocketAddr, count: usize, receive_buffer: Option<u32>) 
 }
 
 /// Runs one of these for each connection, to the end of all, and returns their results.
-async fn each<T: Send + 'static, F: Future<Output = Result<T>> + Send + 'static>(
+pub(crate) async fn each<T: Send + 'static, F: Future<Output = Result<T>> + Send + 'static>(
     streams: Vec<TcpStream>,
     client: impl Fn(usize, TcpStream) -> F,
 ) -> Result<Vec<T>> {
@@ -96,28 +96,8 @@ pub async fn ask(streams: Vec<TcpStream>, sizes: Vec<usize>) -> Result<()> {
     .map(drop)
 }
 
-/// Uploads as many bodies of one length on each connection, and checks the checksums. Returns the connections, which are open.
-///
-/// # Errors
-///
-/// When an answer is wrong, or a connection fails.
-pub async fn upload_each(
-    streams: Vec<TcpStream>,
-    length: usize,
-    uploads: usize,
-) -> Result<Vec<BufReader<TcpStream>>> {
-    each(streams, |place, stream| async move {
-        let mut stream = BufReader::new(stream);
-        for at in 0..uploads {
-            let sent = upload(&mut stream, place + at, length).await;
-            sent.with_context(|| format!("upload {at} of client {place}"))?;
-        }
-        Ok(stream)
-    })
-    .await
-}
-
-async fn upload(stream: &mut BufReader<TcpStream>, place: usize, length: usize) -> Result<()> {
+/// Uploads the bytes of a place, and checks their checksum.
+pub(crate) async fn upload(stream: &mut BufReader<TcpStream>, place: usize, length: usize) -> Result<()> {
     let head = format!("POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n");
     stream.write_all(head.as_bytes()).await?;
     for piece in pattern::pieces(place, length) {
@@ -197,7 +177,7 @@ mod tests {
 
     #[test]
     fn sizes_are_logarithmically_uniform() {
-        let sizes = sizes(8000);
+        let sizes = sizes(8000, SIZES);
         assert!(sizes.iter().all(|&size| (64..=8 << 20).contains(&size)));
         let share = |limit| sizes.iter().filter(|&&size| size < limit).count() as f64 / 8000.0;
         // Seventeen powers of two.

@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | [`work`] | the programs, how much they do, and where their buffers come from |
 //! | [`server`] | the service and the relay |
+//! | [`stock`] | servers without a pool, and their clients |
 //! | [`burst`] | a burst of buffers |
 //! | [`clients`] | the clients of the servers |
 //! | [`pattern`] | bytes that both know |
@@ -31,6 +32,7 @@ pub mod pattern;
 pub mod plan;
 pub mod report;
 pub mod server;
+pub mod stock;
 pub mod trial;
 pub mod work;
 

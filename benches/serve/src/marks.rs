@@ -5,6 +5,7 @@ use buftrials::mark::Mark;
 use buftrials::table::mib;
 
 use crate::plan::Results;
+use crate::stock::Stock;
 use crate::trial::{Figure, Measured};
 use crate::work::{Cell, Contestant, Work};
 
@@ -25,12 +26,12 @@ pub fn all(results: &Results) -> Vec<Mark> {
 }
 
 fn of_work(results: &Results, work: Work, allocator: Allocator) -> Vec<Mark> {
-    let is_upload = work == Work::Upload;
-    let judged = if is_upload { Contestant::Axum } else { Contestant::PoolKeeper };
+    let is_stock = matches!(work, Work::Stock(_));
+    let judged = if is_stock { Contestant::Stock } else { Contestant::PoolKeeper };
     let one = Cell { work, contestant: judged, allocator };
     let plain = Cell { contestant: Contestant::Pool, ..one };
     // What people write today is over the allocator of the system.
-    let habit = if is_upload { Contestant::Axum } else { Contestant::Vec };
+    let habit = if is_stock { Contestant::Stock } else { Contestant::Vec };
     let today = Cell { contestant: habit, allocator: Allocator::Glibc, ..one };
     let mark = |cell: Cell, what: &str, found: String, holds| Mark {
         what: format!("{}, {}: {what}", work.title(), cell.title()),
@@ -77,11 +78,27 @@ fn of_work(results: &Results, work: Work, allocator: Allocator) -> Vec<Mark> {
             vec![compared("processor time, to the same without a keeper", SECONDS, plain, 1.05)]
         }
         Work::Relay { bytes: 4096, .. } => vec![at_most(one, "kept after 3 s", kept, 8.0)],
-        Work::Upload if allocator == Allocator::Bufalloc => vec![
-            at_most(one, "idle after 3 s, all of it", |run| run.after as f64, 24.0),
-            compared("processor time for an upload, to glibc", SECONDS, today, 1.05),
-        ],
-        Work::Relay { .. } | Work::Upload => Vec::new(),
+        Work::Stock(stock) if allocator == Allocator::Bufalloc => {
+            let time = |most| compared("processor time, to glibc", SECONDS, today, most);
+            match stock {
+                // With open connections, hyper has its read buffers.
+                Stock::Upload => vec![
+                    at_most(
+                        one,
+                        "3 s after connections are closed, all of it",
+                        |run| run.closed as f64,
+                        24.0,
+                    ),
+                    time(1.05),
+                ],
+                Stock::Requests => vec![time(1.02)],
+                Stock::Messages => {
+                    vec![at_most(one, "idle after 3 s, all of it", |run| run.after as f64, 40.0), time(1.05)]
+                }
+                Stock::Websocket | Stock::Frames => Vec::new(),
+            }
+        }
+        Work::Relay { .. } | Work::Stock(_) => Vec::new(),
         Work::Burst { survivors: false, .. } => vec![at_most(one, "kept after 3 s", kept, 12.0)],
         Work::Burst { .. } => {
             vec![own("kept after 3 s, to the pages of the survivors", kept, |run| run.held as f64, 1.3)]
@@ -96,12 +113,15 @@ mod tests {
     use crate::plan::fixture;
 
     fn judged(times: f64) -> Vec<bool> {
-        let upload = |allocator, times| {
-            let (cell, measured) = fixture::run(Work::Upload, Contestant::Axum, times);
-            (Cell { allocator, ..cell }, measured)
-        };
-        let mut runs = vec![upload(Allocator::Glibc, 1.0), upload(Allocator::Bufalloc, times)];
-        for work in Work::all().filter(|work| *work != Work::Upload) {
+        let mut runs = Vec::new();
+        for work in Work::all() {
+            if let Work::Stock(_) = work {
+                for (allocator, times) in [(Allocator::Glibc, 1.0), (Allocator::Bufalloc, times)] {
+                    let (cell, measured) = fixture::run(work, Contestant::Stock, times);
+                    runs.push((Cell { allocator, ..cell }, measured));
+                }
+                continue;
+            }
             for contestant in [Contestant::Vec, Contestant::Pool, Contestant::PoolKeeper] {
                 let is_judged = work.has(Contestant::PoolKeeper, Allocator::Glibc)
                     == (contestant == Contestant::PoolKeeper);
@@ -113,8 +133,8 @@ mod tests {
 
     #[test]
     fn each_mark_can_fail() {
-        assert_eq!(judged(1.0), [true; 16]);
-        assert_eq!(judged(2.0), [false; 16]);
+        assert_eq!(judged(1.0), [true; 19]);
+        assert_eq!(judged(2.1), [false; 19]);
     }
 
     #[test]

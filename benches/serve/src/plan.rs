@@ -125,8 +125,17 @@ pub(crate) mod fixture {
     pub(crate) fn run(work: Work, contestant: Contestant, times: f64) -> (Cell, Measured) {
         let mib = |mib: f64| (mib * times) as u64 * (1 << 20);
         let used = Usage { user: times, kernel: times, faults: (100_000.0 * times) as u64 };
-        let (peak, after) = (mib(50.0), mib(if work == Work::Upload { 20.0 } else { 7.0 }));
-        let measured = Measured { used, peak, after, asked: 10 << 30, held: 7 << 20, ..Measured::default() };
+        let (peak, after) = (mib(50.0), mib(if matches!(work, Work::Stock(_)) { 20.0 } else { 7.0 }));
+        let measured = Measured {
+            used,
+            peak,
+            after,
+            asked: 10 << 30,
+            messages: 1000,
+            closed: after,
+            held: 7 << 20,
+            ..Measured::default()
+        };
         (Cell { work, contestant, allocator: Allocator::Glibc }, measured)
     }
 
@@ -149,9 +158,9 @@ mod tests {
             allocators: Vec::new(),
         };
         // Of two allocators: the service, the container, three relays with a codec and one without, six bursts.
-        // Of the other three: a relay with a codec. Of all: the uploads.
-        assert_eq!(all.cells().len(), 2 * (3 + 2 + 3 * 4 + 3 + 6 * 3) + 3 + 5);
+        // Of all five: the servers without a pool, and two of them with bounded buffers.
+        assert_eq!(all.cells().len(), 2 * (3 + 2 + 3 * 4 + 3 + 6 * 3) + 5 * (5 + 2));
         let some = Plan { parts: vec![Part::Relay], contestants: vec![Contestant::Codec], ..all };
-        assert_eq!(some.cells().len(), 2 * 3 + 3);
+        assert_eq!(some.cells().len(), 2 * 3);
     }
 }

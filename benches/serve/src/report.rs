@@ -9,8 +9,9 @@ use buftrials::table::{Table, spread};
 
 use crate::marks;
 use crate::plan::Results;
+use crate::stock::Stock;
 use crate::trial::Figure;
-use crate::work::{Cell, Contestant, UPLOAD_BYTES, Work};
+use crate::work::{Cell, Contestant, Work};
 
 const MIB: f64 = (1 << 20) as f64;
 /// The shortest bar stands for this ratio.
@@ -40,10 +41,11 @@ pub fn of(results: &Results) -> Report {
         amount.relay_connections,
         number::memory(amount.relayed_bytes as u64)
     );
-    let upload = format!(
-        "{} connections, {} of each, then silent",
-        amount.upload_connections,
-        number::memory((amount.uploads * UPLOAD_BYTES) as u64)
+    let stock = format!(
+        "{} connections (gRPC: {}), up to {} and 1000 messages of each, then silent",
+        amount.stock_connections,
+        Stock::Messages.connections(amount),
+        number::memory(amount.stock_bytes as u64)
     );
     let burst = format!("{} of buffers", number::memory(amount.burst_bytes as u64));
     let pools = if cfg!(feature = "mmap") { "with the feature `mmap`" } else { "as they are" };
@@ -53,7 +55,7 @@ pub fn of(results: &Results) -> Report {
         ("service", service),
         ("relay", relay),
         ("burst", burst),
-        ("upload", upload),
+        ("connections that remain open", stock),
         ("silence", format!("{} s", amount.silence.as_secs_f64())),
         ("pools", pools.to_owned()),
         ("rounds", format!("{}, medians (lowest – highest)", results.rounds)),
@@ -77,14 +79,10 @@ fn table(results: &Results, work: Work) -> Option<Table> {
         Work::Burst { survivors: true, .. } => {
             &[("pages of the survivors MiB", |run| run.held as f64 / MIB, 0)]
         }
-        Work::Upload => &[
+        Work::Stock(_) => &[
             ("idle MiB", |run| run.after as f64 / MIB, 1),
             ("closed MiB", |run| run.closed as f64 / MIB, 1),
-            (
-                "processor ms an upload",
-                |run| run.used.seconds() * 1e3 / (run.asked as usize / UPLOAD_BYTES) as f64,
-                2,
-            ),
+            ("processor µs a message", |run| run.used.seconds() * 1e6 / run.messages as f64, 1),
         ],
         _ => &[],
     };
@@ -153,7 +151,7 @@ mod tests {
     #[test]
     fn the_report_has_tables_and_a_chart_and_what_has_to_hold() {
         let burst = Work::Burst { bytes: 4000, survivors: true };
-        let runs = [Work::Service, burst, Work::Upload].map(|work| {
+        let runs = [Work::Service, burst, Work::Stock(Stock::Upload)].map(|work| {
             [Contestant::Vec, Contestant::PoolKeeper].map(|one| {
                 let times = if one == Contestant::Vec { 1.0 } else { 2.0 };
                 fixture::run(work, one, times)
@@ -164,7 +162,7 @@ mod tests {
         for line in [
             "| ShardPool, keeper, glibc | 4.00 | 2.00 | 2.00 | 200 | 100 | 14.0 |\n",
             "| ShardPool, keeper, glibc | 4.00 | 2.00 | 2.00 | 200 | 100 | 14.0 | 7 |\n",
-            "| ShardPool, keeper, glibc | 4.00 | 2.00 | 2.00 | 200 | 100 | 40.0 | 40.0 | 0.0 | 3.12 |\n",
+            "| ShardPool, keeper, glibc | 4.00 | 2.00 | 2.00 | 200 | 100 | 40.0 | 40.0 | 40.0 | 4000.0 |\n",
             "to Vec and semaphore over glibc, at most 1.1 | 2.00 | **no** |",
         ] {
             assert!(text.contains(line), "{line}\n{text}");

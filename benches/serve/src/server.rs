@@ -8,7 +8,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
@@ -27,7 +27,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::codec::{FramedRead, FramedWrite, LengthDelimitedCodec};
 
 use crate::pattern;
-use crate::work::{Cell, Contestant, UPLOAD_BYTES, Work};
+use crate::work::{Cell, Contestant, Work};
 
 /// The header of an answer that has the checksum.
 pub const CHECKSUM: &str = "checksum";
@@ -120,9 +120,8 @@ pub fn run(cell: Cell) -> Result<()> {
             // Nobody listens any more.
             std::process::exit(0);
         });
-        if cell.work == Work::Upload {
-            let service = Router::new().route("/", post(collect)).layer(DefaultBodyLimit::max(UPLOAD_BYTES));
-            return Ok(axum::serve(listener, service).await?);
+        if let Work::Stock(stock) = cell.work {
+            return stock.serve(listener, cell.contestant == Contestant::Bounded).await;
         }
         let service = Router::new().route("/", post(upload)).route("/{place}/{length}", get(download));
         let service = service.with_state(store.clone());
@@ -140,12 +139,7 @@ pub fn run(cell: Cell) -> Result<()> {
                             Store::Pool(pool) => relay_pool(socket, queued, pool).await,
                         }
                     }
-                    _ => {
-                        let mut http = http1::Builder::new();
-                        let http = http.max_buf_size(HTTP_BYTES);
-                        let service = TowerToHyperService::new(service);
-                        http.serve_connection(TokioIo::new(socket), service).await.map_err(Into::into)
-                    }
+                    _ => serve_http(socket, service).await,
                 };
                 if let Err(error) = served {
                     eprintln!("connection lost: {error:#}");
@@ -153,6 +147,13 @@ pub fn run(cell: Cell) -> Result<()> {
             });
         }
     })
+}
+
+/// Serves a connection, for which hyper keeps buffers of [`HTTP_BYTES`].
+pub(crate) async fn serve_http(socket: TcpStream, service: Router) -> Result<()> {
+    let mut http = http1::Builder::new();
+    let http = http.max_buf_size(HTTP_BYTES);
+    Ok(http.serve_connection(TokioIo::new(socket), TowerToHyperService::new(service)).await?)
 }
 
 /// Listens for more connections at once than there are.
@@ -181,11 +182,6 @@ async fn upload(
     Ok(checksum(&Bytes::from(buffer)))
 }
 
-/// Answers an upload that axum has collected with its checksum.
-async fn collect(body: Bytes) -> impl IntoResponse {
-    checksum(&body)
-}
-
 /// Answers with the bytes of a place, and their checksum.
 async fn download(
     State(store): State<Store>,
@@ -197,7 +193,8 @@ async fn download(
     Ok((checksum(&bytes), bytes))
 }
 
-fn checksum(bytes: &[u8]) -> [(&'static str, String); 1] {
+/// The header that answers an upload.
+pub(crate) fn checksum(bytes: &[u8]) -> [(&'static str, String); 1] {
     [(CHECKSUM, crc32fast::hash(bytes).to_string())]
 }
 
@@ -211,7 +208,8 @@ async fn permit(budget: Option<Arc<Semaphore>>, bytes: usize) -> Result<Option<O
     Ok(Some(budget.acquire_many_owned(bytes.div_ceil(1 << 10) as u32).await?))
 }
 
-fn codec() -> LengthDelimitedCodec {
+/// Of frames with their length in front.
+pub(crate) fn codec() -> LengthDelimitedCodec {
     LengthDelimitedCodec::builder().max_frame_length(MAX_FRAME_BYTES).new_codec()
 }
 

@@ -10,7 +10,7 @@ use buftrials::watch::Server;
 use serde::{Deserialize, Serialize};
 
 use crate::clients;
-use crate::work::{Amount, Cell, PROGRAM, UPLOAD_BYTES, Work};
+use crate::work::{Amount, Cell, PROGRAM, Work};
 
 /// A server that has accepted its connections is left alone this long before its memory is looked at.
 const SETTLE: Duration = Duration::from_millis(100);
@@ -30,6 +30,8 @@ pub struct Measured {
     pub closed: u64,
     /// Bytes of all buffers that it asked for.
     pub asked: u64,
+    /// Requests, messages or frames of its clients.
+    pub messages: u64,
     /// Bytes of the pages that have buffers which were not dropped.
     pub held: u64,
     /// Whether it was in a container.
@@ -87,26 +89,28 @@ impl Cell {
         let id = server.id();
         let count = match self.work {
             Work::Relay { .. } => amount.relay_connections,
-            Work::Upload => amount.upload_connections,
+            Work::Stock(stock) => stock.connections(&amount),
             _ => amount.service_connections,
         };
         let streams = clients::connect(server.address, count, self.work.socket_bytes()).await?;
         tokio::time::sleep(SETTLE).await;
         let (before, used) = (system::resident(id)?, system::usage(id)?);
         let mut open = Vec::new();
-        let asked = match self.work {
+        let (asked, messages) = match self.work {
             Work::Relay { bytes, .. } => {
                 let frames = amount.frames(bytes);
                 clients::relay(streams, bytes, frames).await?;
-                count * frames * bytes
+                (count * frames * bytes, count * frames)
             }
-            Work::Upload => {
-                open = clients::upload_each(streams, UPLOAD_BYTES, amount.uploads).await?;
-                count * amount.uploads * UPLOAD_BYTES
+            Work::Stock(stock) => {
+                let sizes = stock.sizes(&amount);
+                let sent = (count * sizes.iter().sum::<usize>(), count * sizes.len());
+                open = stock.drive(streams, sizes).await?;
+                sent
             }
             _ => {
-                let sizes = clients::sizes(amount.requests);
-                let asked = sizes.iter().sum();
+                let sizes = clients::sizes(amount.requests, clients::SIZES);
+                let asked = (sizes.iter().sum(), sizes.len());
                 clients::ask(streams, sizes).await?;
                 asked
             }
@@ -120,7 +124,8 @@ impl Cell {
             tokio::time::sleep(amount.silence).await;
             closed = system::resident(id)?;
         }
-        Ok(Measured { used, before, peak, after, closed, asked: asked as u64, ..Measured::default() })
+        let (asked, messages) = (asked as u64, messages as u64);
+        Ok(Measured { used, before, peak, after, closed, asked, messages, ..Measured::default() })
     }
 }
 

@@ -9,10 +9,10 @@ use bufworks::shard::ShardPool;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use crate::stock::Stock;
+
 /// The program over glibc.
 pub const PROGRAM: &str = "bufserve";
-/// Bytes of each upload to axum's extractor.
-pub const UPLOAD_BYTES: usize = 8 << 20;
 
 /// What a program has its buffers from. Each is as a user makes it who sets nothing but a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
@@ -26,8 +26,10 @@ pub enum Contestant {
     Pool,
     /// The sharded pool with a `Keeper`.
     PoolKeeper,
-    /// axum's extractor of `Bytes`, with nothing set but the longest body.
-    Axum,
+    /// A server without a pool, with nothing set but limits.
+    Stock,
+    /// The same, where buffers that it keeps for connections are bounded.
+    Bounded,
 }
 
 impl Contestant {
@@ -40,7 +42,14 @@ impl Contestant {
             Self::Vec => "Vec",
             Self::Pool => "ShardPool",
             Self::PoolKeeper => "ShardPool, keeper",
-            Self::Axum => "axum",
+            Self::Bounded => "buffers bounded",
+            Self::Stock => {
+                if let Work::Stock(stock) = work {
+                    stock.name()
+                } else {
+                    "no pool"
+                }
+            }
         }
     }
 
@@ -52,7 +61,8 @@ impl Contestant {
             Self::Vec => "c1",
             Self::Pool => "v1",
             Self::PoolKeeper => "s3",
-            Self::Axum => "p2",
+            Self::Stock => "p2",
+            Self::Bounded => "s1",
         }
     }
 }
@@ -68,8 +78,16 @@ pub enum Part {
     Relay,
     /// Buffers that are acquired and dropped.
     Burst,
-    /// Large uploads to a server without a pool, on connections that remain open.
+    /// Large uploads to a server without a pool, on connections that remain open, as in what follows.
     Upload,
+    /// Small uploads to it.
+    Requests,
+    /// Large messages to a gRPC server, which sends them back.
+    Messages,
+    /// Large messages to a websocket server, which sends them back.
+    Websocket,
+    /// Large frames to a relay, one at a time.
+    Frames,
 }
 
 /// What a program does.
@@ -94,8 +112,8 @@ pub enum Work {
         /// Whether one in [`SURVIVES`](crate::burst::SURVIVES) is not dropped.
         survivors: bool,
     },
-    /// Uploads, each answered with its checksum, on connections that remain open.
-    Upload,
+    /// Messages to a server without a pool, on connections that remain open.
+    Stock(Stock),
 }
 
 impl Work {
@@ -106,7 +124,9 @@ impl Work {
             .into_iter()
             .flat_map(|survivors| [4000, 20_000, 60_000].map(|bytes| Self::Burst { bytes, survivors }));
         let relays = [relay(100, false), relay(4 << 10, false), relay(1 << 20, false), relay(1 << 20, true)];
-        [Self::Service, Self::Container].into_iter().chain(relays).chain(bursts).chain([Self::Upload])
+        let stock = [Stock::Upload, Stock::Requests, Stock::Messages, Stock::Websocket, Stock::Frames];
+        let service = [Self::Service, Self::Container].into_iter();
+        service.chain(relays).chain(bursts).chain(stock.map(Self::Stock))
     }
 
     /// The part that it belongs to.
@@ -117,7 +137,11 @@ impl Work {
             Self::Container => Part::Container,
             Self::Relay { .. } => Part::Relay,
             Self::Burst { .. } => Part::Burst,
-            Self::Upload => Part::Upload,
+            Self::Stock(Stock::Upload) => Part::Upload,
+            Self::Stock(Stock::Requests) => Part::Requests,
+            Self::Stock(Stock::Messages) => Part::Messages,
+            Self::Stock(Stock::Websocket) => Part::Websocket,
+            Self::Stock(Stock::Frames) => Part::Frames,
         }
     }
 
@@ -142,21 +166,18 @@ impl Work {
     #[must_use]
     pub fn has(self, contestant: Contestant, allocator: Allocator) -> bool {
         // Large blocks of programs that have no pool are the allocator's business.
-        let is_over_each = match contestant {
-            Contestant::Codec => matches!(self, Self::Relay { bytes: 1_048_576.., .. }),
-            _ => contestant == Contestant::Axum,
-        };
-        if !is_over_each && !matches!(allocator, Allocator::Glibc | Allocator::Mimalloc) {
-            return false;
+        if let Self::Stock(stock) = self {
+            let is_bounded = contestant == Contestant::Bounded && stock.can_be_bounded();
+            return contestant == Contestant::Stock || is_bounded;
         }
-        match contestant {
-            Contestant::Axum => self == Self::Upload,
-            _ if self == Self::Upload => false,
-            Contestant::Codec => matches!(self, Self::Relay { bounded: false, .. }),
-            // As the README has it.
-            Contestant::PoolKeeper => self != Self::Container,
-            _ => true,
-        }
+        matches!(allocator, Allocator::Glibc | Allocator::Mimalloc)
+            && match contestant {
+                Contestant::Stock | Contestant::Bounded => false,
+                Contestant::Codec => matches!(self, Self::Relay { bounded: false, .. }),
+                // As the README has it.
+                Contestant::PoolKeeper => self != Self::Container,
+                _ => true,
+            }
     }
 
     /// It in words.
@@ -175,7 +196,7 @@ impl Work {
                 format!("Buffers of {}, all dropped", size(bytes))
             }
             Self::Burst { bytes, .. } => format!("Buffers of {}, one in sixteen kept", size(bytes)),
-            Self::Upload => format!("Uploads of {}, connections remain open", size(UPLOAD_BYTES)),
+            Self::Stock(stock) => stock.title().to_owned(),
         }
     }
 }
@@ -207,7 +228,7 @@ impl Cell {
         let builder = ShardPool::builder();
         let builder = self.work.budget().map_or(builder, |bytes| builder.max_bytes(bytes));
         Ok(match self.contestant {
-            Contestant::Codec | Contestant::Vec | Contestant::Axum => None,
+            Contestant::Codec | Contestant::Vec | Contestant::Stock | Contestant::Bounded => None,
             Contestant::Pool => Some(builder.build()?),
             Contestant::PoolKeeper => {
                 let pool = builder.build()?;
@@ -232,10 +253,10 @@ pub struct Amount {
     pub relayed_bytes: usize,
     /// Bytes of the buffers of a burst.
     pub burst_bytes: usize,
-    /// Connections of the uploads at once.
-    pub upload_connections: usize,
-    /// Uploads on each connection.
-    pub uploads: usize,
+    /// Connections of the servers without a pool, at once.
+    pub stock_connections: usize,
+    /// Bytes of the messages of each of them. Small ones are fewer.
+    pub stock_bytes: usize,
     /// From the end of the traffic to the last look at the memory.
     pub silence: Duration,
 }
@@ -250,21 +271,21 @@ impl Amount {
             relay_connections: 200,
             relayed_bytes: 20 << 20,
             burst_bytes: 1 << 30,
-            upload_connections: 200,
-            uploads: 4,
+            stock_connections: 200,
+            stock_bytes: 32 << 20,
             silence: Duration::from_secs(3),
         };
         match scale {
             Scale::Full => full,
-            Scale::Quick => Self { requests: 3000, relayed_bytes: 5 << 20, uploads: 1, ..full },
+            Scale::Quick => Self { requests: 3000, relayed_bytes: 5 << 20, stock_bytes: 8 << 20, ..full },
             Scale::Test => Self {
                 service_connections: 20,
                 requests: 40,
                 relay_connections: 4,
                 relayed_bytes: 3 << 20,
                 burst_bytes: 8 << 20,
-                upload_connections: 4,
-                uploads: 2,
+                stock_connections: 4,
+                stock_bytes: 16 << 20,
                 silence: Duration::from_millis(100),
             },
         }

@@ -9,7 +9,8 @@
 use std::path::Path;
 
 use bufserve::plan::Results;
-use bufserve::work::{Contestant, UPLOAD_BYTES, Work};
+use bufserve::stock::Stock;
+use bufserve::work::{Contestant, Work};
 
 #[test]
 fn a_tiny_run_has_every_figure() {
@@ -19,12 +20,12 @@ fn a_tiny_run_has_every_figure() {
     let results: Results = buftrials::results::of_tiny_run(program, &["--allocator", "glibc"], &out, &files);
     for work in Work::all() {
         let cells = results.cells(work);
-        // An upload has one for each allocator.
-        assert!(cells.len() >= 2 - usize::from(work == Work::Upload), "{work:?}");
+        let is_stock = matches!(work, Work::Stock(_));
+        assert!(cells.len() >= 2 - usize::from(is_stock), "{work:?}");
         for cell in cells {
             let run = results.of(cell).next().unwrap();
             assert!(run.before > 0 && run.peak >= run.before && run.used.faults > 0, "{cell:?}: {run:?}");
-            assert_eq!(run.closed > 0, work == Work::Upload, "{cell:?}: {run:?}");
+            assert_eq!(run.closed > 0, is_stock, "{cell:?}: {run:?}");
             assert_eq!(run.held > 0, matches!(work, Work::Burst { survivors: true, .. }), "{cell:?}");
         }
     }
@@ -35,7 +36,9 @@ fn a_tiny_run_has_every_figure() {
             Work::Service if cell.contestant != Contestant::Codec => {
                 assert!(run.asked > 8 << 20 && run.peak() < 256.0 * 1048576.0, "{cell:?}: {run:?}");
             }
-            Work::Upload => assert_eq!(run.asked, 8 * UPLOAD_BYTES as u64, "{cell:?}: {run:?}"),
+            Work::Stock(Stock::Requests) => assert_eq!(run.messages, 4000, "{cell:?}: {run:?}"),
+            Work::Stock(Stock::Messages) => assert_eq!(run.messages, 4, "{cell:?}: {run:?}"),
+            Work::Stock(_) => assert_eq!(run.asked, 4 * (16 << 20), "{cell:?}: {run:?}"),
             _ => {}
         }
     }

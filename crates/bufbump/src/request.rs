@@ -52,8 +52,7 @@ impl Shared {
                 local::add(cache);
                 return Ok(Some(cache));
             }
-            let cache = ThreadCache::new(NonNull::from(self), self.id);
-            self.caches.add(cache).ok_or(AcquireError::OutOfMemory { requested: bytes })?;
+            self.caches.add(self.new_cache()).ok_or(AcquireError::OutOfMemory { requested: bytes })?;
         }
     }
 

@@ -23,7 +23,7 @@ use std::time::Instant;
 use bufcore::author::Tracker;
 use bufcore::{AcquireError, ConfigError, RegionError};
 use bufkit::orphan::{Methods, Orphan};
-use bufkit::sync::{AtomicUsize, Mutex, Ordering, lock};
+use bufkit::sync::{AtomicUsize, Mutex, Ordering, fences, lock};
 use bufkit::{GrowthSignal, Handle, PageHeap, PageSource, PoolCore, RefCounts, Registry, Span, thread_cache};
 
 use crate::cache::{ThreadCache, local};
@@ -45,6 +45,8 @@ pub(crate) struct Shared {
     /// The pool's number; no other pool ever has the same.
     pub(crate) id: usize,
     pub(crate) settings: Settings,
+    /// Whether the system has the fence with which others use the caches of threads (`biased`).
+    is_biased: bool,
     /// In place of the shard of a buffer that has a span of its own. No thread owns it.
     apart: Shard,
     /// All memory for buffers.
@@ -76,6 +78,7 @@ impl Shared {
             ref_counts: RefCounts::one_handle(),
             id,
             settings,
+            is_biased: fences::has_heavy(),
             apart: Shard::new(NonNull::dangling(), &METHODS),
             // What is in use is not bounded. With a limit the heap leaves free pages to this.
             heap: PageHeap::new(source, isize::MAX as usize),
@@ -148,6 +151,11 @@ impl Shared {
         });
     }
 
+    /// Makes a cache that no thread has.
+    pub(crate) fn new_cache(&self) -> ThreadCache {
+        ThreadCache::new(NonNull::from(self), self.id, self.is_biased)
+    }
+
     /// Makes the block of a buffer with a span of its own: the one that the thread kept, if it is
     /// not too large. The caller holds a handle.
     ///
@@ -157,7 +165,11 @@ impl Shared {
     pub(crate) fn take_large(&self, bytes: usize) -> Result<NonNull<Block>, AcquireError> {
         // No overflow: at most `Settings::max_capacity`.
         let needed = bytes + self.settings.lead();
-        if let Some(kept) = self.cache_here(bytes)?.and_then(|cache| cache.large.take()) {
+        let cache = match local::recall(self.id) {
+            None => self.cache_here(bytes)?,
+            here => here,
+        };
+        if let Some(kept) = cache.and_then(ThreadCache::take_large) {
             // SAFETY: just taken, so this thread's alone.
             let len = unsafe { Block::span_bytes(kept) };
             if (needed..=needed.saturating_add(needed / LARGER_PART)).contains(&len) {
@@ -191,7 +203,7 @@ impl Shared {
         // SAFETY: likewise.
         let len = unsafe { Block::span_bytes(block) };
         let is_kept = len <= shared.settings.max_idle_bytes
-            && local::find(shared.id).is_some_and(|cache| cache.large.keep(block, len));
+            && local::recall(shared.id).is_some_and(|cache| cache.keep_large(block, len));
         if !is_kept {
             // SAFETY: the caller's promise.
             unsafe { Self::free_large(block) };
@@ -377,7 +389,12 @@ unsafe impl PoolCore for Shared {
         shared.depot.close();
         shared.take_idle(false, &mut free);
         let own = local::remove(shared.id);
-        shared.caches.iter().for_each(|cache| cache.close(ptr::eq(cache, own), &mut free, &mut orphans));
+        let is_own = |cache: &ThreadCache| ptr::eq(cache, own);
+        let close = |others, cache: &ThreadCache| others | cache.close() & !is_own(cache);
+        let is_fenced = !shared.caches.iter().fold(false, close) || fences::heavy(false);
+        for cache in shared.caches.iter() {
+            cache.empty_closed(is_own(cache), is_fenced, &mut free, &mut orphans);
+        }
         // Here ends what must not be disturbed: from here on a provider is called, and others'
         // `try_free`.
         if !own.is_null() {
@@ -386,7 +403,8 @@ unsafe impl PoolCore for Shared {
         }
         // SAFETY: nothing is out of these, and they are ours alone.
         unsafe { Self::free_all(free) };
-        for kept in shared.caches.iter().filter_map(|cache| cache.large.close()) {
+        let take = |cache: &ThreadCache| cache.take_closed(is_own(cache) || is_fenced);
+        for kept in shared.caches.iter().filter_map(take) {
             // SAFETY: likewise.
             unsafe { Self::free_large(kept) };
         }

@@ -250,6 +250,12 @@ impl BumpPool {
         if bytes == 0 {
             return Ok(self.shared().tracker.attach(bufkit::empty_buf(self.mask + 1)));
         }
+        if let Some(block) = self.shared().take_kept(bytes) {
+            // SAFETY: just taken, with a span of its own.
+            let start = unsafe { Block::own_start(block, self.shared()) };
+            // SAFETY: likewise.
+            return Ok(unsafe { self.hand_out(block, start, bytes, Served::Reused) });
+        }
         let Obtained { block, served } = self.shared().find(bytes)?;
         // SAFETY: just taken.
         let start = unsafe { Block::start(block) };

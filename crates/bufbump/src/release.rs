@@ -50,7 +50,7 @@ pub(crate) unsafe fn release(block: NonNull<Block>) {
 unsafe fn release_elsewhere(owner: NonNull<Shard>, block: NonNull<Block>, step: usize) {
     if Block::is_own(step) {
         // SAFETY: the caller's promise.
-        unsafe { Shared::release_large(block) };
+        unsafe { Shared::release_large(block, owner) };
     } else {
         // SAFETY: likewise.
         unsafe { release_remote(owner) };

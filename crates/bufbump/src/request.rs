@@ -20,7 +20,7 @@ impl Shared {
     /// The caller holds a handle.
     pub(crate) fn find(&self, bytes: usize) -> Result<Obtained, AcquireError> {
         let settings = &self.settings;
-        let limit = settings.max_capacity();
+        let limit = settings.max_capacity;
         if bytes > limit {
             return Err(AcquireError::TooLarge { requested: bytes, limit });
         }

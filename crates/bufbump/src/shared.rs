@@ -156,30 +156,33 @@ impl Shared {
         ThreadCache::new(NonNull::from(self), self.id, self.is_biased)
     }
 
-    /// Makes the block of a buffer with a span of its own: the one that the thread kept, if it is
-    /// not too large. The caller holds a handle.
+    /// Takes the block of the buffer with a span of its own that the thread kept, for a request of
+    /// at least one byte, if it is large enough and not too large. The caller holds a handle.
+    #[inline(always)]
+    pub(crate) fn take_kept(&self, bytes: usize) -> Option<NonNull<Block>> {
+        if bytes <= self.settings.shard_bytes {
+            return None;
+        }
+        let needed = bytes.saturating_add(self.settings.lead);
+        let kept = local::recall(self.id)?.take_large(needed, needed / LARGER_PART)?;
+        // SAFETY: just taken, so this thread's alone; with it comes its reference.
+        unsafe { Block::reuse(kept) };
+        Some(kept)
+    }
+
+    /// Makes the block of a buffer with a span of its own. The caller holds a handle.
     ///
     /// # Errors
     ///
     /// When there is no memory.
     pub(crate) fn take_large(&self, bytes: usize) -> Result<NonNull<Block>, AcquireError> {
-        // No overflow: at most `Settings::max_capacity`.
-        let needed = bytes + self.settings.lead();
-        let cache = match local::recall(self.id) {
-            None => self.cache_here(bytes)?,
-            here => here,
-        };
-        if let Some(kept) = cache.and_then(ThreadCache::take_large) {
+        // One that the thread kept did not fit, and its pages are as good as any.
+        if let Some(kept) = self.cache_here(bytes)?.and_then(|cache| cache.take_large(0, usize::MAX)) {
             // SAFETY: just taken, so this thread's alone.
-            let len = unsafe { Block::span_bytes(kept) };
-            if (needed..=needed.saturating_add(needed / LARGER_PART)).contains(&len) {
-                // SAFETY: likewise; with it comes its reference.
-                unsafe { Block::reuse(kept) };
-                return Ok(kept);
-            }
-            // SAFETY: likewise.
             unsafe { Self::free_large(kept) };
         }
+        // No overflow: at most `Settings::max_capacity`.
+        let needed = bytes + self.settings.lead;
         let span = self.heap.take(needed, self.settings.alignment);
         let span = span.map_err(|_refused| AcquireError::OutOfMemory { requested: bytes })?;
         self.ref_counts.add_ref();
@@ -197,9 +200,12 @@ impl Shared {
     /// # Safety
     ///
     /// The buffer of `block` has such a span, is being released, and nobody uses its bytes again.
-    pub(crate) unsafe fn release_large(block: NonNull<Block>) {
-        // SAFETY: the caller's promise; the buffer's reference keeps the bookkeeping.
-        let shared = unsafe { Block::pool(block) };
+    /// `apart` is the block's owner.
+    pub(crate) unsafe fn release_large(block: NonNull<Block>, apart: NonNull<Shard>) {
+        // SAFETY: the caller's promise.
+        let this = unsafe { Self::of_apart(apart) };
+        // SAFETY: the buffer's reference keeps the bookkeeping.
+        let shared = unsafe { this.as_ref() };
         // SAFETY: likewise.
         let len = unsafe { Block::span_bytes(block) };
         let is_kept = len <= shared.settings.max_idle_bytes

@@ -112,7 +112,7 @@ impl BumpPool {
     /// ```
     #[must_use]
     pub fn max_capacity(&self) -> usize {
-        self.shared().settings.max_capacity()
+        self.shared().settings.max_capacity
     }
 
     /// Lists the buffers that are out, longest first: where and when each was acquired.

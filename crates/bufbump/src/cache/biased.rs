@@ -98,27 +98,30 @@ impl<T> BiasedLock<T> {
         f(unsafe { &mut *self.value.get() })
     }
 
-    /// Lets `f` use the value, unless the lock is closed. The caller is the owner; `f` is short, and
-    /// calls no code of others.
+    /// Lets `f` use the value, unless the lock is closed. The caller is the owner; `f` is short,
+    /// and calls no code of others.
     #[inline(always)]
     pub(crate) fn enter<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
         // ORDER: Relaxed: it publishes nothing; the fence orders it.
         self.at_work.store(true, Ordering::Relaxed);
         fences::light();
         // ORDER: Acquire pairs with the Release of `claim`: what others did with the value is seen.
-        let is_plain = self.word.load(Ordering::Acquire) == 0;
-        let held = if is_plain { None } else { Some(self.hold()) };
-        if !is_plain && self.is_closed() {
-            return None;
+        if self.word.load(Ordering::Acquire) != 0 {
+            return self.enter_held(f);
         }
         let result = self.with(f);
-        if is_plain {
-            // ORDER: Release pairs with the Acquire of `is_at_rest`: who claims the value sees what
-            // the owner did with it.
-            self.at_work.store(false, RELEASE);
-        }
-        drop(held);
+        // ORDER: Release pairs with the Acquire of `is_at_rest`: who claims the value sees what the
+        // owner did with it.
+        self.at_work.store(false, RELEASE);
         Some(result)
+    }
+
+    /// Enters the lock where there is something in `word`.
+    #[cold]
+    #[inline(never)]
+    fn enter_held<R>(&self, f: impl FnOnce(&mut T) -> R) -> Option<R> {
+        let _held = self.hold();
+        (!self.is_closed()).then(|| self.with(f))
     }
 
     /// Lets `f` use the value, whether or not the lock is closed. The caller is the owner.
@@ -128,8 +131,6 @@ impl<T> BiasedLock<T> {
     }
 
     /// Takes the mutex, for the owner.
-    #[cold]
-    #[inline(never)]
     fn hold(&self) -> MutexGuard<'_, ()> {
         // ORDER: Release, as in `enter`: of what the owner did before, this may be what a claim
         // sees.

@@ -4,7 +4,7 @@ use core::ptr::NonNull;
 
 use bufkit::sync::Ordering;
 
-use super::ThreadCache;
+use super::{Shards, ThreadCache};
 use crate::shard::Block;
 
 /// One block, or none.
@@ -16,26 +16,33 @@ pub(crate) struct Kept {
 }
 
 impl ThreadCache {
-    /// Takes the block that is kept, for the cache's thread, which holds a handle.
+    /// Takes the block that is kept, if its span has `least` bytes and not over `more` more. For the
+    /// cache's thread, which holds a handle.
     #[inline(always)]
-    pub(crate) fn take_large(&self) -> Option<NonNull<Block>> {
-        self.shards.enter(|shards| self.taken(&mut shards.large)).flatten()
+    pub(crate) fn take_large(&self, least: usize, more: usize) -> Option<NonNull<Block>> {
+        let take = move |shards: &mut Shards| {
+            // ORDER: Relaxed: written with the block.
+            let bytes = self.large_bytes.load(Ordering::Relaxed);
+            let is_fit = bytes >= least && bytes - least <= more;
+            if is_fit { self.taken(&mut shards.large) } else { None }
+        };
+        self.shards.enter(take)?
     }
 
     /// Keeps a block, whose span has `bytes` bytes, for the cache's thread, the caller. If it
     /// returns `false`, the block is still the caller's.
     #[inline(always)]
     pub(crate) fn keep_large(&self, block: NonNull<Block>, bytes: usize) -> bool {
-        let keep = |kept: &mut Kept| {
-            let is_empty = kept.block.is_none();
+        let keep = move |shards: &mut Shards| {
+            let is_empty = shards.large.block.is_none();
             if is_empty {
-                *kept = Kept { block: Some(block), is_seen: false };
+                shards.large = Kept { block: Some(block), is_seen: false };
                 // ORDER: Relaxed: a number for people, and a hint for trims.
                 self.large_bytes.store(bytes, Ordering::Relaxed);
             }
             is_empty
         };
-        self.open(|shards| keep(&mut shards.large)) == Some(true)
+        self.open(keep) == Some(true)
     }
 
     /// Takes the block for a trim. With `unused`, only if the last such look saw it as well; else

@@ -8,7 +8,7 @@ use bufkit::sync::{Ordering, RELEASE};
 
 use crate::cache::{ThreadCache, local};
 use crate::shard::{ABANDONED, Block, Chain, JOINED, ORPHANED, Shard, fold};
-use crate::shared::Shared;
+use crate::shared::{CoreRef, Shared};
 
 /// Gives the buffer's memory back.
 ///
@@ -137,7 +137,9 @@ unsafe fn release_remote(shard: NonNull<Shard>) {
     // (B4).
     let before = header.remote_frees.fetch_add(1, JOINED);
     if before == ABANDONED - 1 {
-        // SAFETY: abandoned, and nothing is out: the shard is ours alone.
+        // SAFETY: abandoned, and nothing is out: the shard is ours alone, and keeps it.
+        let _core = unsafe { CoreRef::add(Shared::of(shard.as_ref())) };
+        // SAFETY: likewise.
         unsafe { Shared::recycle(shard) };
     } else if before >= ORPHANED {
         // SAFETY: orphaned before this release, which `orphan` has not counted. Nobody uses the

@@ -59,7 +59,11 @@ impl Shared {
     /// Takes a block from another shard than the one that the thread carves. The thread carves that
     /// one from then on. Returns `None` on a thread that is ending.
     fn refill(&self, bytes: usize) -> Result<Option<Obtained>, AcquireError> {
-        let Some(cache) = self.cache_here(bytes)? else { return Ok(None) };
+        let here = match local::recall(self.id) {
+            None => self.cache_here(bytes)?,
+            here => here,
+        };
+        let Some(cache) = here else { return Ok(None) };
         let mut over = Chain::new();
         let found = cache.refill(bytes, &mut over).map(|(shard, is_fresh)| {
             local::remember(self.id, shard);

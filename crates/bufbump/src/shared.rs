@@ -4,17 +4,17 @@
 //! # Invariants
 //!
 //! - P1: the references of `ref_counts` are one for all handles together, one for each cache that a
-//!   thread has, one for each shard with memory that is not in the depot, and one for each buffer
-//!   with a span of its own, in use or kept by a thread. With the last of them all of this is
-//!   freed, with all headers of shards, all caches, and the heap.
+//!   thread has, one for each shard with memory, and one for each buffer with a span of its own, in
+//!   use or kept by a thread. With the last of them all of this is freed, with all headers of
+//!   shards, all caches, and the heap.
 //! - P2: caches are added to their list, and never taken off. Headers are as `depot` says.
 //! - P3: the allocator and providers are others' code, and may use the pool or end it. Code that
 //!   calls them holds no lock and no link into a cache, and keeps the bookkeeping by a handle, or
 //!   by the reference of what it frees.
 //! - P4: nothing is acquired from a pool without handles, so its shards only lose buffers.
-//! - P5: `idle_bytes` is at least what the pool keeps in idle shards and free pages, but for pages
-//!   whose release has not added them yet. For shards it changes under the depot's lock. What is
-//!   over the budget then is looked at, by one thread at a time, and freed.
+//! - P5: `idle_bytes` is at least what the pool keeps in free pages, but for those whose release has
+//!   not added them yet. What of them and of idle shards is over the budget is looked at, by one
+//!   thread at a time, and freed.
 
 use core::mem::offset_of;
 use core::ptr::{self, NonNull};
@@ -53,7 +53,7 @@ pub(crate) struct Shared {
     pub(crate) heap: PageHeap,
     /// All headers, and the idle shards among them.
     pub(crate) depot: Depot,
-    /// P5.
+    /// Of free pages (P5).
     idle_bytes: AtomicUsize,
     /// Held by who counts what is idle.
     counting: Mutex<()>,
@@ -132,23 +132,6 @@ impl Shared {
         unsafe { header.attach_memory(span, self.settings.first(), alignment - 1) };
         self.ref_counts.add_ref();
         Ok(header)
-    }
-
-    /// Takes a free shard that was used before, if there is one. The caller has a reference.
-    pub(crate) fn idle(&self) -> Option<NonNull<Shard>> {
-        let shard = self.depot.idle(&self.idle_bytes, self.settings.span_bytes)?;
-        self.ref_counts.add_ref();
-        Some(shard)
-    }
-
-    /// Takes all free shards that were used before, or those that nobody needed since the last such
-    /// call. The caller has a reference.
-    pub(crate) fn take_idle(&self, unused: bool, chain: &mut Chain) {
-        self.depot.take_idle(unused, chain, || {
-            // ORDER: Relaxed: a count.
-            self.idle_bytes.fetch_sub(self.settings.span_bytes, Ordering::Relaxed);
-            self.ref_counts.add_ref();
-        });
     }
 
     /// Makes a cache that no thread has.
@@ -252,7 +235,7 @@ impl Shared {
         unsafe { self.heap.give(span) };
         // ORDER: Relaxed: a count.
         let idle = self.idle_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        if idle > self.settings.max_idle_bytes {
+        if idle > self.idle_room() {
             self.keep_budget();
         }
     }
@@ -272,43 +255,57 @@ impl Shared {
     #[cfg(all(test, loom))]
     pub(crate) fn counted_idle(&self) -> usize {
         // ORDER: Relaxed: read after all threads were joined.
-        self.idle_bytes.load(Ordering::Relaxed)
+        self.idle_bytes.load(Ordering::Relaxed) + self.depot.idle_count() * self.settings.span_bytes
+    }
+
+    /// Returns how many bytes of free pages the budget has room for, beside the idle shards.
+    fn idle_room(&self) -> usize {
+        // No overflow: they are memory.
+        let of_shards = self.depot.idle_count() * self.settings.span_bytes;
+        self.settings.max_idle_bytes.saturating_sub(of_shards)
     }
 
     /// Counts what is idle, and returns by how many bytes of free pages that is over the budget.
     fn count_idle(&self) -> usize {
         // One at a time: what is too much is taken off once.
         let _counting = lock(&self.counting);
-        let (count, before) = self.depot.count(&self.idle_bytes);
-        let of_shards = count * self.settings.span_bytes;
+        // ORDER: Relaxed: a count. What others add from here on stays added.
+        let before = self.idle_bytes.load(Ordering::Relaxed);
         let dirty = self.heap.stats().dirty_bytes;
-        // ORDER: Relaxed: a count.
-        self.idle_bytes.fetch_sub(before.saturating_sub(of_shards + dirty), Ordering::Relaxed);
-        dirty.saturating_sub(self.settings.max_idle_bytes.saturating_sub(of_shards))
+        // ORDER: Relaxed: likewise.
+        self.idle_bytes.fetch_sub(before.saturating_sub(dirty), Ordering::Relaxed);
+        dirty.saturating_sub(self.idle_room())
     }
 
     /// Keeps a free shard for any thread, within the budget, or else frees it.
     ///
     /// # Safety
     ///
-    /// Nothing of the shard is out, and the caller, who does not use it again, has it alone. It has
-    /// a reference to the bookkeeping.
+    /// Nothing of the shard is out, and the caller, who does not use it again, has it alone. The
+    /// caller keeps the bookkeeping, or the pool's end has closed the depot.
     pub(crate) unsafe fn recycle(shard: NonNull<Shard>) {
         // SAFETY: the shard's memory keeps its header and the pool's bookkeeping (P1).
         let header = unsafe { shard.as_ref() };
         let this = Self::of(header);
-        // SAFETY: the shard's reference, which keeps the bookkeeping up to here.
-        let core = unsafe { CoreRef::new(this, 1) };
-        // SAFETY: valid, as above.
+        // SAFETY: the shard's reference keeps it, up to the depot, and the caller does so further.
         let shared = unsafe { this.as_ref() };
-        let Settings { span_bytes, max_idle_bytes, .. } = shared.settings;
         header.clear_owner();
+        // ORDER: Relaxed: a count.
+        let of_pages = shared.idle_bytes.load(Ordering::Relaxed);
+        let room = shared.settings.max_idle_bytes.saturating_sub(of_pages);
         // SAFETY: the caller's promise.
-        if !unsafe { shared.depot.keep(shard, &shared.idle_bytes, span_bytes, max_idle_bytes) } {
-            // SAFETY: likewise.
+        if unsafe { shared.depot.keep(shard, shared.settings.span_bytes, room) } {
+            // Pages may have come meanwhile, from one who did not see the shard.
+            // ORDER: Relaxed: likewise.
+            if shared.idle_bytes.load(Ordering::Relaxed) > shared.idle_room() {
+                shared.keep_budget();
+            }
+        } else {
+            // SAFETY: the shard's reference, once, and given back last.
+            let _core = unsafe { CoreRef::new(this, 1) };
+            // SAFETY: the caller's promise.
             unsafe { shared.strip(shard, true) };
         }
-        drop(core);
     }
 
     /// Gives the memory of a free shard to the heap, and keeps the header for the next one. Returns
@@ -393,7 +390,7 @@ unsafe impl PoolCore for Shared {
         let shared = unsafe { this.as_ref() };
         let (mut free, mut orphans) = (Chain::new(), Chain::new());
         shared.depot.close();
-        shared.take_idle(false, &mut free);
+        shared.depot.take_idle(false, &mut free);
         let own = local::remove(shared.id);
         let is_own = |cache: &ThreadCache| ptr::eq(cache, own);
         let close = |others, cache: &ThreadCache| others | cache.close() & !is_own(cache);

@@ -56,7 +56,7 @@ impl Shared {
     /// which nothing is out. With `unused`, only what nobody needed since the last such look. The
     /// caller holds a handle.
     pub(crate) fn take_all_idle(&self, unused: bool, chain: &mut Chain) {
-        self.take_idle(unused, chain);
+        self.depot.take_idle(unused, chain);
         self.caches.iter().for_each(|cache| cache.trim(unused, chain));
     }
 }

@@ -37,7 +37,7 @@ impl ThreadCache {
             }
             let kept = shards.probe(bytes, shared.settings.max_probes, &shared.settings, over);
             let kept = kept.or_else(|| shards.spares.take()).or_else(|| {
-                let idle = shared.idle()?;
+                let idle = shared.depot.idle()?;
                 // SAFETY: what was idle is valid, and this thread's alone.
                 own(unsafe { idle.as_ref() });
                 Some(idle)

@@ -12,9 +12,9 @@
 //!   calls them holds no lock and no link into a cache, and keeps the bookkeeping by a handle, or
 //!   by the reference of what it frees.
 //! - P4: nothing is acquired from a pool without handles, so its shards only lose buffers.
-//! - P5: `idle_bytes` is at least what the pool keeps in free pages, but for those whose release has
-//!   not added them yet. What of them and of idle shards is over the budget is looked at, by one
-//!   thread at a time, and freed.
+//! - P5: `idle_bytes` is at least what the pool keeps in free pages, but for those whose release
+//!   has not added them yet. What of them and of idle shards is over the budget is looked at, by
+//!   one thread at a time, and freed.
 
 use core::mem::offset_of;
 use core::ptr::{self, NonNull};

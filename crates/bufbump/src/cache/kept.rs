@@ -16,8 +16,8 @@ pub(crate) struct Kept {
 }
 
 impl ThreadCache {
-    /// Takes the block that is kept, if its span has `least` bytes and not over `more` more. For the
-    /// cache's thread, which holds a handle.
+    /// Takes the block that is kept, if its span has `least` bytes and at most `more` more. For
+    /// the cache's thread, which holds a handle.
     #[inline(always)]
     pub(crate) fn take_large(&self, least: usize, more: usize) -> Option<NonNull<Block>> {
         let take = move |shards: &mut Shards| {

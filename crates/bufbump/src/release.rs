@@ -137,9 +137,9 @@ unsafe fn release_remote(shard: NonNull<Shard>) {
     // (B4).
     let before = header.remote_frees.fetch_add(1, JOINED);
     if before == ABANDONED - 1 {
-        // SAFETY: abandoned, and nothing is out: the shard is ours alone, and keeps it.
-        let _core = unsafe { CoreRef::add(Shared::of(shard.as_ref())) };
-        // SAFETY: likewise.
+        // SAFETY: the shard keeps it.
+        let _core = unsafe { CoreRef::add(Shared::of(header)) };
+        // SAFETY: abandoned, and nothing is out: the shard is ours alone.
         unsafe { Shared::recycle(shard) };
     } else if before >= ORPHANED {
         // SAFETY: orphaned before this release, which `orphan` has not counted. Nobody uses the

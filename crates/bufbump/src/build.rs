@@ -7,7 +7,7 @@ use bufcore::{ConfigError, MemoryProvider};
 use bufkit::{PageSource, PoolProvider};
 
 use crate::pool::BumpPool;
-use crate::settings::{MAX_SPARES, Settings};
+use crate::settings::Settings;
 use crate::shard::MAX_SHARD_BYTES;
 
 const DEFAULT_SHARD_BYTES: usize = 256 << 10;
@@ -284,19 +284,15 @@ impl Builder {
         check_alignment(self.alignment, MAX_SHARD_BYTES)?;
         let mut settings = Settings {
             shard_bytes: self.shard_size,
-            span_bytes: 0,
             max_probes: self.max_probes,
             max_idle_bytes: self.max_idle_bytes,
-            spare_shards: 0,
             alignment: self.alignment.max(LEAST_ALIGNMENT),
             page_bytes: source.page_bytes(),
             wipe: self.wipe,
+            ..Settings::default()
         };
-        // Where no memory is so large, each request is refused.
-        settings.span_bytes = settings.span_for(self.shard_size).unwrap_or(usize::MAX);
-        let idle_shards = self.max_idle_bytes / settings.span_bytes;
-        settings.spare_shards = idle_shards.min(MAX_SPARES);
-        let shards = self.preallocate.min(idle_shards);
+        settings.complete();
+        let shards = self.preallocate.min(self.max_idle_bytes / settings.span_bytes);
         let limit = ADDRESSES / settings.span_bytes;
         if shards > limit {
             return Err(ConfigError::TooLarge { setting: "preallocate", requested: self.preallocate, limit });

@@ -22,6 +22,8 @@ use crate::shard::{Chain, IdleShards, Shard};
 #[derive(Default)]
 pub(crate) struct Depot {
     free: Mutex<Free>,
+    /// How many are idle. Changed under the lock.
+    idle_count: AtomicUsize,
     /// H2.
     all: Registry<Shard>,
 }
@@ -36,31 +38,32 @@ struct Free {
 }
 
 impl Depot {
-    /// Takes a free shard with memory, if there is one, and its `bytes` off what is idle.
-    pub(crate) fn idle(&self, idle_bytes: &AtomicUsize, bytes: usize) -> Option<NonNull<Shard>> {
+    /// Takes a free shard with memory, if there is one.
+    pub(crate) fn idle(&self) -> Option<NonNull<Shard>> {
         let mut free = lock(&self.free);
         let shard = free.idle.take()?;
-        // ORDER: Relaxed: a count; the lock orders it for `count`.
-        idle_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.note(&free);
         Some(shard)
     }
 
-    /// Counts the idle shards. Returns that, and what `idle_bytes` was at that moment: what others
-    /// add from then on stays added.
-    pub(crate) fn count(&self, idle_bytes: &AtomicUsize) -> (usize, usize) {
-        let free = lock(&self.free);
-        // ORDER: Relaxed: a count, as above.
-        (free.idle.count(), idle_bytes.load(Ordering::Relaxed))
+    /// Notes how many are idle.
+    fn note(&self, free: &Free) {
+        // ORDER: Relaxed: a count.
+        self.idle_count.store(free.idle.count(), Ordering::Relaxed);
     }
 
-    /// Takes all idle shards, or those that nobody needed since the last such call. Calls `each`
-    /// for each of them.
-    pub(crate) fn take_idle(&self, unused: bool, chain: &mut Chain, mut each: impl FnMut()) {
-        lock(&self.free).idle.take_some(unused, |shard| {
-            each();
-            // SAFETY: just taken.
-            unsafe { chain.push(shard) };
-        });
+    /// Returns how many shards are idle at this moment.
+    pub(crate) fn idle_count(&self) -> usize {
+        // ORDER: Relaxed: a count.
+        self.idle_count.load(Ordering::Relaxed)
+    }
+
+    /// Takes all idle shards, or those that nobody needed since the last such call.
+    pub(crate) fn take_idle(&self, unused: bool, chain: &mut Chain) {
+        let mut free = lock(&self.free);
+        // SAFETY: just taken.
+        free.idle.take_some(unused, |shard| unsafe { chain.push(shard) });
+        self.note(&free);
     }
 
     /// Takes a header without memory, or adds the one that `make` makes; it is the caller's alone.
@@ -75,28 +78,20 @@ impl Depot {
         }
     }
 
-    /// Keeps a shard with memory, if then at most `most` bytes are idle, its `bytes` among them.
+    /// Keeps a shard with memory, of `bytes` bytes, if then at most `most` bytes are idle here.
     /// Returns `false` otherwise, and when the pool has ended: the shard is still the caller's.
     ///
     /// # Safety
     ///
     /// The shard is free and the caller's, who does not use it again when this returns `true`.
-    pub(crate) unsafe fn keep(
-        &self,
-        shard: NonNull<Shard>,
-        idle_bytes: &AtomicUsize,
-        bytes: usize,
-        most: usize,
-    ) -> bool {
+    pub(crate) unsafe fn keep(&self, shard: NonNull<Shard>, bytes: usize, most: usize) -> bool {
         let mut free = lock(&self.free);
-        // ORDER: Relaxed: a count, as in `idle`.
-        if free.is_closed || idle_bytes.load(Ordering::Relaxed).saturating_add(bytes) > most {
+        if free.is_closed || (free.idle.count() + 1).saturating_mul(bytes) > most {
             return false;
         }
-        // ORDER: Relaxed: likewise.
-        idle_bytes.fetch_add(bytes, Ordering::Relaxed);
         // SAFETY: the caller's promise; headers are valid (H2).
         unsafe { free.idle.put(shard) };
+        self.note(&free);
         true
     }
 

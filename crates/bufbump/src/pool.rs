@@ -94,12 +94,13 @@ impl BumpPool {
     /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled, unless the
     /// pool wipes. Cost: some twenty plain instructions and no locked one, when the thread's
     /// current shard has room. Otherwise a look at up to [`max_probes`](crate::Builder::max_probes)
-    /// shards under a short lock, then at idle ones, and at last at the pool's free pages.
+    /// shards of the thread, then at idle ones under a short lock, and at last at the pool's free
+    /// pages.
     ///
     /// A request larger than a shard has whole pages of its own. When it is released, the thread
     /// keeps one such buffer for a request that needs most of it; pages of others serve requests of
-    /// any size. Cost: two locked instructions for the one that is kept, else a short lock for
-    /// each, if free pages follow each other; else system calls and page faults.
+    /// any size. Cost: no locked instruction for the one that is kept, else a short lock for each,
+    /// if free pages follow each other; else system calls and page faults.
     ///
     /// # Errors
     ///
@@ -250,6 +251,12 @@ impl BumpPool {
         if bytes == 0 {
             return Ok(self.shared().tracker.attach(bufkit::empty_buf(self.mask + 1)));
         }
+        if let Some(block) = self.shared().take_kept(bytes) {
+            // SAFETY: just taken, with a span of its own.
+            let start = unsafe { Block::own_start(block, self.shared()) };
+            // SAFETY: likewise.
+            return Ok(unsafe { self.hand_out(block, start, bytes, Served::Reused) });
+        }
         let Obtained { block, served } = self.shared().find(bytes)?;
         // SAFETY: just taken.
         let start = unsafe { Block::start(block) };
@@ -268,8 +275,10 @@ impl BumpPool {
     /// shards of threads whose buffers other threads released. It does not touch a shard of
     /// which buffers are out, nor the one that a thread carves.
     ///
-    /// Cost: a look at the shards of each thread, under its lock, and the system's for the pages
-    /// that go. The header of a shard, 256 bytes, is kept for the next one.
+    /// It leaves out a thread that takes or gives back a shard at this moment.
+    ///
+    /// Cost: a look at the shards of each thread, after a fence for all threads of the process, and
+    /// the system's for the pages that go. The header of a shard, 256 bytes, is kept for the next one.
     ///
     /// ```
     /// use bufbump::BumpPool;

@@ -8,7 +8,7 @@ use bufkit::sync::{Ordering, RELEASE};
 
 use crate::cache::{ThreadCache, local};
 use crate::shard::{ABANDONED, Block, Chain, JOINED, ORPHANED, Shard, fold};
-use crate::shared::Shared;
+use crate::shared::{CoreRef, Shared};
 
 /// Gives the buffer's memory back.
 ///
@@ -50,7 +50,7 @@ pub(crate) unsafe fn release(block: NonNull<Block>) {
 unsafe fn release_elsewhere(owner: NonNull<Shard>, block: NonNull<Block>, step: usize) {
     if Block::is_own(step) {
         // SAFETY: the caller's promise.
-        unsafe { Shared::release_large(block) };
+        unsafe { Shared::release_large(block, owner) };
     } else {
         // SAFETY: likewise.
         unsafe { release_remote(owner) };
@@ -137,6 +137,8 @@ unsafe fn release_remote(shard: NonNull<Shard>) {
     // (B4).
     let before = header.remote_frees.fetch_add(1, JOINED);
     if before == ABANDONED - 1 {
+        // SAFETY: the shard keeps it.
+        let _core = unsafe { CoreRef::add(Shared::of(header)) };
         // SAFETY: abandoned, and nothing is out: the shard is ours alone.
         unsafe { Shared::recycle(shard) };
     } else if before >= ORPHANED {

@@ -20,7 +20,7 @@ impl Shared {
     /// The caller holds a handle.
     pub(crate) fn find(&self, bytes: usize) -> Result<Obtained, AcquireError> {
         let settings = &self.settings;
-        let limit = settings.max_capacity();
+        let limit = settings.max_capacity;
         if bytes > limit {
             return Err(AcquireError::TooLarge { requested: bytes, limit });
         }
@@ -52,15 +52,18 @@ impl Shared {
                 local::add(cache);
                 return Ok(Some(cache));
             }
-            let cache = ThreadCache::new(NonNull::from(self), self.id);
-            self.caches.add(cache).ok_or(AcquireError::OutOfMemory { requested: bytes })?;
+            self.caches.add(self.new_cache()).ok_or(AcquireError::OutOfMemory { requested: bytes })?;
         }
     }
 
     /// Takes a block from another shard than the one that the thread carves. The thread carves that
     /// one from then on. Returns `None` on a thread that is ending.
     fn refill(&self, bytes: usize) -> Result<Option<Obtained>, AcquireError> {
-        let Some(cache) = self.cache_here(bytes)? else { return Ok(None) };
+        let here = match local::recall(self.id) {
+            None => self.cache_here(bytes)?,
+            here => here,
+        };
+        let Some(cache) = here else { return Ok(None) };
         let mut over = Chain::new();
         let found = cache.refill(bytes, &mut over).map(|(shard, is_fresh)| {
             local::remember(self.id, shard);

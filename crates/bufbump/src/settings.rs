@@ -5,7 +5,7 @@ use bufcore::size;
 use crate::shard::HEADER_BYTES;
 
 /// The most free shards that a thread keeps to itself. Fewer in models, which look at each.
-pub(crate) const MAX_SPARES: usize = if cfg!(any(loom, shuttle)) { 2 } else { 4 };
+const MAX_SPARES: usize = if cfg!(any(loom, shuttle)) { 2 } else { 4 };
 
 /// Bytes from the start of pages to the first bytes of a buffer, at least.
 ///
@@ -14,7 +14,7 @@ pub(crate) const MAX_SPARES: usize = if cfg!(any(loom, shuttle)) { 2 } else { 4 
 const LEAD_BYTES: usize = size::CACHE_LINE_BYTES;
 
 /// Settings that have been checked.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Settings {
     /// The largest request that a shard serves.
     pub(crate) shard_bytes: usize,
@@ -27,6 +27,10 @@ pub(crate) struct Settings {
     pub(crate) spare_shards: usize,
     /// A power of two, at least `LEAST_ALIGNMENT`.
     pub(crate) alignment: usize,
+    /// Bytes in front of those of a buffer with a span of its own.
+    pub(crate) lead: usize,
+    /// The largest request that can ever succeed.
+    pub(crate) max_capacity: usize,
     /// Bytes of a page of the heap.
     pub(crate) page_bytes: usize,
     #[cfg_attr(not(feature = "wipe"), allow(dead_code, reason = "what wipes reads it"))]
@@ -34,8 +38,17 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// Fills in what follows from the other settings.
+    pub(crate) fn complete(&mut self) {
+        // Where no memory is so large, each request is refused.
+        self.span_bytes = self.span_for(self.shard_bytes).unwrap_or(usize::MAX);
+        self.spare_shards = (self.max_idle_bytes / self.span_bytes).min(MAX_SPARES);
+        self.lead = self.lead();
+        self.max_capacity = self.max_capacity();
+    }
+
     /// Returns the largest request that can ever succeed.
-    pub(crate) fn max_capacity(&self) -> usize {
+    fn max_capacity(&self) -> usize {
         // Room for what is in front, to round up, and to align the start.
         // In 32 bits the largest alignment leaves nothing.
         (size::MAX_BYTES - HEADER_BYTES).saturating_sub(3 * self.alignment.max(self.page_bytes))
@@ -49,7 +62,7 @@ impl Settings {
 
     /// Returns the bytes in front of those of a buffer with a span of its own: none where buffers
     /// are to start at pages.
-    pub(crate) fn lead(&self) -> usize {
+    fn lead(&self) -> usize {
         let header = if cfg!(any(loom, shuttle)) { HEADER_BYTES } else { 0 };
         let lead = if self.alignment < self.page_bytes { self.alignment.max(LEAD_BYTES) } else { 0 };
         lead.max(header.next_multiple_of(self.alignment))
@@ -57,7 +70,7 @@ impl Settings {
 
     /// Returns the bytes of the span of a shard that serves requests of `shard_bytes` bytes, or
     /// `None` if no memory is so large.
-    pub(crate) fn span_for(&self, shard_bytes: usize) -> Option<usize> {
+    fn span_for(&self, shard_bytes: usize) -> Option<usize> {
         let blocks = size::align_up(shard_bytes.checked_add(HEADER_BYTES)?, self.alignment)?;
         size::align_up(self.first().checked_add(blocks)?, self.page_bytes)
     }

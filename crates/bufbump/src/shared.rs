@@ -4,17 +4,17 @@
 //! # Invariants
 //!
 //! - P1: the references of `ref_counts` are one for all handles together, one for each cache that a
-//!   thread has, one for each shard with memory that is not in the depot, and one for each buffer
-//!   with a span of its own, in use or kept by a thread. With the last of them all of this is
-//!   freed, with all headers of shards, all caches, and the heap.
+//!   thread has, one for each shard with memory, and one for each buffer with a span of its own, in
+//!   use or kept by a thread. With the last of them all of this is freed, with all headers of
+//!   shards, all caches, and the heap.
 //! - P2: caches are added to their list, and never taken off. Headers are as `depot` says.
 //! - P3: the allocator and providers are others' code, and may use the pool or end it. Code that
 //!   calls them holds no lock and no link into a cache, and keeps the bookkeeping by a handle, or
 //!   by the reference of what it frees.
 //! - P4: nothing is acquired from a pool without handles, so its shards only lose buffers.
-//! - P5: `idle_bytes` is at least what the pool keeps in idle shards and free pages, but for pages
-//!   whose release has not added them yet. For shards it changes under the depot's lock. What is
-//!   over the budget then is looked at, by one thread at a time, and freed.
+//! - P5: `idle_bytes` is at least what the pool keeps in free pages, but for those whose release
+//!   has not added them yet. What of them and of idle shards is over the budget is looked at, by
+//!   one thread at a time, and freed.
 
 use core::mem::offset_of;
 use core::ptr::{self, NonNull};
@@ -23,7 +23,7 @@ use std::time::Instant;
 use bufcore::author::Tracker;
 use bufcore::{AcquireError, ConfigError, RegionError};
 use bufkit::orphan::{Methods, Orphan};
-use bufkit::sync::{AtomicUsize, Mutex, Ordering, lock};
+use bufkit::sync::{AtomicUsize, Mutex, Ordering, fences, lock};
 use bufkit::{GrowthSignal, Handle, PageHeap, PageSource, PoolCore, RefCounts, Registry, Span, thread_cache};
 
 use crate::cache::{ThreadCache, local};
@@ -45,13 +45,15 @@ pub(crate) struct Shared {
     /// The pool's number; no other pool ever has the same.
     pub(crate) id: usize,
     pub(crate) settings: Settings,
+    /// Whether the system has the fence with which others use the caches of threads (`biased`).
+    is_biased: bool,
     /// In place of the shard of a buffer that has a span of its own. No thread owns it.
     apart: Shard,
     /// All memory for buffers.
     pub(crate) heap: PageHeap,
     /// All headers, and the idle shards among them.
     pub(crate) depot: Depot,
-    /// P5.
+    /// Of free pages (P5).
     idle_bytes: AtomicUsize,
     /// Held by who counts what is idle.
     counting: Mutex<()>,
@@ -76,6 +78,7 @@ impl Shared {
             ref_counts: RefCounts::one_handle(),
             id,
             settings,
+            is_biased: fences::has_heavy(),
             apart: Shard::new(NonNull::dangling(), &METHODS),
             // What is in use is not bounded. With a limit the heap leaves free pages to this.
             heap: PageHeap::new(source, isize::MAX as usize),
@@ -131,43 +134,38 @@ impl Shared {
         Ok(header)
     }
 
-    /// Takes a free shard that was used before, if there is one. The caller has a reference.
-    pub(crate) fn idle(&self) -> Option<NonNull<Shard>> {
-        let shard = self.depot.idle(&self.idle_bytes, self.settings.span_bytes)?;
-        self.ref_counts.add_ref();
-        Some(shard)
+    /// Makes a cache that no thread has.
+    pub(crate) fn new_cache(&self) -> ThreadCache {
+        ThreadCache::new(NonNull::from(self), self.id, self.is_biased)
     }
 
-    /// Takes all free shards that were used before, or those that nobody needed since the last such
-    /// call. The caller has a reference.
-    pub(crate) fn take_idle(&self, unused: bool, chain: &mut Chain) {
-        self.depot.take_idle(unused, chain, || {
-            // ORDER: Relaxed: a count.
-            self.idle_bytes.fetch_sub(self.settings.span_bytes, Ordering::Relaxed);
-            self.ref_counts.add_ref();
-        });
+    /// Takes the block of the buffer with a span of its own that the thread kept, for a request of
+    /// at least one byte, if it is large enough and not too large. The caller holds a handle.
+    #[inline(always)]
+    pub(crate) fn take_kept(&self, bytes: usize) -> Option<NonNull<Block>> {
+        if bytes <= self.settings.shard_bytes {
+            return None;
+        }
+        let needed = bytes.saturating_add(self.settings.lead);
+        let kept = local::recall(self.id)?.take_large(needed, needed / LARGER_PART)?;
+        // SAFETY: just taken, so this thread's alone; with it comes its reference.
+        unsafe { Block::reuse(kept) };
+        Some(kept)
     }
 
-    /// Makes the block of a buffer with a span of its own: the one that the thread kept, if it is
-    /// not too large. The caller holds a handle.
+    /// Makes the block of a buffer with a span of its own. The caller holds a handle.
     ///
     /// # Errors
     ///
     /// When there is no memory.
     pub(crate) fn take_large(&self, bytes: usize) -> Result<NonNull<Block>, AcquireError> {
-        // No overflow: at most `Settings::max_capacity`.
-        let needed = bytes + self.settings.lead();
-        if let Some(kept) = self.cache_here(bytes)?.and_then(|cache| cache.large.take()) {
+        // One that the thread kept did not fit, and its pages are as good as any.
+        if let Some(kept) = self.cache_here(bytes)?.and_then(|cache| cache.take_large(0, usize::MAX)) {
             // SAFETY: just taken, so this thread's alone.
-            let len = unsafe { Block::span_bytes(kept) };
-            if (needed..=needed.saturating_add(needed / LARGER_PART)).contains(&len) {
-                // SAFETY: likewise; with it comes its reference.
-                unsafe { Block::reuse(kept) };
-                return Ok(kept);
-            }
-            // SAFETY: likewise.
             unsafe { Self::free_large(kept) };
         }
+        // No overflow: at most `Settings::max_capacity`.
+        let needed = bytes + self.settings.lead;
         let span = self.heap.take(needed, self.settings.alignment);
         let span = span.map_err(|_refused| AcquireError::OutOfMemory { requested: bytes })?;
         self.ref_counts.add_ref();
@@ -185,13 +183,16 @@ impl Shared {
     /// # Safety
     ///
     /// The buffer of `block` has such a span, is being released, and nobody uses its bytes again.
-    pub(crate) unsafe fn release_large(block: NonNull<Block>) {
-        // SAFETY: the caller's promise; the buffer's reference keeps the bookkeeping.
-        let shared = unsafe { Block::pool(block) };
+    /// `apart` is the block's owner.
+    pub(crate) unsafe fn release_large(block: NonNull<Block>, apart: NonNull<Shard>) {
+        // SAFETY: the caller's promise.
+        let this = unsafe { Self::of_apart(apart) };
+        // SAFETY: the buffer's reference keeps the bookkeeping.
+        let shared = unsafe { this.as_ref() };
         // SAFETY: likewise.
         let len = unsafe { Block::span_bytes(block) };
         let is_kept = len <= shared.settings.max_idle_bytes
-            && local::find(shared.id).is_some_and(|cache| cache.large.keep(block, len));
+            && local::recall(shared.id).is_some_and(|cache| cache.keep_large(block, len));
         if !is_kept {
             // SAFETY: the caller's promise.
             unsafe { Self::free_large(block) };
@@ -234,7 +235,7 @@ impl Shared {
         unsafe { self.heap.give(span) };
         // ORDER: Relaxed: a count.
         let idle = self.idle_bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-        if idle > self.settings.max_idle_bytes {
+        if idle > self.idle_room() {
             self.keep_budget();
         }
     }
@@ -254,43 +255,57 @@ impl Shared {
     #[cfg(all(test, loom))]
     pub(crate) fn counted_idle(&self) -> usize {
         // ORDER: Relaxed: read after all threads were joined.
-        self.idle_bytes.load(Ordering::Relaxed)
+        self.idle_bytes.load(Ordering::Relaxed) + self.depot.idle_count() * self.settings.span_bytes
+    }
+
+    /// Returns how many bytes of free pages the budget has room for, beside the idle shards.
+    fn idle_room(&self) -> usize {
+        // No overflow: they are memory.
+        let of_shards = self.depot.idle_count() * self.settings.span_bytes;
+        self.settings.max_idle_bytes.saturating_sub(of_shards)
     }
 
     /// Counts what is idle, and returns by how many bytes of free pages that is over the budget.
     fn count_idle(&self) -> usize {
         // One at a time: what is too much is taken off once.
         let _counting = lock(&self.counting);
-        let (count, before) = self.depot.count(&self.idle_bytes);
-        let of_shards = count * self.settings.span_bytes;
+        // ORDER: Relaxed: a count. What others add from here on stays added.
+        let before = self.idle_bytes.load(Ordering::Relaxed);
         let dirty = self.heap.stats().dirty_bytes;
-        // ORDER: Relaxed: a count.
-        self.idle_bytes.fetch_sub(before.saturating_sub(of_shards + dirty), Ordering::Relaxed);
-        dirty.saturating_sub(self.settings.max_idle_bytes.saturating_sub(of_shards))
+        // ORDER: Relaxed: likewise.
+        self.idle_bytes.fetch_sub(before.saturating_sub(dirty), Ordering::Relaxed);
+        dirty.saturating_sub(self.idle_room())
     }
 
     /// Keeps a free shard for any thread, within the budget, or else frees it.
     ///
     /// # Safety
     ///
-    /// Nothing of the shard is out, and the caller, who does not use it again, has it alone. It has
-    /// a reference to the bookkeeping.
+    /// Nothing of the shard is out, and the caller, who does not use it again, has it alone. The
+    /// caller keeps the bookkeeping, or the pool's end has closed the depot.
     pub(crate) unsafe fn recycle(shard: NonNull<Shard>) {
         // SAFETY: the shard's memory keeps its header and the pool's bookkeeping (P1).
         let header = unsafe { shard.as_ref() };
         let this = Self::of(header);
-        // SAFETY: the shard's reference, which keeps the bookkeeping up to here.
-        let core = unsafe { CoreRef::new(this, 1) };
-        // SAFETY: valid, as above.
+        // SAFETY: the shard's reference keeps it, up to the depot, and the caller does so further.
         let shared = unsafe { this.as_ref() };
-        let Settings { span_bytes, max_idle_bytes, .. } = shared.settings;
         header.clear_owner();
+        // ORDER: Relaxed: a count.
+        let of_pages = shared.idle_bytes.load(Ordering::Relaxed);
+        let room = shared.settings.max_idle_bytes.saturating_sub(of_pages);
         // SAFETY: the caller's promise.
-        if !unsafe { shared.depot.keep(shard, &shared.idle_bytes, span_bytes, max_idle_bytes) } {
-            // SAFETY: likewise.
+        if unsafe { shared.depot.keep(shard, shared.settings.span_bytes, room) } {
+            // Pages may have come meanwhile, from one who did not see the shard.
+            // ORDER: Relaxed: likewise.
+            if shared.idle_bytes.load(Ordering::Relaxed) > shared.idle_room() {
+                shared.keep_budget();
+            }
+        } else {
+            // SAFETY: the shard's reference, once, and given back last.
+            let _core = unsafe { CoreRef::new(this, 1) };
+            // SAFETY: the caller's promise.
             unsafe { shared.strip(shard, true) };
         }
-        drop(core);
     }
 
     /// Gives the memory of a free shard to the heap, and keeps the header for the next one. Returns
@@ -375,9 +390,14 @@ unsafe impl PoolCore for Shared {
         let shared = unsafe { this.as_ref() };
         let (mut free, mut orphans) = (Chain::new(), Chain::new());
         shared.depot.close();
-        shared.take_idle(false, &mut free);
+        shared.depot.take_idle(false, &mut free);
         let own = local::remove(shared.id);
-        shared.caches.iter().for_each(|cache| cache.close(ptr::eq(cache, own), &mut free, &mut orphans));
+        let is_own = |cache: &ThreadCache| ptr::eq(cache, own);
+        let close = |others, cache: &ThreadCache| others | cache.close() & !is_own(cache);
+        let is_fenced = !shared.caches.iter().fold(false, close) || fences::heavy(false);
+        for cache in shared.caches.iter() {
+            cache.empty_closed(is_own(cache), is_fenced, &mut free, &mut orphans);
+        }
         // Here ends what must not be disturbed: from here on a provider is called, and others'
         // `try_free`.
         if !own.is_null() {
@@ -386,7 +406,8 @@ unsafe impl PoolCore for Shared {
         }
         // SAFETY: nothing is out of these, and they are ours alone.
         unsafe { Self::free_all(free) };
-        for kept in shared.caches.iter().filter_map(|cache| cache.large.close()) {
+        let take = |cache: &ThreadCache| cache.take_closed(is_own(cache) || is_fenced);
+        for kept in shared.caches.iter().filter_map(take) {
             // SAFETY: likewise.
             unsafe { Self::free_large(kept) };
         }

@@ -3,6 +3,7 @@
 use bufcore::PoolStats;
 use bufkit::sync::Ordering;
 
+use crate::cache::ThreadCache;
 use crate::pool::BumpPool;
 
 impl BumpPool {
@@ -45,7 +46,7 @@ impl BumpPool {
             in_use += out;
             idle += if out == 0 { bytes } else { 0 };
         }
-        for bytes in shared.caches.iter().filter_map(|cache| cache.large.bytes()) {
+        for bytes in shared.caches.iter().filter_map(ThreadCache::large_bytes) {
             in_use = in_use.saturating_sub(1);
             idle += bytes;
         }
@@ -111,7 +112,7 @@ impl BumpPool {
     /// ```
     #[must_use]
     pub fn max_capacity(&self) -> usize {
-        self.shared().settings.max_capacity()
+        self.shared().settings.max_capacity
     }
 
     /// Lists the buffers that are out, longest first: where and when each was acquired.

@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use bufkit::sync::try_lock;
 
-use crate::cache::ThreadCache;
 use crate::shard::{Block, Chain};
 use crate::shared::Shared;
 
@@ -43,9 +42,8 @@ impl Shared {
     /// Frees the larger buffers that threads keep; with `unused`, those that the last such look saw
     /// as well. Returns their bytes. The caller holds a handle.
     fn free_kept(&self, unused: bool) -> usize {
-        let take = |cache: &ThreadCache| if unused { cache.large.take_unused() } else { cache.large.take() };
         let mut bytes = 0;
-        for kept in self.caches.iter().filter_map(take) {
+        for kept in self.caches.iter().filter_map(|cache| cache.trim_large(unused)) {
             // SAFETY: just taken, so ours alone.
             bytes += unsafe { Block::span_bytes(kept) };
             // SAFETY: likewise.
@@ -58,7 +56,7 @@ impl Shared {
     /// which nothing is out. With `unused`, only what nobody needed since the last such look. The
     /// caller holds a handle.
     pub(crate) fn take_all_idle(&self, unused: bool, chain: &mut Chain) {
-        self.take_idle(unused, chain);
+        self.depot.take_idle(unused, chain);
         self.caches.iter().for_each(|cache| cache.trim(unused, chain));
     }
 }

@@ -1,90 +1,73 @@
 //! The buffer with a span of its own that a thread keeps.
-//!
-//! # Invariants
-//!
-//! - K1: only the cache's thread keeps one. Whoever takes it out, by an exchange, has it alone.
-//! - K2: once `CLOSED` is there, it stays.
 
-use core::ptr::{self, NonNull};
+use core::ptr::NonNull;
 
-use bufkit::sync::{AtomicPtr, AtomicUsize, Ordering};
+use bufkit::sync::Ordering;
 
+use super::{Shards, ThreadCache};
 use crate::shard::Block;
-
-/// In an address: a look of `trim_idle` saw it.
-const SEEN: usize = 1;
-/// In place of an address: none is kept any more.
-const CLOSED: usize = 2;
 
 /// One block, or none.
 #[derive(Default)]
 pub(crate) struct Kept {
-    block: AtomicPtr<Block>,
-    /// Bytes of its span, for `stats`.
-    bytes: AtomicUsize,
+    block: Option<NonNull<Block>>,
+    /// Whether a look of `trim_idle` saw it.
+    is_seen: bool,
 }
 
-/// Returns the block that `value` is the address of.
-fn block_of(value: *mut Block) -> Option<NonNull<Block>> {
-    NonNull::new(value.map_addr(|addr| addr & !(SEEN | CLOSED)))
-}
-
-impl Kept {
-    /// Takes the block, for the cache's thread or a trim. The caller holds a handle, or the lock of
-    /// a cache that is open.
-    #[inline]
-    pub(crate) fn take(&self) -> Option<NonNull<Block>> {
-        // ORDER: Relaxed: a hint. Of its own, a thread sees the newest.
-        if self.block.load(Ordering::Relaxed).is_null() {
-            return None;
-        }
-        // ORDER: Acquire pairs with the Release of `keep`.
-        block_of(self.block.swap(ptr::null_mut(), Ordering::Acquire))
+impl ThreadCache {
+    /// Takes the block that is kept, if its span has `least` bytes and at most `more` more. For
+    /// the cache's thread, which holds a handle.
+    #[inline(always)]
+    pub(crate) fn take_large(&self, least: usize, more: usize) -> Option<NonNull<Block>> {
+        let take = move |shards: &mut Shards| {
+            // ORDER: Relaxed: written with the block.
+            let bytes = self.large_bytes.load(Ordering::Relaxed);
+            let is_fit = bytes >= least && bytes - least <= more;
+            if is_fit { self.taken(&mut shards.large) } else { None }
+        };
+        self.shards.enter(take)?
     }
 
-    /// Keeps a block, whose span has `bytes` bytes, for the calling thread, whose cache it is. If
-    /// it returns `false`, the block is still the caller's.
-    #[inline]
-    pub(crate) fn keep(&self, block: NonNull<Block>, bytes: usize) -> bool {
-        // ORDER: Relaxed: a hint.
-        if !self.block.load(Ordering::Relaxed).is_null() {
-            return false;
-        }
-        // ORDER: Relaxed: a number for people.
-        self.bytes.store(bytes, Ordering::Relaxed);
-        // ORDER: Release pairs with the Acquire of `take`, `trim` and `close`: who takes the block
-        // comes after its buffer's last use. Relaxed: nothing is done with what was found.
-        let kept = self.block.compare_exchange(
-            ptr::null_mut(),
-            block.as_ptr(),
-            Ordering::Release,
-            Ordering::Relaxed,
-        );
-        kept.is_ok()
+    /// Keeps a block, whose span has `bytes` bytes, for the cache's thread, the caller. If it
+    /// returns `false`, the block is still the caller's.
+    #[inline(always)]
+    pub(crate) fn keep_large(&self, block: NonNull<Block>, bytes: usize) -> bool {
+        let keep = move |shards: &mut Shards| {
+            let is_empty = shards.large.block.is_none();
+            if is_empty {
+                shards.large = Kept { block: Some(block), is_seen: false };
+                // ORDER: Relaxed: a number for people, and a hint for trims.
+                self.large_bytes.store(bytes, Ordering::Relaxed);
+            }
+            is_empty
+        };
+        self.open(keep) == Some(true)
     }
 
-    /// Takes the block if the last such look saw it as well, or else notes that it saw it. The
-    /// caller holds a handle.
-    pub(crate) fn take_unused(&self) -> Option<NonNull<Block>> {
-        // ORDER: Relaxed: the exchanges look again.
-        let seen = self.block.load(Ordering::Relaxed);
-        let block = block_of(seen)?;
-        let is_unused = seen.addr() & SEEN != 0;
-        let then = if is_unused { ptr::null_mut() } else { seen.map_addr(|addr| addr | SEEN) };
-        // ORDER: Acquire pairs with the Release of `keep`. Relaxed: it was used.
-        let done = self.block.compare_exchange(seen, then, Ordering::Acquire, Ordering::Relaxed);
-        (is_unused && done.is_ok()).then_some(block)
+    /// Takes the block for a trim. With `unused`, only if the last such look saw it as well; else
+    /// it is noted. The caller holds a handle.
+    pub(crate) fn trim_large(&self, unused: bool) -> Option<NonNull<Block>> {
+        self.large_bytes()?;
+        let take = |kept: &mut Kept| {
+            let is_seen = core::mem::replace(&mut kept.is_seen, true);
+            (is_seen || !unused).then(|| self.taken(kept)).flatten()
+        };
+        self.shards.claim(|shards| take(&mut shards.large)).flatten()
     }
 
-    /// Takes the block, and keeps none any more.
-    pub(crate) fn close(&self) -> Option<NonNull<Block>> {
-        // ORDER: Acquire pairs with the Release of `keep`.
-        block_of(self.block.swap(ptr::without_provenance_mut(CLOSED), Ordering::Acquire))
+    /// Takes the block.
+    #[inline(always)]
+    pub(super) fn taken(&self, kept: &mut Kept) -> Option<NonNull<Block>> {
+        let block = kept.block.take()?;
+        // ORDER: Relaxed, as in `keep_large`.
+        self.large_bytes.store(0, Ordering::Relaxed);
+        Some(block)
     }
 
     /// Returns the bytes of the span of the block, if there is one at this moment.
-    pub(crate) fn bytes(&self) -> Option<usize> {
-        // ORDER: Relaxed, for both: numbers for people.
-        block_of(self.block.load(Ordering::Relaxed)).map(|_kept| self.bytes.load(Ordering::Relaxed))
+    pub(crate) fn large_bytes(&self) -> Option<usize> {
+        // ORDER: Relaxed: a number for people, and a hint for trims.
+        Some(self.large_bytes.load(Ordering::Relaxed)).filter(|&bytes| bytes > 0)
     }
 }

@@ -39,6 +39,14 @@ pub(crate) fn find<'a>(id: usize) -> Option<&'a ThreadCache> {
     unsafe { thread_cache::find(id).cast::<ThreadCache>().as_ref() }
 }
 
+/// Returns the calling thread's cache for the pool `id`, as `find` does, and lets go of none. The
+/// caller keeps that pool's bookkeeping.
+#[inline]
+pub(crate) fn recall<'a>(id: usize) -> Option<&'a ThreadCache> {
+    // SAFETY: as in `find`.
+    unsafe { thread_cache::recall(id).cast::<ThreadCache>().as_ref() }
+}
+
 /// Adds a cache that has just become this thread's. The thread has a token.
 pub(crate) fn add(cache: &ThreadCache) {
     // SAFETY: on no list, since it was free or new; valid by the thread's reference, until the end

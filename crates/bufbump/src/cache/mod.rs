@@ -5,15 +5,9 @@
 //!
 //! The thread that has it, in an acquire, which holds a handle of the pool, in a release and at its
 //! end, which may hold none. The pool may be dropped on another thread at the same moment, and
-//! other threads trim. So what is in a cache is used under its lock, and whoever finds it closed
-//! leaves it alone:
-//!
-//! ```text
-//!            take            pool's end
-//!   FREE ──────────> HELD ───────────────> CLOSED
-//!    ^                 │
-//!    └── thread's end ─┘
-//! ```
+//! other threads trim. So what is in a cache is used under its lock, which is biased to the thread
+//! (`biased`). A trim that finds the thread at work leaves the cache alone. So does the pool's end,
+//! and then the thread, which finds the lock closed afterwards, takes all out.
 //!
 //! # Invariants
 //!
@@ -23,7 +17,10 @@
 //!   which nothing is out. A cache that no thread has has none.
 //! - N4: the lock is held for a walk at most, in which no code of others is called. Of other locks
 //!   only the depot's is taken with it. Shards that are to be freed wait in a chain.
+//! - N5: once the lock is closed, nothing is put in. What the pool's end did not take, the thread
+//!   takes out, when it next finds the lock closed.
 
+mod biased;
 mod kept;
 pub(crate) mod local;
 mod refill;
@@ -31,20 +28,17 @@ mod refill;
 use core::mem;
 use core::ptr::{self, NonNull};
 
-use bufkit::sync::{AtomicU32, Mutex, MutexGuard, Ordering, lock};
+use bufkit::sync::{AtomicUsize, fences};
 use bufkit::thread_cache::{Cache, Methods};
 use bufkit::{Link, RegistryEntry};
 
-pub(crate) use self::kept::Kept;
-use crate::shard::{Chain, IdleShards, Shard};
+#[cfg(not(all(test, loom)))]
+use self::biased::BiasedLock;
+#[cfg(all(test, loom))]
+pub(crate) use self::biased::BiasedLock;
+use self::kept::Kept;
+use crate::shard::{Block, Chain, IdleShards, Shard};
 use crate::shared::{CoreRef, Shared};
-
-/// No thread has it; it has no shards.
-const FREE: u32 = 0;
-/// A thread has it.
-const HELD: u32 = 1;
-/// The pool is gone.
-const CLOSED: u32 = 2;
 
 // What a thread costs beside its shards.
 const _: () = assert!(cfg!(any(loom, shuttle)) || size_of::<ThreadCache>() <= 160);
@@ -54,15 +48,14 @@ const _: () = assert!(cfg!(any(loom, shuttle)) || size_of::<ThreadCache>() <= 16
 pub(crate) struct ThreadCache {
     /// What the thread's lists know of it. First, so that its address is the cache's.
     _head: Cache,
-    /// Changed under the lock, except from `FREE` to `HELD`.
-    state: AtomicU32,
     /// Valid as long as the cache is (`shared`, P1).
     shared: NonNull<Shared>,
     /// The next of all caches of the pool.
     all_next: Link<ThreadCache>,
-    shards: Mutex<Shards>,
-    /// A larger buffer (`kept`).
-    pub(crate) large: Kept,
+    /// The thread is the owner. Without one they are none (N3).
+    shards: BiasedLock<Shards>,
+    /// Bytes of the span of the larger buffer that is kept, for `stats` and trims.
+    large_bytes: AtomicUsize,
     /// Stands for the cache as others see it, to the model checker.
     #[cfg(all(test, loom))]
     life: testkit::models::Shadow,
@@ -76,13 +69,15 @@ pub(crate) struct Shards {
     cursor: *const Shard,
     /// Those with nothing in them (N2).
     spares: IdleShards,
+    /// A larger buffer.
+    large: Kept,
 }
 
 /// What the lists of a thread do with a cache.
 static METHODS: Methods = Methods {
     is_closed: ThreadCache::is_closed,
-    end_of_thread: ThreadCache::end_of_thread,
-    on_pool_closed: ThreadCache::on_pool_closed,
+    end_of_thread: ThreadCache::end_of_use,
+    on_pool_closed: ThreadCache::end_of_use,
 };
 
 // SAFETY: one field.
@@ -94,18 +89,19 @@ unsafe impl RegistryEntry for ThreadCache {
 
 impl ThreadCache {
     /// Makes a cache that no thread has.
-    pub(crate) fn new(shared: NonNull<Shared>, id: usize) -> Self {
+    pub(crate) fn new(shared: NonNull<Shared>, id: usize, is_biased: bool) -> Self {
+        let shards = Shards {
+            current: ptr::null(),
+            cursor: ptr::null(),
+            spares: IdleShards::default(),
+            large: Kept::default(),
+        };
         Self {
             _head: Cache::new(id, &METHODS),
-            state: AtomicU32::new(FREE),
             shared,
             all_next: Link::default(),
-            shards: Mutex::new(Shards {
-                current: ptr::null(),
-                cursor: ptr::null(),
-                spares: IdleShards::default(),
-            }),
-            large: Kept::default(),
+            shards: BiasedLock::new(shards, is_biased),
+            large_bytes: AtomicUsize::new(0),
             #[cfg(all(test, loom))]
             life: testkit::models::Shadow::default(),
         }
@@ -120,11 +116,7 @@ impl ThreadCache {
     pub(crate) fn take(&self) -> bool {
         #[cfg(all(test, loom))]
         self.life.read();
-        // ORDER: Relaxed: a hint, and nothing is done with what was found.
-        self.state.load(Ordering::Relaxed) == FREE
-            // ORDER: Acquire pairs with the Release of `end_of_thread`: the thread before is done
-            // with the links of the head.
-            && self.state.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        self.shards.adopt()
     }
 
     /// Returns whether the pool is gone.
@@ -134,56 +126,26 @@ impl ThreadCache {
     /// `head` is that of a cache on the calling thread's list.
     unsafe fn is_closed(head: NonNull<Cache>) -> bool {
         // SAFETY: the thread's reference keeps the cache; the head is its first field.
-        let cache = unsafe { head.cast::<Self>().as_ref() };
-        // ORDER: Relaxed: nothing of the cache is used then.
-        cache.state.load(Ordering::Relaxed) == CLOSED
+        unsafe { head.cast::<Self>().as_ref() }.shards.is_closed()
     }
 
-    /// Locks the cache, unless the pool is gone.
-    fn open(&self) -> Option<MutexGuard<'_, Shards>> {
-        let shards = lock(&self.shards);
-        // ORDER: Relaxed: changed under the lock.
-        (self.state.load(Ordering::Relaxed) != CLOSED).then_some(shards)
+    /// Lets `f` use the cache for its thread, which may hold no handle, unless the pool is gone.
+    #[inline(always)]
+    fn open<R>(&self, f: impl FnOnce(&mut Shards) -> R) -> Option<R> {
+        let result = self.shards.enter(f);
+        fences::light();
+        if self.shards.is_closed() {
+            self.empty().free();
+        }
+        result
     }
 
-    /// Closes the cache at the end of the pool; `is_own` says whether the calling thread has it.
-    /// Adds the shards with nothing out to `free`, which are the caller's alone then. Adds those
-    /// that were orphaned, and are to be deferred, to `orphans`.
-    pub(crate) fn close(&self, is_own: bool, free: &mut Chain, orphans: &mut Chain) {
-        let mut shards = lock(&self.shards);
-        // ORDER: Relaxed: under the lock.
-        self.state.store(CLOSED, Ordering::Relaxed);
-        shards.each(|shard| {
-            // The cache is the pool's end's alone, so the shard was in it and is valid.
-            let is_free = if is_own {
-                // SAFETY: this thread's.
-                unsafe { Shard::abandon(shard) }
-            } else {
-                // SAFETY: valid, as above.
-                unsafe { shard.as_ref() }.orphan()
-            };
-            // An abandoned one with something out is its last buffer's, and may be gone.
-            if is_free {
-                // SAFETY: ours alone.
-                unsafe { free.push(shard) };
-            } else if !is_own {
-                // SAFETY: not adopted yet.
-                unsafe { orphans.push(shard) };
-            }
-        });
-    }
-
-    /// Ends the use of the cache by its thread, which ends.
-    ///
-    /// # Safety
-    ///
-    /// `head` is that of a cache, off the thread's list, and is not used by it again.
-    unsafe fn end_of_thread(head: NonNull<Cache>) {
-        // SAFETY: the thread's reference keeps the cache; the head is its first field.
-        let cache = unsafe { head.cast::<Self>().as_ref() };
-        let (mut free, mut kept) = (Chain::new(), None);
-        if let Some(mut shards) = cache.open() {
-            kept = cache.large.take();
+    /// Takes out all that the cache has, for its thread.
+    #[cold]
+    #[inline(never)]
+    fn empty(&self) -> Taken {
+        self.shards.enter_to_take(|shards| {
+            let mut free = Chain::new();
             shards.each(|shard| {
                 // SAFETY: the shard is this thread's and is not used here again if something is
                 // out; otherwise it is ours alone.
@@ -192,29 +154,63 @@ impl ThreadCache {
                     unsafe { free.push(shard) };
                 }
             });
-            // ORDER: Release pairs with the Acquire of `take`.
-            cache.state.store(FREE, Ordering::Release);
-        }
-        // SAFETY: the caller's promise.
-        unsafe { Self::on_pool_closed(head) };
-        // SAFETY: ours alone; each keeps the pool's bookkeeping.
-        unsafe { Shared::recycle_all(free) };
-        if let Some(kept) = kept {
-            // SAFETY: likewise.
-            unsafe { Shared::free_large(kept) };
-        }
+            Taken { free, large: self.taken(&mut shards.large) }
+        })
     }
 
-    /// Gives back the thread's reference to the pool's bookkeeping.
+    /// Begins the end of the pool. Returns whether the cache's thread may be at work.
+    pub(crate) fn close(&self) -> bool {
+        self.shards.close()
+    }
+
+    /// Takes out all that the closed cache has, for the pool's end, unless its thread is at work:
+    /// then the thread does so. `is_own` says whether the calling thread has the cache, and
+    /// `is_fenced` whether a heavy fence was executed since. Adds the shards with nothing out to
+    /// `free`, which are the caller's alone then. Adds those that were orphaned, and are to be
+    /// deferred, to `orphans`.
+    pub(crate) fn empty_closed(&self, is_own: bool, is_fenced: bool, free: &mut Chain, orphans: &mut Chain) {
+        self.shards.empty_closed(is_own || is_fenced, |shards| {
+            shards.each(|shard| {
+                // The cache is the pool's end's alone, so the shard was in it and is valid.
+                let is_free = if is_own {
+                    // SAFETY: this thread's.
+                    unsafe { Shard::abandon(shard) }
+                } else {
+                    // SAFETY: valid, as above.
+                    unsafe { shard.as_ref() }.orphan()
+                };
+                // An abandoned one with something out is its last buffer's, and may be gone.
+                if is_free {
+                    // SAFETY: ours alone.
+                    unsafe { free.push(shard) };
+                } else if !is_own {
+                    // SAFETY: not adopted yet.
+                    unsafe { orphans.push(shard) };
+                }
+            });
+        });
+    }
+
+    /// Takes the larger buffer out of a closed cache, as `empty_closed` does the shards.
+    pub(crate) fn take_closed(&self, is_fenced: bool) -> Option<NonNull<Block>> {
+        self.shards.empty_closed(is_fenced, |shards| self.taken(&mut shards.large)).flatten()
+    }
+
+    /// Ends the use of the cache by its thread, which ends, or finds the pool gone: gives back the
+    /// thread's reference to the pool's bookkeeping.
     ///
     /// # Safety
     ///
     /// `head` is that of a cache, off the thread's list, and is not used by it again.
-    unsafe fn on_pool_closed(head: NonNull<Cache>) {
-        // SAFETY: valid by the reference that is given back; the head is its first field.
-        let shared = unsafe { head.cast::<Self>().as_ref() }.shared;
-        // SAFETY: the thread's reference, once.
-        drop(unsafe { CoreRef::new(shared, 1) });
+    unsafe fn end_of_use(head: NonNull<Cache>) {
+        // SAFETY: the thread's reference keeps the cache; the head is its first field.
+        let cache = unsafe { head.cast::<Self>().as_ref() };
+        // SAFETY: the thread's reference, once. Given back when this function ends, whatever a
+        // provider does.
+        let _thread = unsafe { CoreRef::new(cache.shared, 1) };
+        let taken = cache.empty();
+        cache.shards.leave();
+        taken.free();
     }
 
     /// Takes a shard whose last buffer its thread, the caller, is releasing off the list, and keeps
@@ -225,36 +221,36 @@ impl ThreadCache {
     ///
     /// The shard is on the list, and that buffer is the only one that is out of it.
     pub(crate) unsafe fn retire(&self, shard: NonNull<Shard>, over: &mut Chain) -> bool {
-        let Some(mut shards) = self.open() else { return false };
+        let most = self.shared().settings.spare_shards;
         // SAFETY: with nothing else out, and this thread's.
-        unsafe { shards.retire(shard, self.shared().settings.spare_shards, over) };
-        true
+        self.open(|shards| unsafe { shards.retire(shard, most, over) }).is_some()
     }
 
     /// Takes the spares of any thread, and the shards of its list of which nothing is out, and adds
     /// them to `chain`: they are the caller's. With `unused`, only those that the last such look
     /// saw as well. The caller holds a handle.
     pub(crate) fn trim(&self, unused: bool, chain: &mut Chain) {
-        let mut shards = lock(&self.shards);
-        // SAFETY: the list is walked under the lock, and what is taken is free.
-        let mut take = |shard| unsafe { chain.push(shard) };
-        shards.spares.take_some(unused, &mut take);
-        let (mut at, last) = match shards.cursor() {
-            Some(cursor) => (cursor, cursor.prev()),
-            None => return,
-        };
-        loop {
-            let next = at.next();
-            let is_last = ptr::eq(at, last);
-            if at.is_for_trim(unused) {
-                shards.unlink(at);
-                take(NonNull::from(at));
-            }
-            if is_last {
-                return;
-            }
-            // SAFETY: a shard of the list is valid (N1).
-            at = unsafe { &*next };
+        self.shards.claim(|shards| shards.trim(unused, chain));
+    }
+}
+
+/// What was taken out of a cache, by whoever has it alone.
+#[must_use = "it is lost otherwise"]
+struct Taken {
+    /// Of these nothing is out.
+    free: Chain,
+    large: Option<NonNull<Block>>,
+}
+
+impl Taken {
+    /// Frees it all. The caller keeps the pool's bookkeeping, and has nothing locked.
+    fn free(self) {
+        // SAFETY: nothing is out of what was taken, and it is the caller's alone; each keeps the
+        // pool's bookkeeping.
+        unsafe { Shared::recycle_all(self.free) };
+        if let Some(large) = self.large {
+            // SAFETY: likewise.
+            unsafe { Shared::free_large(large) };
         }
     }
 }
@@ -277,6 +273,30 @@ impl Shards {
             f(NonNull::from(shard));
         }
         self.spares.take_some(false, f);
+    }
+
+    /// Takes what `ThreadCache::trim` says.
+    fn trim(&mut self, unused: bool, chain: &mut Chain) {
+        // SAFETY: the list is walked under the lock, and what is taken is free.
+        let mut take = |shard| unsafe { chain.push(shard) };
+        self.spares.take_some(unused, &mut take);
+        let (mut at, last) = match self.cursor() {
+            Some(cursor) => (cursor, cursor.prev()),
+            None => return,
+        };
+        loop {
+            let next = at.next();
+            let is_last = ptr::eq(at, last);
+            if at.is_for_trim(unused) {
+                self.unlink(at);
+                take(NonNull::from(at));
+            }
+            if is_last {
+                return;
+            }
+            // SAFETY: a shard of the list is valid (N1).
+            at = unsafe { &*next };
+        }
     }
 
     /// Puts a shard at the end of the list: the search comes to it last.
@@ -342,7 +362,15 @@ impl Shards {
 impl ThreadCache {
     /// Asserts the invariants at the top of this file.
     pub(crate) fn check(&self) {
-        let mut shards = lock(&self.shards);
+        let most = self.shared().settings.spare_shards;
+        self.shards.enter(|shards| shards.check(most));
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+impl Shards {
+    fn check(&mut self, most: usize) {
+        let shards = self;
         let mut seen = alloc::vec::Vec::new();
         let mut see = |shard: &Shard| {
             assert!(!seen.contains(&NonNull::from(shard)), "N1: a shard is in two places");
@@ -368,7 +396,7 @@ impl ThreadCache {
         while let Some(spare) = shards.spares.take() {
             spares.push(spare);
         }
-        assert!(spares.len() <= self.shared().settings.spare_shards);
+        assert!(spares.len() <= most);
         for spare in spares.into_iter().rev() {
             // SAFETY: as above.
             let shard = unsafe { spare.as_ref() };

@@ -3,7 +3,6 @@
 use core::ptr::NonNull;
 
 use bufcore::AcquireError;
-use bufkit::sync::lock;
 
 use super::{Shards, ThreadCache, local};
 use crate::settings::Settings;
@@ -24,33 +23,35 @@ impl ThreadCache {
     pub(crate) fn refill(&self, bytes: usize, over: &mut Chain) -> Result<(&Shard, bool), AcquireError> {
         let shared = self.shared();
         let own = |shard: &Shard| shard.set_owner(local::token(), NonNull::from(self).cast());
-        let mut shards = lock(&self.shards);
-        // SAFETY: the current shard is valid (N1).
-        if let Some(current) = unsafe { shards.current.as_ref() } {
-            if current.is_empty() {
-                current.restart();
+        let kept = self.shards.enter(|shards| {
+            // SAFETY: the current shard is valid (N1).
+            if let Some(current) = unsafe { shards.current.as_ref() } {
+                if current.is_empty() {
+                    current.restart();
+                }
+                if current.fits(bytes) {
+                    // The list shrinks, also while the current shard always comes back.
+                    shards.probe(bytes, 0, &shared.settings, over);
+                    return Some(current);
+                }
             }
-            if current.fits(bytes) {
-                // The list shrinks, also while the current shard always comes back.
-                shards.probe(bytes, 0, &shared.settings, over);
-                return Ok((current, false));
-            }
-        }
-        let kept = shards.probe(bytes, shared.settings.max_probes, &shared.settings, over);
-        let kept = kept.or_else(|| shards.spares.take()).or_else(|| {
-            let idle = shared.idle()?;
-            // SAFETY: what was idle is valid, and this thread's alone.
-            own(unsafe { idle.as_ref() });
-            Some(idle)
-        });
-        if let Some(kept) = kept {
+            let kept = shards.probe(bytes, shared.settings.max_probes, &shared.settings, over);
+            let kept = kept.or_else(|| shards.spares.take()).or_else(|| {
+                let idle = shared.depot.idle()?;
+                // SAFETY: what was idle is valid, and this thread's alone.
+                own(unsafe { idle.as_ref() });
+                Some(idle)
+            });
             // SAFETY: found above: owned by this thread, so valid.
-            return Ok((shards.set_current(unsafe { kept.as_ref() }), false));
+            kept.map(|kept| shards.set_current(unsafe { kept.as_ref() }))
+        });
+        if let Some(kept) = kept.flatten() {
+            return Ok((kept, false));
         }
-        drop(shards);
         let fresh = shared.fresh(bytes)?;
         own(fresh);
-        Ok((lock(&self.shards).set_current(fresh), true))
+        self.shards.enter(|shards| shards.set_current(fresh));
+        Ok((fresh, true))
     }
 }
 

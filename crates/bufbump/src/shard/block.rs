@@ -165,9 +165,20 @@ impl Block {
         unsafe {
             match Self::shard(block) {
                 Some(_) => Self::behind(block),
-                None => Self::span(block).start().add(Self::pool(block).settings.lead()),
+                None => Self::own_start(block, Self::pool(block)),
             }
         }
+    }
+
+    /// Returns the start of the bytes of a buffer with a span of its own, whose pool that is.
+    ///
+    /// # Safety
+    ///
+    /// As for [`span`](Self::span).
+    #[inline]
+    pub(crate) unsafe fn own_start(block: NonNull<Block>, pool: &Shared) -> NonNull<u8> {
+        // SAFETY: the caller's promise; a span has more bytes than what is in front.
+        unsafe { Self::span(block).start().add(pool.settings.lead) }
     }
 
     /// Returns how many bytes the buffer has room for.
@@ -180,7 +191,7 @@ impl Block {
         // SAFETY: the caller's promise.
         unsafe {
             match (*block.as_ptr()).step {
-                ..=OWN_USED => Self::span_bytes(block) - Self::pool(block).settings.lead(),
+                ..=OWN_USED => Self::span_bytes(block) - Self::pool(block).settings.lead,
                 step => step as usize - HEADER_BYTES,
             }
         }

@@ -2,17 +2,14 @@
 //! The head of `loom` says what stands for the bytes.
 
 use alloc::vec::Vec;
-use core::ptr::NonNull;
 use core::time::Duration;
 
-use loom::sync::Arc;
 use loom::thread;
-use testkit::models::Shadow;
 
 use super::loom::{Buffer, ONE, SPAN, beside, briefly, freed, scribble, use_up};
 use crate::BumpPool;
-use crate::cache::{Kept, local};
-use crate::shard::{Block, Chain};
+use crate::cache::local;
+use crate::shard::Chain;
 use crate::shared::Shared;
 
 /// A pool that keeps `shards` shards.
@@ -214,49 +211,48 @@ fn loom_look_at_a_spare_that_is_listed() {
     });
 }
 
-/// A larger buffer that its thread keeps, takes again and keeps, beside trims.
-#[test]
-fn loom_a_kept_buffer_has_one_taker() {
-    type Take = fn(&Kept) -> Option<NonNull<Block>>;
-    let trim_idle: Take = |kept| kept.take_unused().or_else(|| kept.take_unused());
-    for others in [Kept::take as Take, trim_idle] {
-        loom::model(move || {
-            let kept = Arc::new(Kept::default());
-            let memory = Arc::new(Shadow::default());
-            let its = NonNull::dangling();
-            memory.write();
-            assert!(kept.keep(its, 1));
-            let other = {
-                let (kept, memory) = (Arc::clone(&kept), Arc::clone(&memory));
-                thread::spawn(move || others(&kept).map(|_block| memory.write()).is_some())
-            };
-            let has_it = kept.take().is_some();
-            if has_it {
-                memory.write();
-            }
-            let is_ours = has_it && !kept.keep(its, 1);
-            let went = other.join().expect("no panic");
-            let is_left = kept.close().is_some();
-            let holders = usize::from(is_ours) + usize::from(went) + usize::from(is_left);
-            assert_eq!(holders, 1, "it is lost, or has two");
-        });
-    }
+/// A thread keeps a larger buffer, takes it again and keeps it, beside trims.
+fn kept_against(what: fn(&BumpPool)) {
+    briefly(2, move || {
+        let pool = pool(4);
+        let once = |pool: &BumpPool| drop(pool.acquire(2 * ONE).expect("the allocator has room"));
+        once(&pool);
+        let other = beside(&pool, move |pool| what(&pool));
+        once(&pool);
+        other.join().unwrap();
+        let stats = pool.stats();
+        assert!(stats.in_use == 0 && stats.reserved_bytes <= 2 * (2 * SPAN), "{stats:?}");
+        local::end_of_thread();
+        pool.trim();
+        assert_eq!(pool.stats().reserved_bytes, 0, "memory that no trim finds");
+    });
 }
 
-/// A larger buffer that its thread keeps while the pool ends.
 #[test]
-fn loom_nothing_is_kept_after_the_end() {
-    loom::model(|| {
-        let kept = Arc::new(Kept::default());
-        let memory = Arc::new(Shadow::default());
-        let its = NonNull::dangling();
-        let end = {
-            let (kept, memory) = (Arc::clone(&kept), Arc::clone(&memory));
-            thread::spawn(move || kept.close().map(|_block| memory.write()).is_some())
-        };
-        memory.write();
-        let is_ours = !kept.keep(its, 1);
-        assert_ne!(is_ours, end.join().expect("no panic"), "it is lost, or has two");
-        assert!(!kept.keep(its, 1), "kept for a pool that has ended");
+fn loom_trim_against_a_kept_buffer() {
+    kept_against(BumpPool::trim);
+}
+
+#[test]
+fn loom_looks_against_a_kept_buffer() {
+    kept_against(|pool| (0..2).for_each(|_| pool.trim_idle(Duration::ZERO)));
+}
+
+/// A thread releases a larger buffer, and the last one of a listed shard, while another ends the
+/// pool: what the end leaves to the thread goes.
+#[test]
+fn loom_end_of_a_pool_against_its_threads() {
+    briefly(3, || {
+        let pool = pool(4);
+        let (large, first, second) =
+            (pool.acquire(2 * ONE).expect("the allocator has room"), take(&pool), take(&pool));
+        let end = thread::spawn(move || drop(pool));
+        use_up(first);
+        drop(large);
+        use_up(second);
+        end.join().unwrap();
+        bufkit::orphan::sweep();
+        assert_eq!(freed(), 3, "each freed once, while the thread goes on");
+        local::end_of_thread();
     });
 }

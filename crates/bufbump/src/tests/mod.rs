@@ -2,6 +2,8 @@
 //! threads may do to each other.
 
 #[cfg(loom)]
+mod biased;
+#[cfg(loom)]
 mod large;
 #[cfg(loom)]
 pub(crate) mod loom;

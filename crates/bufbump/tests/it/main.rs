@@ -8,6 +8,8 @@
 
 mod conformance;
 mod costs;
+#[cfg(target_os = "linux")]
+mod fences;
 mod keeper;
 mod large;
 #[cfg(target_os = "linux")]

@@ -129,6 +129,7 @@ impl Caches {
     }
 
     /// Returns the link that leads to the cache with that number, or that would.
+    #[inline]
     fn place(&self, id: usize) -> &Cell<*const Cache> {
         let mut link = &self.roots[id % ROOTS];
         let mut rest = id / ROOTS;
@@ -144,6 +145,7 @@ impl Caches {
     }
 
     /// Returns the cache with that number, or null.
+    #[inline]
     pub(super) fn get(&self, id: usize) -> *const Cache {
         self.place(id).get()
     }

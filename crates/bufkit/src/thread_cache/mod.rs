@@ -379,6 +379,23 @@ pub fn find(id: usize) -> *const Cache {
     }
     on_pool_closed(closed);
     // Anything may have become of it.
+    recall(id)
+}
+
+/// Returns the calling thread's cache for the pool `id`, or null when there is none, as [`find`]
+/// does, but lets go of no other: for requests that shall be cheap. Nothing of the user's runs in
+/// it.
+///
+/// ```
+/// use bufkit::thread_cache;
+///
+/// let pool = thread_cache::new_id()?;
+/// assert!(thread_cache::recall(pool).is_null());
+/// # Ok::<(), bufcore::Error>(())
+/// ```
+#[inline]
+#[must_use]
+pub fn recall(id: usize) -> *const Cache {
     with_caches(|caches| caches.get(id)).unwrap_or(ptr::null())
 }
 

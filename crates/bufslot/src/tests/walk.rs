@@ -11,12 +11,13 @@ fn fill<L: Lease>(buf: &mut Buf<L>, stamp: u8) {
     buf.resize(buf.capacity(), stamp).expect("within the capacity");
 }
 
-fn walk(seed: u64, slots: usize, capacity: usize, alignment: usize) {
+/// At least `kept` buffers stay out, once there are as many.
+fn walk(seed: u64, slots: usize, capacity: usize, alignment: usize, kept: usize) {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut pool: SlotPool<NoFallback> =
         Builder::new().slots(slots).capacity(capacity).alignment(alignment).build_with(NoFallback).unwrap();
     let mut held = Vec::new();
-    let mut served = 0;
+    let (mut served, mut crowded) = (0, 0);
     for step in 0..4000_usize {
         let stamp = step as u8;
         match random.usize(..10) {
@@ -28,11 +29,11 @@ fn walk(seed: u64, slots: usize, capacity: usize, alignment: usize) {
                     served += 1;
                 }
             }
-            3..=5 if !held.is_empty() => {
+            3..=5 if held.len() > kept => {
                 let (buf, stamp) = held.swap_remove(random.usize(..held.len()));
                 assert!(buf.iter().all(|&byte| byte == stamp), "seed {seed} step {step}");
             }
-            6 if !held.is_empty() => {
+            6 if held.len() > kept => {
                 // The newest, so that the tail is reclaimed.
                 let (buf, stamp) = held.pop().unwrap();
                 assert!(buf.iter().all(|&byte| byte == stamp), "seed {seed} step {step}");
@@ -69,18 +70,20 @@ fn walk(seed: u64, slots: usize, capacity: usize, alignment: usize) {
             }
             _ => {}
         }
-        match random.usize(..8) {
+        match random.usize(..8 + kept) {
             // What a trim does, where no pages go back.
             0 => pool.widen_all(),
             1 => pool.trim(),
             _ => {}
         }
         pool.check();
+        crowded += usize::from(pool.is_crowded());
         for (buf, stamp) in &held {
             assert!(buf.iter().all(|byte| byte == stamp), "seed {seed} step {step}");
         }
     }
     assert!(served > 100, "seed {seed}: only {served} requests were served");
+    assert_eq!(crowded > 1000, kept > 0, "seed {seed}: crowded in {crowded} steps");
     drop(held);
     assert!(pool.is_idle());
     // After all that, the whole region is there again.
@@ -90,16 +93,20 @@ fn walk(seed: u64, slots: usize, capacity: usize, alignment: usize) {
 #[test]
 fn invariants_hold_on_random_walks() {
     for seed in 1..=if cfg!(debug_assertions) { 10 } else { 40 } {
-        walk(seed, 8, 512, 1);
-        walk(seed, 8, 512, 16);
-        walk(seed, 1, 64, 1);
-        walk(seed, 100, 4096, 8);
-        walk(seed, 2, 8192, 64);
+        walk(seed, 8, 512, 1, 0);
+        walk(seed, 8, 512, 16, 0);
+        walk(seed, 1, 64, 1, 0);
+        walk(seed, 100, 4096, 8, 0);
+        walk(seed, 2, 8192, 64, 0);
         // More than a pool begins with.
-        walk(seed, 400, 40 << 10, 8);
+        walk(seed, 400, 40 << 10, 8, 0);
     }
-    walk(1, 3, 33 << 10, 1);
-    walk(2, 30, 100 << 10, 64);
+    // A crowd.
+    for seed in 1..=3 {
+        walk(seed, 200, 8192, 8, 100);
+    }
+    walk(1, 3, 33 << 10, 1, 0);
+    walk(2, 30, 100 << 10, 64, 0);
 }
 
 /// However many free slots stand in front, going back is once: then the newest slot is taken again

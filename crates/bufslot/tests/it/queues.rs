@@ -114,16 +114,15 @@ fn a_stack_of_any_sizes_needs_two_slots_more() {
 }
 
 /// In any order buffers leave holes of their sizes between them. With room enough for these, two
-/// slots more are enough, too: the free ones are found. Of 1024 the search does not look at every
-/// hole.
+/// slots more are enough, too: the free ones are found.
 #[test]
 fn free_slots_between_live_ones_are_found() {
-    for (out, few) in [(64, 0), (1024, REQUESTS / 500)] {
+    for out in [64, 1024] {
         for seed in 1..=SEEDS {
             let requests = Sizes::Upto(1000).draw(seed);
             let mut pool = pool(out, 2, 2 * out * 1000, 1);
             let elsewhere = fallbacks(&mut pool, &requests, out, Order::Any, seed);
-            assert!(elsewhere <= few, "{elsewhere} of {REQUESTS}, {out} out, seed {seed}");
+            assert_eq!(elsewhere, 0, "of {REQUESTS}, {out} out, seed {seed}");
         }
     }
 }

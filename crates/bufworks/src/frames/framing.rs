@@ -31,6 +31,8 @@ pub struct Around {
 }
 
 impl Around {
+    pub(super) const MOST_BYTES: usize = MOST_BYTES;
+
     fn new(bytes: &[u8]) -> Self {
         let mut around = Self::default();
         around.bytes[..bytes.len()].copy_from_slice(bytes);

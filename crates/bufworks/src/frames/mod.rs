@@ -9,7 +9,7 @@
 //!
 //! | | in chunks, as it is unless set | [by frame](FrameReader::by_frame) |
 //! | --- | --- | --- |
-//! | reads | one for all frames that have come, up to a chunk | two for each frame |
+//! | reads | one for all frames that have come, up to a chunk of 8 to 64 KiB | two for each frame |
 //! | copies | none, except of a frame that a chunk holds a part of: that part, once | none |
 //! | held between frames | nothing | nothing |
 //! | held while its first 64 bytes or fewer have come | nothing (tokio), a chunk (blocking) | nothing before its first byte, its length apart |

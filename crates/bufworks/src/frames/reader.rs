@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::RangeInclusive;
 use std::io::{self, Read};
 
 use bufcore::author::count_read;
@@ -11,8 +12,9 @@ use super::framing::Framing;
 use super::state::{State, Step};
 use super::{FrameError, LengthDelimited};
 
-/// Bytes of a chunk unless set: as much as `BufReader` has.
-const CHUNK_BYTES: usize = 8 << 10;
+/// Bytes of a chunk unless set: as much as `BufReader` has where few bytes wait, and as much as
+/// makes a call of the system cheap where many do.
+const CHUNK_BYTES: RangeInclusive<usize> = 8 << 10..=64 << 10;
 
 /// Takes frames from a stream, into memory of a pool.
 ///
@@ -44,7 +46,12 @@ pub struct FrameReader<S, F, L: Lease> {
 }
 
 impl<S, F: Framing, L: Lease> FrameReader<S, F, L> {
-    /// Makes a reader whose chunks have 8 KiB. It takes no memory yet.
+    /// Makes a reader that chooses its chunks by what comes. It takes no memory yet.
+    ///
+    /// A chunk has 8 KiB at first. The next one has twice as much, up to 64 KiB, when a read has
+    /// filled a chunk, and half as much when it has filled less than a quarter. Before and between
+    /// frames of more than 32 KiB, which get buffers of their own, it has 8 KiB. When `acquire`
+    /// refuses a larger one, the reader asks for 8 KiB from then on.
     ///
     /// A reader that has bytes of its own in front, such as a `BufReader`, adds a copy.
     #[must_use]
@@ -52,7 +59,8 @@ impl<S, F: Framing, L: Lease> FrameReader<S, F, L> {
         Self { stream, state: State::new(framing, CHUNK_BYTES) }
     }
 
-    /// Reads in chunks of this number of bytes, at least one.
+    /// Reads in chunks of this number of bytes, at least one, whatever comes. So a frame that is
+    /// kept keeps no more than that.
     ///
     /// ```
     /// use bufworks::HeapLease;
@@ -64,7 +72,7 @@ impl<S, F: Framing, L: Lease> FrameReader<S, F, L> {
     /// ```
     #[must_use]
     pub fn chunks_of(mut self, bytes: usize) -> Self {
-        self.state.set_chunk(bytes.max(1));
+        self.state.set_chunks(bytes.max(1));
         self
     }
 
@@ -138,7 +146,7 @@ impl<S, L: Lease> FrameReader<S, LengthDelimited, L> {
     /// ```
     #[must_use]
     pub fn by_frame(mut self) -> Self {
-        self.state.set_chunk(0);
+        self.state.set_chunks(0);
         self
     }
 }
@@ -178,7 +186,11 @@ impl<S: Read, F: Framing, L: Lease> FrameReader<S, F, L> {
                 Step::Acquire(bytes) => {
                     // It may block until others have released theirs.
                     self.state.let_go();
-                    self.state.give(acquire(bytes)?, bytes)?;
+                    match acquire(bytes) {
+                        Ok(buf) => self.state.give(buf, bytes)?,
+                        Err(_) if self.state.refused() => {}
+                        Err(error) => return Err(error.into()),
+                    }
                 }
                 Step::Read => {
                     if self.read()? == 0 {

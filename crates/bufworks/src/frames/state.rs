@@ -10,7 +10,7 @@
 
 use alloc::vec::Vec;
 use core::hint::black_box;
-use core::ops::Range;
+use core::ops::{Range, RangeInclusive};
 
 use bufcore::{Buf, Frozen, Lease};
 
@@ -51,8 +51,10 @@ enum Plan {
 
 pub(super) struct State<F, L: Lease> {
     framing: F,
-    /// Bytes of a chunk; none when each frame has a buffer of its own.
+    /// Bytes of the next chunk, in `chunks`; none when each frame has a buffer of its own.
     chunk: usize,
+    /// The least and the most that a chunk may have.
+    chunks: RangeInclusive<usize>,
     held: Option<Held<L>>,
     /// Bytes that are in no buffer of the pool: the first `own_len` of these.
     own: Vec<u8>,
@@ -61,12 +63,13 @@ pub(super) struct State<F, L: Lease> {
 }
 
 impl<F: Framing, L: Lease> State<F, L> {
-    pub(super) fn new(framing: F, chunk: usize) -> Self {
-        Self { framing, chunk, held: None, own: Vec::new(), own_len: 0, plan: Plan::Chunk }
+    pub(super) fn new(framing: F, chunks: RangeInclusive<usize>) -> Self {
+        let chunk = *chunks.start();
+        Self { framing, chunk, chunks, held: None, own: Vec::new(), own_len: 0, plan: Plan::Chunk }
     }
 
-    pub(super) fn set_chunk(&mut self, bytes: usize) {
-        self.chunk = bytes;
+    pub(super) fn set_chunks(&mut self, bytes: usize) {
+        (self.chunk, self.chunks) = (bytes, bytes..=bytes);
     }
 
     /// Returns the bytes of the stream that belong to no frame yet.
@@ -130,6 +133,10 @@ impl<F: Framing, L: Lease> State<F, L> {
 
     /// Plans the next buffer. It has more room than what has come takes.
     fn acquire(&mut self, look: Look) -> Step<L> {
+        // A chunk with a large part of a frame would be copied to its buffer.
+        if matches!(look, Look::Frame { total, .. } if total > self.chunks.end() / 2) {
+            self.chunk = *self.chunks.start();
+        }
         let (plan, bytes) = match look {
             Look::Frame { payload, total } if total > self.chunk => {
                 let bytes = payload.len();
@@ -177,6 +184,17 @@ impl<F: Framing, L: Lease> State<F, L> {
         Ok(())
     }
 
+    /// Notes that the pool refused what [`step`](Self::step) asked for. Returns whether a step asks
+    /// for less: a smaller chunk.
+    pub(super) fn refused(&mut self) -> bool {
+        let least = *self.chunks.start();
+        let is_larger = matches!(self.plan, Plan::Chunk) && self.chunk > least;
+        if is_larger {
+            self.set_chunks(least);
+        }
+        is_larger
+    }
+
     /// Moves what has come of a frame to memory of its own, so that no chunk is held.
     pub(super) fn let_go(&mut self) {
         if matches!(self.held, Some(Held::Chunk { .. } | Held::Whole(_))) {
@@ -220,7 +238,15 @@ impl<F: Framing, L: Lease> State<F, L> {
     /// Notes that `n` bytes were read into [`room`](Self::room), which has so many.
     pub(super) fn filled(&mut self, n: usize) {
         match &mut self.held {
-            Some(Held::Chunk { buf, .. }) => buf.commit(n),
+            Some(Held::Chunk { buf, .. }) => {
+                buf.commit(n);
+                // More bytes wait where a read fills all of a chunk, and few where it fills little.
+                if buf.spare_capacity() == 0 {
+                    self.chunk = self.chunk.saturating_mul(2).min(*self.chunks.end());
+                } else if buf.len() < self.chunk / 4 {
+                    self.chunk = (self.chunk / 2).max(*self.chunks.start());
+                }
+            }
             Some(Held::Frame { buf, missing }) => {
                 buf.commit(n);
                 *missing -= n;

@@ -12,7 +12,7 @@ use tokio::io::AsyncWrite;
 
 use super::framing::Framing;
 use super::state::Step;
-use super::write::{FRAMES, SLICES, around_each, slices};
+use super::write::{FRAMES, Gathered, SLICES};
 use super::{FrameError, FrameReader};
 use crate::net::{ReadReady, poll_read, until_woken};
 
@@ -141,8 +141,11 @@ impl<S: ReadReady, F: Framing, L: Lease> FrameReader<S, F, L> {
                         self.state.let_go_of_few();
                         self.stream.readable().await?;
                     }
-                    let buf = self.wait_for(acquire(bytes)).await?;
-                    self.state.give(buf, bytes)?;
+                    match self.wait_for(acquire(bytes)).await {
+                        Ok(buf) => self.state.give(buf, bytes)?,
+                        Err(_) if self.state.refused() => continue,
+                        Err(error) => return Err(error.into()),
+                    }
                     if bytes > 0 && self.read_now().await?.is_break() {
                         return self.state.end();
                     }
@@ -231,8 +234,8 @@ pub async fn write_frames_async(
     frames: &[impl AsRef<[u8]>],
 ) -> Result<(), FrameError> {
     for frames in frames.chunks(FRAMES) {
-        let (around, wrong) = around_each(framing, frames);
-        write_all_vectored_async(to, &mut slices(frames, &around)).await?;
+        let (gathered, wrong) = Gathered::new(framing, frames);
+        write_all_vectored_async(to, &mut gathered.slices(frames)).await?;
         wrong?;
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! Frames that are written, many with one call of the system.
 
 use alloc::vec::Vec;
+use core::hint::black_box;
 use std::io::{self, ErrorKind, IoSlice, Write};
 
 use bufcore::author::count_written;
@@ -11,11 +12,15 @@ use super::framing::{Around, Framing};
 /// Slices of one call: a frame has up to three, and systems take 1024.
 pub(super) const SLICES: usize = 192;
 pub(super) const FRAMES: usize = SLICES / 3;
+/// A frame of up to so many bytes is copied: that costs less than a slice does.
+const SMALL_BYTES: usize = 512;
 
 /// Writes frames as the framing says, with headers and delimiters.
 ///
-/// Cost: no copy. Where the writer takes all that it is given, one vectored write for each 64
-/// frames.
+/// Cost: one write for each 64 frames, where the writer takes all that it is given. Frames of up to
+/// 512 bytes are copied, with headers and delimiters; the copy is zeroed before it is freed. To a
+/// writer without vectored writes, each larger frame is a write of its own, and so is what is
+/// between two of these.
 ///
 /// # Errors
 ///
@@ -44,35 +49,65 @@ pub fn write_frames(
     frames: &[impl AsRef<[u8]>],
 ) -> Result<(), FrameError> {
     for frames in frames.chunks(FRAMES) {
-        let (around, wrong) = around_each(framing, frames);
-        write_all_vectored(to, &mut slices(frames, &around))?;
+        let (gathered, wrong) = Gathered::new(framing, frames);
+        write_all_vectored(to, &mut gathered.slices(frames))?;
         wrong?;
     }
     Ok(())
 }
 
-/// Returns what is around each frame, up to the first that is not allowed.
-pub(super) fn around_each(
-    framing: &impl Framing,
-    frames: &[impl AsRef<[u8]>],
-) -> (Vec<[Around; 2]>, Result<(), FrameError>) {
-    let mut around = Vec::with_capacity(frames.len());
-    for frame in frames {
-        match framing.around(frame.as_ref()) {
-            Ok(both) => around.push(both),
-            Err(error) => return (around, Err(error)),
-        }
-    }
-    (around, Ok(()))
+/// Frames with what is around them, as few slices: small ones are copied to one place. So they go
+/// out together also where a writer takes one slice at a time.
+pub(super) struct Gathered {
+    /// Headers, small frames and delimiters, in order. Never grows, since it is zeroed in the end:
+    /// the frames' pool may wipe its own memory.
+    copied: Vec<u8>,
+    /// Of each frame that is not copied, its index, and the end of the copied bytes in front of it.
+    large: Vec<(usize, usize)>,
 }
 
-/// Returns the slices of frames, as many as there are pairs of what is around them.
-pub(super) fn slices<'a>(frames: &'a [impl AsRef<[u8]>], around: &'a [[Around; 2]]) -> Vec<IoSlice<'a>> {
-    let parts = frames
-        .iter()
-        .zip(around)
-        .flat_map(|(frame, [before, behind])| [before.as_slice(), frame.as_ref(), behind.as_slice()]);
-    parts.filter(|part| !part.is_empty()).map(IoSlice::new).collect()
+impl Gathered {
+    /// Gathers the frames up to the first that is not allowed.
+    pub(super) fn new(framing: &impl Framing, frames: &[impl AsRef<[u8]>]) -> (Self, Result<(), FrameError>) {
+        let copied = Vec::with_capacity(frames.len() * (SMALL_BYTES + 2 * Around::MOST_BYTES));
+        let mut gathered = Self { copied, large: Vec::new() };
+        for (index, frame) in frames.iter().enumerate() {
+            let frame = frame.as_ref();
+            let [before, behind] = match framing.around(frame) {
+                Ok(around) => around,
+                Err(error) => return (gathered, Err(error)),
+            };
+            gathered.copied.extend_from_slice(before.as_slice());
+            if frame.len() <= SMALL_BYTES {
+                gathered.copied.extend_from_slice(frame);
+            } else {
+                gathered.large.push((index, gathered.copied.len()));
+            }
+            gathered.copied.extend_from_slice(behind.as_slice());
+        }
+        (gathered, Ok(()))
+    }
+
+    /// Returns the slices, none of which is empty, for the frames that were gathered.
+    pub(super) fn slices<'a>(&'a self, frames: &'a [impl AsRef<[u8]>]) -> Vec<IoSlice<'a>> {
+        let mut from = 0;
+        let mut slices = Vec::with_capacity(2 * self.large.len() + 1);
+        for &(index, end) in &self.large {
+            slices.push(&self.copied[from..end]);
+            slices.push(frames[index].as_ref());
+            from = end;
+        }
+        slices.push(&self.copied[from..]);
+        slices.into_iter().filter(|slice| !slice.is_empty()).map(IoSlice::new).collect()
+    }
+}
+
+impl Drop for Gathered {
+    fn drop(&mut self) {
+        self.copied.fill(0);
+        // So that the zeroes are written though the memory is freed next.
+        black_box(&mut self.copied);
+    }
 }
 
 /// Writes all bytes of the slices, such as of many views. The slices are advanced.

@@ -170,7 +170,9 @@ const WAYS: [Way; 8] = [
         }
     }),
     ("writers of frames", |pool| {
-        let frames = [secrets(pool), secrets(pool)];
+        let mut frames = [secrets(pool), secrets(pool), secrets(pool)];
+        // Few bytes, which are copied.
+        frames[1].truncate(500);
         write_frames(&mut io::sink(), &FRAMING, &frames).unwrap();
         at_once(write_frames_async(&mut tokio::io::sink(), &FRAMING, &frames)).unwrap();
         let mut slices = frames.each_ref().map(|frame| IoSlice::new(frame));

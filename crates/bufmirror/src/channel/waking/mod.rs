@@ -22,6 +22,10 @@ use self::transport::Core;
 use super::end::{Access, ChannelState, End};
 
 /// What lies between two ends that wake each other, as one of them has it.
+///
+/// On cache lines of its own, and so is its end: two ends that stand side by side, as they come
+/// from `channel`, would pass the line to and fro at each message.
+#[repr(align(128))]
 pub struct Waking<A: Access> {
     core: Arc<Core>,
     /// As in `core`.

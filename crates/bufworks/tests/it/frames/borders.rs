@@ -54,9 +54,84 @@ fn one_read_brings_many_frames_without_a_copy() {
         copied += usize::from(!is_in_place);
     }
     assert!(next(&mut reader).unwrap().is_none());
-    let chunks = wire.len().div_ceil(8 << 10);
-    assert!(reader.get_ref().reads.len() <= chunks + 2, "{:?}", reader.get_ref().reads);
+    // The first has 8 KiB, and each one that is filled makes the next one larger.
+    let chunks = 3;
+    assert!(
+        wire.len() > 24 << 10 && reader.get_ref().reads.len() <= chunks + 2,
+        "{:?}",
+        reader.get_ref().reads
+    );
     assert!(copied <= chunks, "{copied} copies for {chunks} chunks");
+}
+
+/// Chunks become larger where more bytes wait, and smaller again.
+#[test]
+fn chunks_follow_what_comes() {
+    let framing = LengthDelimited::new(1 << 20);
+    let stream = wire(&framing, &vec![vec![7; 4096]; 1000]);
+    let mut reader = FrameReader::new(Noting::new(&stream), framing);
+    for _ in 0..1000 {
+        assert_eq!(next(&mut reader).unwrap().unwrap(), [7; 4096]);
+    }
+    assert!(reader.get_ref().reads.len() < stream.len() / (64 << 10) + 8, "{:?}", reader.get_ref().reads);
+
+    /// Gives few bytes at a time from a moment on.
+    struct Slow<'a>(Noting<'a>, usize);
+    impl Read for Slow<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let most = if self.0.bytes.len() > self.1 { into.len() } else { into.len().min(100) };
+            self.0.reads.push((0, into.len()));
+            self.0.bytes.read(&mut into[..most])
+        }
+    }
+    let stream = wire(&framing, &vec![vec![7; 96]; 5000]);
+    let mut reader = FrameReader::new(Slow(Noting::new(&stream), 100_000), framing);
+    let mut largest = 0;
+    while next(&mut reader).unwrap().is_some() {
+        largest = largest.max(reader.get_ref().0.reads.last().unwrap().1);
+    }
+    assert!(largest > 60 << 10 && reader.get_ref().0.reads.last().unwrap().1 <= 8 << 10, "{largest}");
+}
+
+/// A large frame is not read to a large chunk, from which it would be copied.
+#[test]
+fn large_frames_are_read_to_their_places() {
+    let framing = LengthDelimited::new(1 << 20);
+    for frame in [64 << 10, 1 << 20] {
+        let stream = wire(&framing, &vec![vec![7; frame]; 20]);
+        let mut reader = FrameReader::new(Noting::new(&stream), framing);
+        for number in 1..=20 {
+            let read = next(&mut reader).unwrap().unwrap();
+            assert!(read.len() == frame && read.iter().all(|&byte| byte == 7));
+            let reads = &reader.get_ref().reads;
+            assert_eq!(reads.len(), 2 * number, "{frame}: {reads:?}");
+            assert!(reads.last().unwrap().1 >= frame - (8 << 10), "{frame}: {reads:?}");
+        }
+    }
+}
+
+/// A pool that refuses large chunks gets requests for small ones.
+#[test]
+fn a_chunk_that_is_refused_becomes_smaller() {
+    let framing = LengthDelimited::new(100);
+    let stream = wire(&framing, &vec![vec![7; 100]; 1000]);
+    let mut reader = FrameReader::new(&stream[..], framing);
+    let (mut refused, mut frames) = (0, 0);
+    let mut acquire = |bytes| {
+        if bytes > 8 << 10 {
+            refused += 1;
+            return Err(bufworks::AcquireError::Exhausted { requested: bytes, available: 8 << 10 });
+        }
+        HeapPool::new().acquire(bytes)
+    };
+    while let Some(frame) = reader.next_frame(&mut acquire).unwrap() {
+        assert_eq!(frame, [7; 100]);
+        frames += 1;
+    }
+    assert_eq!((frames, refused), (1000, 1));
+    let mut reader = FrameReader::<_, _, HeapLease>::new(&stream[..], framing);
+    let none = |bytes| Err(bufworks::AcquireError::Exhausted { requested: bytes, available: 0 });
+    assert!(matches!(reader.next_frame(none), Err(FrameError::Acquire(_))));
 }
 
 #[test]

@@ -56,22 +56,38 @@ fn writers_that_take_a_part() {
         write_frames(&mut part, &framing, &frames()).unwrap();
         assert!(part.taken == expected, "parts of up to {most}");
     }
-    // A vector takes the slices by itself, and so does a writer that knows of none.
+    // A vector takes the slices by itself.
     let mut whole = Vec::new();
     write_frames(&mut whole, &framing, &frames()).unwrap();
     assert!(whole == expected);
-    struct One(Vec<u8>);
+}
+
+/// A writer without vectored writes takes small frames in one call, with their headers; larger ones
+/// on their own.
+#[test]
+fn small_frames_are_one_slice() {
+    #[derive(Default)]
+    struct One(Vec<usize>);
     impl Write for One {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.write(bytes)
+            self.0.push(bytes.len());
+            Ok(bytes.len())
         }
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
     }
-    let mut one = One(Vec::new());
-    write_frames(&mut one, &framing, &frames()).unwrap();
-    assert!(one.0 == expected);
+    let lengths = LengthDelimited::new(1 << 20);
+    let mut one = One::default();
+    write_frames(&mut one, &lengths, &frames()[..64]).unwrap();
+    assert_eq!(one.0, [64 * 4 + frames()[..64].concat().len()]);
+    let mut one = One::default();
+    let frames = [vec![1; 100], vec![2; 5000], vec![3; 100], vec![], vec![4; 513], vec![5; 512]];
+    write_frames(&mut one, &lengths, &frames).unwrap();
+    assert_eq!(one.0, [108, 5000, 112, 513, 516]);
+    let mut one = One::default();
+    write_frames(&mut one, &Delimited::byte(b'\n', 1 << 20), &frames[..5]).unwrap();
+    assert_eq!(one.0, [101, 5000, 103, 513, 1]);
 }
 
 #[test]

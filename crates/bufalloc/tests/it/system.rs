@@ -6,16 +6,10 @@ use std::time::{Duration, Instant};
 use testkit::process::{alone, resident_bytes};
 use testkit::sandbox::{Ended, MMAP, each_refused, forked, signalled};
 
-use super::model::Model;
+use super::blocks::traffic;
 
 const LIMIT: Duration = Duration::from_secs(120);
 const STEPS: usize = 1500;
-
-fn traffic(seed: u64, is_refusing: bool, steps: usize) {
-    let mut model = Model::new(seed, is_refusing);
-    (0..steps).for_each(|_| model.step());
-    model.end();
-}
 
 /// Waits until it is so, or for a long time.
 fn wait_until(is_so: impl Fn() -> bool) -> bool {
@@ -111,6 +105,32 @@ fn t18_t25_refused_calls_are_survived() {
 fn t25_signals_interrupt_nothing() {
     alone(module_path!(), "t25_signals_interrupt_nothing", LIMIT, || {
         signalled(200, || traffic(5, false, 100));
+    });
+}
+
+/// The thread that gives memory back has all signals blocked, and the one that started it has not.
+#[test]
+fn t25_signals_are_not_for_the_thread() {
+    alone(module_path!(), "t25_signals_are_not_for_the_thread", LIMIT, || {
+        drop(vec![1_u8; 1 << 20]);
+        let blocked = |name: &str| {
+            let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+            let mut texts = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("status")));
+            let text = texts.find_map(|text| text.ok().filter(|text| text.contains(name)))?;
+            let bits = text.lines().find_map(|line| line.strip_prefix("SigBlk:\t"));
+            Some(u64::from_str_radix(bits.unwrap(), 16).unwrap())
+        };
+        let bit = |signal: libc::c_int| 1_u64 << (signal - 1);
+        let some = [libc::SIGTERM, libc::SIGINT, libc::SIGUSR1, libc::SIGPROF].map(bit);
+        assert!(wait_until(|| blocked("alloc-keeper").is_some()));
+        let bits = blocked("alloc-keeper").unwrap();
+        assert!(some.iter().all(|bit| bits & bit != 0), "{bits:x}");
+        let tid = format!(
+            "Pid:\t{}\n",
+            std::fs::read_link("/proc/thread-self").unwrap().file_name().unwrap().display()
+        );
+        let bits = blocked(&tid).unwrap();
+        assert!(some.iter().all(|bit| bits & bit == 0), "{bits:x}");
     });
 }
 

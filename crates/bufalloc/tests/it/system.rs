@@ -1,9 +1,10 @@
 //! What the system refuses, and what goes back to it.
 
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use testkit::process::{alone, resident_bytes};
+use testkit::process::{alone, page_bytes, resident_bytes};
 use testkit::sandbox::{Ended, MMAP, each_refused, forked, signalled};
 
 use super::blocks::traffic;
@@ -98,6 +99,48 @@ fn t18_t25_refused_calls_are_survived() {
                 traffic(4, true, STEPS / 4);
             },
         );
+    });
+}
+
+/// The process has all mappings that it may, or a few less.
+#[test]
+fn t18_no_more_mappings() {
+    const PAGES: usize = 1 << 18;
+    alone(module_path!(), "t18_no_more_mappings", LIMIT, || {
+        traffic(1, false, STEPS / 4);
+        let page = page_bytes();
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
+        // SAFETY: at an address of the system's choice, so that nothing is replaced.
+        let start = unsafe { libc::mmap(ptr::null_mut(), PAGES * page, libc::PROT_NONE, flags, -1, 0) };
+        assert_ne!(start, libc::MAP_FAILED);
+        // Pages of other rights than their neighbours are mappings of their own.
+        // SAFETY: of the mapping, to which nobody refers.
+        let set =
+            |at: usize, rights| unsafe { libc::mprotect(start.byte_add(2 * at * page), page, rights) } == 0;
+        let Some(most) = (0..PAGES / 2).find(|at| !set(*at, libc::PROT_READ)) else {
+            eprintln!("too many mappings to make them all");
+            return;
+        };
+        for left in 0..8 {
+            traffic(10 + left, true, STEPS);
+            assert!(set(most - 1 - left as usize, libc::PROT_NONE));
+        }
+        // SAFETY: likewise.
+        assert_eq!(unsafe { libc::munmap(start, PAGES * page) }, 0);
+        traffic(2, false, STEPS / 4);
+    });
+}
+
+/// What threads had that ended goes back.
+#[test]
+fn t12_dead_threads() {
+    alone(module_path!(), "t12_dead_threads", LIMIT, || {
+        let before = resident_bytes();
+        for _ in 0..1000 {
+            std::thread::spawn(|| drop(vec![1_u8; 1 << 20])).join().unwrap();
+        }
+        assert!(wait_until(|| bufalloc::stats().dirty_bytes == 0), "{:?}", bufalloc::stats());
+        assert!(resident_bytes() < before + (4 << 20), "{} of {before}", resident_bytes());
     });
 }
 

@@ -14,6 +14,7 @@ mod clean_room;
 mod compilers;
 mod features;
 mod firmware;
+mod foreign;
 mod fuzz;
 mod instructions;
 mod job_queue;
@@ -70,6 +71,8 @@ enum Task {
     Ci(ci::Args),
     /// Build each package with none, each and all of its features, and test those that change what a pool does.
     Features(features::Args),
+    /// Run the tests of other crates, unchanged, in programs that have `bufalloc` as their global allocator.
+    Foreign(foreign::Args),
     /// Run the fuzz targets, or their checked-in inputs.
     Fuzz(fuzz::Args),
     /// Measure what a server keeps resident after a burst, with each strategy and each allocator.
@@ -117,6 +120,7 @@ fn run(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Resu
         Task::Busy(args) => args.run(),
         Task::Ci(args) => args.run(),
         Task::Features(args) => args.run(),
+        Task::Foreign(args) => args.run(),
         Task::Fuzz(args) => args.run(),
         Task::Idle(args) => args.run("bufidle", "jemalloc,mimalloc"),
         Task::Loom => models::LOOM.check(),

@@ -43,12 +43,12 @@ impl Numbers {
     }
 }
 
-/// Allocates and frees small blocks, some of which live for a while.
+/// Allocates and frees blocks of 100 B to 4 KiB, some of which live for a while.
 fn small(alloc: &impl GlobalAlloc, rounds: usize) {
     let mut numbers = Numbers(1);
     let mut held = [(std::ptr::null_mut::<u8>(), 0); 64];
     for round in 0..rounds {
-        let size = 16 + numbers.below(1024);
+        let size = 100 + numbers.below(3997);
         let place = &mut held[round % 64];
         if place.1 > 0 {
             // SAFETY: its block.

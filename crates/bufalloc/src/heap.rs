@@ -8,6 +8,7 @@
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::sync::OnceLock;
+use std::thread;
 
 use bufkit::{PageHeap, PageStats, Span};
 
@@ -31,9 +32,13 @@ pub(crate) fn get() -> Option<&'static PageHeap> {
     HEAP.get().filter(|_| !fork::is_here())
 }
 
-/// Returns the heap, which has this limit if this call makes it.
+/// Returns the heap, which has this limit if this call makes it, if this thread may take spans.
 #[inline]
 pub(crate) fn get_or_make(max_bytes: usize) -> Option<&'static PageHeap> {
+    // What prints a panic allocates, and does not wait should the panic be one under the lock.
+    if thread::panicking() {
+        return None;
+    }
     match HEAP.get() {
         Some(heap) => Some(heap).filter(|_| !fork::is_here()),
         None => make(max_bytes),

@@ -284,7 +284,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Large<A> {
 
     #[inline]
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        if layout.size().max(new_size) < self.from {
+        if layout.size() < self.from && new_size < self.from {
             // SAFETY: the caller's promise: a block of this size is of the allocator below.
             unsafe { self.below.realloc(ptr, layout, new_size) }
         } else {

@@ -33,7 +33,13 @@
 //! It works before `main`, in destructors of thread-locals and at exit, and allocates nothing while
 //! its lock is held. A forked child goes on with the heap that it has of its parent; the thread
 //! that gives memory back is not in the child, where calls that free large blocks do its work.
-//! Signal handlers may not allocate, as with most allocators.
+//! Signal handlers may not allocate, as with most allocators. They do not run on that thread, which
+//! has all signals blocked.
+//!
+//! A fork has the heap's lock while those handlers run that were registered before the first large
+//! block (`pthread_atfork`). They may allocate, and must not wait for other threads that do.
+//!
+//! What a thread allocates while it panics is of the allocator below.
 //!
 //! All allocators of this type in a program share one heap, whose limit is that of the first that
 //! was asked for a large block.
@@ -52,6 +58,7 @@ extern crate std;
 mod fork;
 mod heap;
 mod large;
+mod signals;
 mod upkeep;
 
 pub use bufkit::PageStats;

@@ -9,6 +9,8 @@ use std::time::Instant;
 
 use bufkit::PageHeap;
 
+use crate::signals;
+
 /// Who gives the pages back that no request needed for a while.
 ///
 /// ```
@@ -92,6 +94,7 @@ fn start(heap: &'static PageHeap, age: Duration) {
     // What this allocates is of the allocator below: no lock is held, and no block is large. With a
     // size of its stack it does not read the environment, whose lock the caller may have.
     let thread = thread::Builder::new().name(NAME.to_string()).stack_size(STACK_BYTES);
+    let _blocked = signals::block();
     if thread.spawn(move || keep(heap, age)).is_err() {
         // ORDER: Relaxed: as above.
         STATE.store(BY_CALLS, Ordering::Relaxed);

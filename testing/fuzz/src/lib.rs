@@ -5,6 +5,7 @@
 //! for the caches of threads.
 #![deny(unsafe_code)]
 
+pub mod alloc;
 pub mod any;
 pub mod builder;
 pub mod bump;

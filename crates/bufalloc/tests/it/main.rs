@@ -7,6 +7,7 @@
     reason = "tests have an operating system"
 )]
 
+mod blocks;
 mod costs;
 mod model;
 #[cfg(all(target_os = "linux", not(miri)))]

@@ -1,21 +1,16 @@
 //! What the system refuses, and what goes back to it.
 
+use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use testkit::process::{alone, resident_bytes};
+use testkit::process::{alone, page_bytes, resident_bytes};
 use testkit::sandbox::{Ended, MMAP, each_refused, forked, signalled};
 
-use super::model::Model;
+use super::blocks::traffic;
 
 const LIMIT: Duration = Duration::from_secs(120);
 const STEPS: usize = 1500;
-
-fn traffic(seed: u64, is_refusing: bool, steps: usize) {
-    let mut model = Model::new(seed, is_refusing);
-    (0..steps).for_each(|_| model.step());
-    model.end();
-}
 
 /// Waits until it is so, or for a long time.
 fn wait_until(is_so: impl Fn() -> bool) -> bool {
@@ -107,10 +102,78 @@ fn t18_t25_refused_calls_are_survived() {
     });
 }
 
+/// The process has all mappings that it may, or a few less.
+#[test]
+fn t18_no_more_mappings() {
+    const PAGES: usize = 1 << 18;
+    alone(module_path!(), "t18_no_more_mappings", LIMIT, || {
+        traffic(1, false, STEPS / 4);
+        let page = page_bytes();
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
+        // SAFETY: at an address of the system's choice, so that nothing is replaced.
+        let start = unsafe { libc::mmap(ptr::null_mut(), PAGES * page, libc::PROT_NONE, flags, -1, 0) };
+        assert_ne!(start, libc::MAP_FAILED);
+        // Pages of other rights than their neighbours are mappings of their own.
+        // SAFETY: of the mapping, to which nobody refers.
+        let set =
+            |at: usize, rights| unsafe { libc::mprotect(start.byte_add(2 * at * page), page, rights) } == 0;
+        let Some(most) = (0..PAGES / 2).find(|at| !set(*at, libc::PROT_READ)) else {
+            eprintln!("too many mappings to make them all");
+            return;
+        };
+        for left in 0..8 {
+            traffic(10 + left, true, STEPS);
+            assert!(set(most - 1 - left as usize, libc::PROT_NONE));
+        }
+        // SAFETY: likewise.
+        assert_eq!(unsafe { libc::munmap(start, PAGES * page) }, 0);
+        traffic(2, false, STEPS / 4);
+    });
+}
+
+/// What threads had that ended goes back.
+#[test]
+fn t12_dead_threads() {
+    alone(module_path!(), "t12_dead_threads", LIMIT, || {
+        let before = resident_bytes();
+        for _ in 0..1000 {
+            std::thread::spawn(|| drop(vec![1_u8; 1 << 20])).join().unwrap();
+        }
+        assert!(wait_until(|| bufalloc::stats().dirty_bytes == 0), "{:?}", bufalloc::stats());
+        assert!(resident_bytes() < before + (4 << 20), "{} of {before}", resident_bytes());
+    });
+}
+
 #[test]
 fn t25_signals_interrupt_nothing() {
     alone(module_path!(), "t25_signals_interrupt_nothing", LIMIT, || {
         signalled(200, || traffic(5, false, 100));
+    });
+}
+
+/// The thread that gives memory back has all signals blocked, and the one that started it has not.
+#[test]
+fn t25_signals_are_not_for_the_thread() {
+    alone(module_path!(), "t25_signals_are_not_for_the_thread", LIMIT, || {
+        drop(vec![1_u8; 1 << 20]);
+        let blocked = |name: &str| {
+            let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+            let mut texts = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("status")));
+            let text = texts.find_map(|text| text.ok().filter(|text| text.contains(name)))?;
+            let bits = text.lines().find_map(|line| line.strip_prefix("SigBlk:\t"));
+            Some(u64::from_str_radix(bits.unwrap(), 16).unwrap())
+        };
+        let bit = |signal: libc::c_int| 1_u64 << (signal - 1);
+        let some = [libc::SIGTERM, libc::SIGINT, libc::SIGUSR1, libc::SIGPROF].map(bit);
+        assert!(wait_until(|| blocked("alloc-keeper").is_some()));
+        let bits = blocked("alloc-keeper").unwrap();
+        assert!(some.iter().all(|bit| bits & bit != 0), "{bits:x}");
+        let tid = format!(
+            "Pid:\t{}\n",
+            std::fs::read_link("/proc/thread-self").unwrap().file_name().unwrap().display()
+        );
+        let bits = blocked(&tid).unwrap();
+        assert!(some.iter().all(|bit| bits & bit == 0), "{bits:x}");
     });
 }
 

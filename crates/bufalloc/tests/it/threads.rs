@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use fastrand::Rng;
 
-use super::model::Model;
+use super::blocks::traffic;
 
 const THREADS: u64 = if cfg!(miri) { 2 } else { 8 };
 const STEPS: usize = if cfg!(miri) { 20 } else { 1500 };
@@ -37,11 +37,7 @@ fn threads_free_blocks_of_others() {
 fn threads_have_models() {
     std::thread::scope(|scope| {
         for seed in 0..THREADS {
-            scope.spawn(move || {
-                let mut model = Model::new(100 + seed, false);
-                (0..STEPS).for_each(|_| model.step());
-                model.end();
-            });
+            scope.spawn(move || traffic(100 + seed, false, STEPS));
         }
     });
 }

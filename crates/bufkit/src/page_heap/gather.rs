@@ -84,7 +84,7 @@ impl Inner {
                 }
                 let to = NonNull::new_unchecked(start.add(there * page_bytes));
                 let old = NonNull::new_unchecked(index::start_at(from));
-                match system::move_pages(old, to, count * page_bytes) {
+                match system::move_pages(old, to, count * page_bytes, false) {
                     Outcome::Done => {
                         self.index.add(from, count, Kind::Clean);
                         there += count;

@@ -14,8 +14,6 @@ use super::{PageError, PageHeap, PageSource, Span};
 /// The least that is moved in place of being copied, in pages: copying fewer takes less time than
 /// the call to the system.
 const MOVE_SPAN_FROM_PAGES: usize = 64;
-/// The fewest pages of a span that one call moves.
-const MOVE_PART_FROM_PAGES: usize = 16;
 /// Zeroed spans of more bytes are of pages that the process has not yet: a program may never touch
 /// most of them.
 const ZEROED_DIRTY_BYTES: usize = 1 << 20;
@@ -254,13 +252,13 @@ impl PageHeap {
                 (NonNull::new_unchecked(old.add(offset)), NonNull::new_unchecked(new.add(offset)))
             };
             // SAFETY: likewise.
-            match unsafe { system::move_pages(old, new, bytes) } {
+            match unsafe { system::move_pages(old, new, bytes, true) } {
                 Outcome::Done => {
                     (at, calls) = (at + count, calls + 1);
                     most = most.saturating_mul(2);
                 }
-                // They may be of several mappings, which older kernels do not move at once.
-                Outcome::Refused if count >= 2 * MOVE_PART_FROM_PAGES => most = count.div_ceil(2),
+                // They may be of several mappings, which are not moved as one.
+                Outcome::Refused if count > 1 => most = count.div_ceil(2),
                 Outcome::Refused if at == 0 => return Moved::Refused,
                 Outcome::Refused => {
                     // SAFETY: the pages of two spans.

@@ -150,7 +150,7 @@ pub(crate) unsafe fn renew(start: NonNull<u8>, bytes: usize) -> Outcome {
     stopped.unwrap_or_else(|| unsafe { imp::renew(start, bytes) })
 }
 
-pub(crate) unsafe fn move_pages(from: NonNull<u8>, to: NonNull<u8>, bytes: usize) -> Outcome {
+pub(crate) unsafe fn move_pages(from: NonNull<u8>, to: NonNull<u8>, bytes: usize, are_used: bool) -> Outcome {
     if bytes > with(|hooks| hooks.most_moved) {
         return Outcome::Refused;
     }
@@ -159,5 +159,5 @@ pub(crate) unsafe fn move_pages(from: NonNull<u8>, to: NonNull<u8>, bytes: usize
         lose(to, bytes);
     }
     // SAFETY: the caller's promise.
-    stopped.unwrap_or_else(|| unsafe { imp::move_pages(from, to, bytes) })
+    stopped.unwrap_or_else(|| unsafe { imp::move_pages(from, to, bytes, are_used) })
 }

@@ -10,7 +10,7 @@
 //!   refused, nothing changed.
 //! - `give_back`: likewise, by calls that may lose the addresses.
 //! - `renew`: likewise, with the mapping made anew, which joins it with those around.
-//! - `move_pages`: pages come to other addresses.
+//! - `move_pages`: pages come to other addresses; used ones with what is in them, all or none.
 //!
 //! # Invariants
 //!

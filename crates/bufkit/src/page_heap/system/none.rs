@@ -65,6 +65,6 @@ pub(crate) unsafe fn renew(_: NonNull<u8>, _: usize) -> Outcome {
 /// # Safety
 ///
 /// None.
-pub(crate) unsafe fn move_pages(_: NonNull<u8>, _: NonNull<u8>, _: usize) -> Outcome {
+pub(crate) unsafe fn move_pages(_: NonNull<u8>, _: NonNull<u8>, _: usize, _: bool) -> Outcome {
     Outcome::Refused
 }

@@ -124,14 +124,41 @@ fn was_unmapped(start: NonNull<u8>, bytes: usize) -> bool {
     WHERE_NOTHING_IS.is_some_and(|flag| map(start.as_ptr(), bytes, flag).is_some())
 }
 
+/// Returns whether pages are of one mapping, so that the system moves all of them or none. From
+/// Linux 6.17 on a call moves those of several mappings one after the other, and may fail when some
+/// of them came.
+///
+/// # Safety
+///
+/// Mapped pages of a reservation.
+#[cfg(target_os = "linux")]
+unsafe fn is_one_mapping(start: NonNull<u8>, bytes: usize) -> bool {
+    // What is mapped behind is in the way, so that all that the call does is to look.
+    const MORE: usize = 1;
+    // SAFETY: the caller's promise; nothing moves without the flag for that.
+    let grown = unsafe { libc::mremap(start.as_ptr().cast(), bytes, bytes + MORE, 0) };
+    if grown != libc::MAP_FAILED {
+        // Nothing was: the last page of the reservation, or addresses that are lost.
+        // SAFETY: the page that was just mapped.
+        unsafe { libc::munmap(start.as_ptr().add(bytes).cast(), MORE) };
+        return true;
+    }
+    let error = std::io::Error::last_os_error().raw_os_error();
+    matches!(error, Some(libc::ENOMEM | libc::EAGAIN))
+}
+
 /// Moves pages, where the system does.
 ///
 /// # Safety
 ///
 /// Both are mapped pages of a reservation, which do not overlap; nobody uses what is at `to`, nor
-/// what is at `from` by another address than `to` afterwards.
+/// what is at `from` by another address than `to` afterwards, and not at all unless they are used.
 #[cfg(target_os = "linux")]
-pub(crate) unsafe fn move_pages(from: NonNull<u8>, to: NonNull<u8>, bytes: usize) -> Outcome {
+pub(crate) unsafe fn move_pages(from: NonNull<u8>, to: NonNull<u8>, bytes: usize, are_used: bool) -> Outcome {
+    // SAFETY: the caller's promise.
+    if are_used && !unsafe { is_one_mapping(from, bytes) } {
+        return Outcome::Refused;
+    }
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
     let (old, new) = (from.as_ptr().cast::<libc::c_void>(), to.as_ptr().cast::<libc::c_void>());
     // SAFETY: the caller's promise.
@@ -155,7 +182,7 @@ pub(crate) unsafe fn move_pages(from: NonNull<u8>, to: NonNull<u8>, bytes: usize
 ///
 /// None.
 #[cfg(not(target_os = "linux"))]
-pub(crate) unsafe fn move_pages(_: NonNull<u8>, _: NonNull<u8>, _: usize) -> Outcome {
+pub(crate) unsafe fn move_pages(_: NonNull<u8>, _: NonNull<u8>, _: usize, _: bool) -> Outcome {
     Outcome::Refused
 }
 
@@ -199,10 +226,16 @@ mod tests {
         unsafe {
             start.write_bytes(1, 4 * PAGE);
             at(start, 8).write_bytes(2, PAGE);
-            let moved = move_pages(at(start, 8), at(start, 1), PAGE);
+            let moved = move_pages(at(start, 8), at(start, 1), PAGE, false);
             let old = bytes(at(start, 8), 1)[0];
             assert_eq!(old, if moved == Outcome::Done { 0 } else { 2 }, "{moved:?}");
-            match move_pages(start, at(start, 16), 4 * PAGE) {
+            if moved == Outcome::Done {
+                assert_eq!(move_pages(start, at(start, 16), 4 * PAGE, true), Outcome::Refused, "several");
+                assert_eq!(bytes(start, 4)[..2 * PAGE], [[1; PAGE], [2; PAGE]].concat());
+                assert_eq!(move_pages(at(start, 2), at(start, 16), 2 * PAGE, true), Outcome::Done);
+                assert_eq!(bytes(at(start, 16), 2), [1; 2 * PAGE]);
+            }
+            match move_pages(start, at(start, 16), 4 * PAGE, false) {
                 Outcome::Done => assert!(bytes(start, 4).iter().all(|byte| *byte == 0)),
                 // What it was to come to is there, and usable.
                 Outcome::Refused => at(start, 16).write_bytes(3, 4 * PAGE),

@@ -139,7 +139,7 @@ pub fn run(cell: Cell) -> Result<()> {
                             Store::Pool(pool) => relay_pool(socket, queued, pool).await,
                         }
                     }
-                    _ => serve_http(socket, service).await,
+                    _ => serve_http(socket, service, HTTP_BYTES).await,
                 };
                 if let Err(error) = served {
                     eprintln!("connection lost: {error:#}");
@@ -149,10 +149,10 @@ pub fn run(cell: Cell) -> Result<()> {
     })
 }
 
-/// Serves a connection, for which hyper keeps buffers of [`HTTP_BYTES`].
-pub(crate) async fn serve_http(socket: TcpStream, service: Router) -> Result<()> {
+/// Serves a connection, for which hyper keeps buffers of so many bytes.
+pub(crate) async fn serve_http(socket: TcpStream, service: Router, buffer_bytes: usize) -> Result<()> {
     let mut http = http1::Builder::new();
-    let http = http.max_buf_size(HTTP_BYTES);
+    let http = http.max_buf_size(buffer_bytes);
     Ok(http.serve_connection(TokioIo::new(socket), TowerToHyperService::new(service)).await?)
 }
 

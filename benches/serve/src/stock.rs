@@ -54,6 +54,9 @@ const SMALL: Range<f64> = 100.0..4096.0;
 /// The most of them on a connection.
 const MOST_SMALL: usize = 1000;
 
+/// What hyper reads at once, and keeps for a connection, where that is bounded. Smaller pieces would be of the allocator below bufalloc.
+const BOUNDED_BYTES: usize = 64 << 10;
+
 /// What protobuf has of `message Blob { bytes data = 1; }`.
 #[derive(Clone, PartialEq, Eq, prost::Message)]
 struct Blob {
@@ -147,7 +150,7 @@ impl Stock {
                 let served = match self {
                     Self::Websocket => relay_messages(socket).await,
                     Self::Frames => relay_frames(socket, bounded).await,
-                    _ => server::serve_http(socket, service).await,
+                    _ => server::serve_http(socket, service, BOUNDED_BYTES).await,
                 };
                 if let Err(error) = served {
                     eprintln!("connection lost: {error:#}");
@@ -201,8 +204,11 @@ async fn relay_frames(socket: TcpStream, bounded: bool) -> Result<()> {
     let (mut from, mut to) = (FramedRead::new(from, server::codec()), FramedWrite::new(to, server::codec()));
     while let Some(frame) = from.try_next().await? {
         to.send(frame.freeze()).await?;
-        if bounded && from.read_buffer().is_empty() {
-            *from.read_buffer_mut() = BytesMut::new();
+        // One whose bytes were split off has little capacity, and holds the whole block.
+        for buffer in [from.read_buffer_mut(), to.write_buffer_mut()].into_iter().filter(|_| bounded) {
+            if buffer.is_empty() {
+                *buffer = BytesMut::new();
+            }
         }
     }
     Ok(())

@@ -26,6 +26,9 @@
 //!   with [`Large::over`].
 //! - Where the system reserves no addresses, and under Miri, all blocks are those of the allocator
 //!   below.
+//! - What the program keeps stays: the
+//!   [guide](https://docs.rs/bufalloc/latest/bufalloc/guide/) shows what buffers of connections hold,
+//!   and what bounds them.
 //! - Overflows of a large block are not seen by AddressSanitizer.
 //!
 //! # As a global allocator
@@ -65,6 +68,10 @@ pub use bufkit::PageStats;
 pub use heap::{stats, trim};
 pub use large::Large;
 pub use upkeep::Upkeep;
+
+#[cfg(doc)]
+#[doc = include_str!("../docs/guide.md")]
+pub mod guide {}
 
 /// The example of the README, compiled and run.
 #[cfg(doctest)]

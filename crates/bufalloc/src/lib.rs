@@ -51,7 +51,7 @@
 //!
 //! | feature | adds |
 //! | --- | --- |
-//! | `keeper` | the thread reads how short of memory the system is, as `bufkeeper::Keeper` does |
+//! | `keeper` | the thread reads how short of memory the system is, as `bufkeeper::Keeper` does; a `Keeper` of the program can watch [`Large`] |
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -63,6 +63,8 @@ mod heap;
 mod large;
 mod signals;
 mod upkeep;
+#[cfg(feature = "keeper")]
+mod watch;
 
 pub use bufkit::PageStats;
 pub use heap::{stats, trim};

@@ -64,4 +64,27 @@ fn a_limit_is_kept_and_ticks_give_back() {
         unsafe { ALLOC.dealloc(block, layout) };
     }
     assert_eq!(bufalloc::stats().dirty_bytes, bufalloc::stats().resident_bytes);
+    #[cfg(feature = "keeper")]
+    a_keeper_gives_back();
+}
+
+#[cfg(feature = "keeper")]
+fn a_keeper_gives_back() {
+    use std::time::Instant;
+
+    use bufkeeper::{Keeper, Watch};
+
+    assert!(bufalloc::stats().dirty_bytes > 0);
+    let watched = ALLOC.downgrade();
+    assert!(watched.id().is_some() && watched.id() == Large::new().downgrade().id(), "one heap");
+    watched.with(&mut |heap| {
+        let (stats, pages) = (heap.stats().unwrap(), bufalloc::stats());
+        assert_eq!((stats.reserved_bytes, stats.idle_bytes), (pages.resident_bytes, pages.dirty_bytes));
+    });
+    let mut keeper = Keeper::new().watch(&ALLOC);
+    let mut now = Instant::now();
+    for _ in 0..4 {
+        now = keeper.tick(now);
+    }
+    assert_eq!(bufalloc::stats().dirty_bytes, 0);
 }

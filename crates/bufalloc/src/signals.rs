@@ -1,5 +1,5 @@
-//! A thread that has no signals: what they are for is the program's business, and a program that waits
-//! for some has blocked them in the threads that it knows.
+//! A thread that has no signals: what they are for is the program's business, and a program that
+//! waits for some has blocked them in the threads that it knows.
 
 #[cfg(unix)]
 pub(crate) use self::unix::block;

@@ -102,32 +102,87 @@ fn t18_t25_refused_calls_are_survived() {
     });
 }
 
-/// The process has all mappings that it may, or a few less.
+/// As many mappings as a process may have, and no more until it ends.
+struct AllMappings {
+    start: *mut libc::c_void,
+    made: usize,
+}
+
+impl AllMappings {
+    const PAGES: usize = 1 << 18;
+
+    /// Makes them, if they are not too many.
+    fn new() -> Option<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
+        let bytes = Self::PAGES * page_bytes();
+        // SAFETY: at an address of the system's choice, so that nothing is replaced.
+        let start = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
+        assert_ne!(start, libc::MAP_FAILED);
+        let mut all = Self { start, made: 0 };
+        while all.made < Self::PAGES / 2 {
+            if !all.set(libc::PROT_READ) {
+                return Some(all);
+            }
+            all.made += 1;
+        }
+        None
+    }
+
+    /// Makes a page a mapping of its own, or one with its neighbours: each counts for two.
+    fn set(&self, rights: libc::c_int) -> bool {
+        let (page, bytes) = (page_bytes(), 2 * self.made * page_bytes());
+        // SAFETY: of the mapping, to which nobody refers.
+        unsafe { libc::mprotect(self.start.byte_add(bytes), page, rights) == 0 }
+    }
+
+    fn free_two(&mut self) {
+        self.made -= 1;
+        assert!(self.set(libc::PROT_NONE));
+    }
+}
+
+impl Drop for AllMappings {
+    fn drop(&mut self) {
+        // SAFETY: its own, which was made above.
+        assert_eq!(unsafe { libc::munmap(self.start, Self::PAGES * page_bytes()) }, 0);
+    }
+}
+
+/// The system moves a part of a block, and refuses to move the next.
 #[test]
 fn t18_no_more_mappings() {
-    const PAGES: usize = 1 << 18;
     alone(module_path!(), "t18_no_more_mappings", LIMIT, || {
-        traffic(1, false, STEPS / 4);
-        let page = page_bytes();
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANON | libc::MAP_NORESERVE;
-        // SAFETY: at an address of the system's choice, so that nothing is replaced.
-        let start = unsafe { libc::mmap(ptr::null_mut(), PAGES * page, libc::PROT_NONE, flags, -1, 0) };
-        assert_ne!(start, libc::MAP_FAILED);
-        // Pages of other rights than their neighbours are mappings of their own.
-        // SAFETY: of the mapping, to which nobody refers.
-        let set =
-            |at: usize, rights| unsafe { libc::mprotect(start.byte_add(2 * at * page), page, rights) } == 0;
-        let Some(most) = (0..PAGES / 2).find(|at| !set(*at, libc::PROT_READ)) else {
-            eprintln!("too many mappings to make them all");
-            return;
-        };
-        for left in 0..8 {
-            traffic(10 + left, true, STEPS);
-            assert!(set(most - 1 - left as usize, libc::PROT_NONE));
+        for left in 0..16 {
+            bufalloc::trim();
+            // Of several mappings, as it moved when it grew: another block is right behind it.
+            let (mut words, mut others) = (Vec::<u64>::with_capacity(32 << 10), Vec::new());
+            let mut block = |end: *const u64| {
+                let is_behind = |other: &Vec<u8>| other.as_ptr() == end.cast();
+                while others.len() < 1000 && !others.iter().any(is_behind) {
+                    others.push(Vec::with_capacity(32 << 10));
+                }
+            };
+            while words.len() < 256 << 10 {
+                block(words.as_ptr_range().start.wrapping_add(words.capacity()));
+                words.reserve_exact(words.len().max(1));
+                words.extend(words.len() as u64..words.capacity() as u64);
+            }
+            block(words.as_ptr_range().end);
+            let Some(mut all) = AllMappings::new() else {
+                eprintln!("too many mappings to make them all");
+                return;
+            };
+            (0..left / 2).for_each(|_| all.free_two());
+            if left % 2 == 1 {
+                let flags = libc::MAP_SHARED | libc::MAP_ANON;
+                // SAFETY: at an address of the system's choice. It goes with the process.
+                unsafe { libc::mmap(ptr::null_mut(), page_bytes(), libc::PROT_READ, flags, -1, 0) };
+            }
+            let _refused = words.try_reserve_exact(words.len());
+            traffic(left, true, STEPS / 8);
+            drop(all);
+            assert!(words.iter().enumerate().all(|(at, word)| at as u64 == *word), "{left}");
         }
-        // SAFETY: likewise.
-        assert_eq!(unsafe { libc::munmap(start, PAGES * page) }, 0);
-        traffic(2, false, STEPS / 4);
     });
 }
 

@@ -134,13 +134,12 @@ fn was_unmapped(start: NonNull<u8>, bytes: usize) -> bool {
 #[cfg(target_os = "linux")]
 unsafe fn is_one_mapping(start: NonNull<u8>, bytes: usize) -> bool {
     // What is mapped behind is in the way, so that all that the call does is to look.
-    const MORE: usize = 1;
     // SAFETY: the caller's promise; nothing moves without the flag for that.
-    let grown = unsafe { libc::mremap(start.as_ptr().cast(), bytes, bytes + MORE, 0) };
+    let grown = unsafe { libc::mremap(start.as_ptr().cast(), bytes, bytes + 1, 0) };
     if grown != libc::MAP_FAILED {
         // Nothing was: the last page of the reservation, or addresses that are lost.
         // SAFETY: the page that was just mapped.
-        unsafe { libc::munmap(start.as_ptr().add(bytes).cast(), MORE) };
+        unsafe { libc::munmap(start.as_ptr().add(bytes).cast(), 1) };
         return true;
     }
     let error = std::io::Error::last_os_error().raw_os_error();

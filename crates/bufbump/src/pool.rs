@@ -278,7 +278,8 @@ impl BumpPool {
     /// It leaves out a thread that takes or gives back a shard at this moment.
     ///
     /// Cost: a look at the shards of each thread, after a fence for all threads of the process, and
-    /// the system's for the pages that go. The header of a shard, 256 bytes, is kept for the next.
+    /// the system's for the pages that go. The header of a shard, 256 bytes, is kept for the next
+    /// one.
     ///
     /// ```
     /// use bufbump::BumpPool;

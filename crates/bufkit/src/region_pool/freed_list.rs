@@ -57,14 +57,14 @@ impl FreedList {
         let list = unsafe { &(*this.as_ptr()).0 };
         // SAFETY: likewise.
         let place = unsafe { &*place.as_ptr() };
-        // ORDER: Acquire pairs with the Release in `close`, as on failure below.
-        let mut first = list.load(Ordering::Acquire);
+        // ORDER: Relaxed: only linked to, and compared. The count of late releases has an order of
+        // its own.
+        let mut first = list.load(Ordering::Relaxed);
         while first != CLOSED {
             place.set_next_freed(first);
-            // ORDER: Release pairs with the Acquire in `take` and `close`: the last holder is done,
-            // and the link is there. On failure, Acquire pairs with the Release in `close`: what
-            // the pool wrote before happened before the release is counted.
-            match list.compare_exchange_weak(first, at, RELEASE, Ordering::Acquire) {
+            // ORDER: Release pairs with the Acquire in `take`, `close` and `first`: the last holder
+            // is done, and the link is there. On failure Relaxed, as above.
+            match list.compare_exchange_weak(first, at, RELEASE, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(now) => first = now,
             }
@@ -91,8 +91,8 @@ impl FreedList {
     /// count themselves.
     #[must_use]
     pub fn close(&self) -> u32 {
-        // ORDER: Acquire and Release pair with those in `push`.
-        self.0.swap(CLOSED, Ordering::AcqRel)
+        // ORDER: Acquire pairs with the Release in `push`.
+        self.0.swap(CLOSED, Ordering::Acquire)
     }
 
     /// Returns the first place on the list, which stays there. For the pool, which does not take it

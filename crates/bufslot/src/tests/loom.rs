@@ -190,6 +190,20 @@ fn loom_listed_releases() {
     });
 }
 
+/// A look at the list while a slot comes to it.
+#[test]
+fn loom_idle_against_listed_release() {
+    loom::model(|| {
+        let mut pool = Crowd::of(1);
+        let buf = pool.acquire(8).expect("a free slot");
+        let consumer = thread::spawn(move || drop(buf));
+        thread::yield_now();
+        let was_idle = pool.0.is_idle();
+        consumer.join().unwrap();
+        assert!(pool.0.into_region().is_ok(), "it was idle before: {was_idle}");
+    });
+}
+
 /// A slot that is watched while it is released elsewhere is found again, and so is one that is
 /// released afterwards.
 #[test]

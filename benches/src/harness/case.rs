@@ -24,6 +24,14 @@ pub enum Sizes {
     RoundRobin,
     /// Small ones often, large ones seldom.
     Zipf,
+    /// All size classes, the k-th doubling with weight 1 / k.
+    Classes,
+    /// One of two.
+    Two,
+    /// Any order of magnitude as often as any other.
+    Logarithmic,
+    /// Small ones, then large ones, then small ones.
+    Phases,
 }
 
 /// What becomes of a frame.
@@ -69,6 +77,8 @@ pub enum Case {
     Mixed {
         /// Which.
         sizes: Sizes,
+        /// How many are held.
+        held: u32,
     },
     /// The newest N buffers are held, each of random size; the pools have hardly more memory than
     /// those need.
@@ -131,8 +141,10 @@ pub enum Case {
     },
     /// Bytes from one thread to another, in chunks.
     Spsc {
-        /// Bytes of each chunk.
-        bytes: usize,
+        /// Bytes of each chunk; random up to 2 KiB if none.
+        bytes: Option<usize>,
+        /// Bytes of the ring.
+        ring: usize,
     },
     /// Messages from some threads to others, through one queue.
     Messages {
@@ -142,6 +154,8 @@ pub enum Case {
         consumers: usize,
         /// Bytes of each message; random up to 4 KiB if none.
         bytes: Option<usize>,
+        /// Bytes of the queue.
+        ring: usize,
     },
     /// Read a large file.
     File {
@@ -198,10 +212,9 @@ impl Case {
     #[must_use]
     pub fn parameters(&self) -> String {
         match self {
-            Self::Reuse { bytes, held: 0 }
-            | Self::Handoff { bytes }
-            | Self::Spsc { bytes }
-            | Self::File { bytes, .. } => size(*bytes),
+            Self::Reuse { bytes, held: 0 } | Self::Handoff { bytes } | Self::File { bytes, .. } => {
+                size(*bytes)
+            }
             Self::Reuse { bytes, held } => format!("{} {} live", size(*bytes), held + 1),
             Self::Burst { count, bytes, order } => {
                 let order = match order {
@@ -213,8 +226,17 @@ impl Case {
             }
             Self::TwoPools { bytes, pools: 1 } => format!("{} one pool", size(*bytes)),
             Self::TwoPools { bytes, pools } => format!("{} {pools} in turn", size(*bytes)),
-            Self::Mixed { sizes: Sizes::RoundRobin } => "round-robin".into(),
-            Self::Mixed { sizes: Sizes::Zipf } => "zipf".into(),
+            Self::Mixed { sizes, held } => {
+                let sizes = match sizes {
+                    Sizes::RoundRobin => "round-robin",
+                    Sizes::Zipf => "zipf",
+                    Sizes::Classes => "classes",
+                    Sizes::Two => "two sizes",
+                    Sizes::Logarithmic => "logarithmic",
+                    Sizes::Phases => "phases",
+                };
+                if *held == 8 { sizes.into() } else { format!("{sizes} {held} live") }
+            }
             Self::Queue { held } => format!("{held} × random"),
             Self::RingFixed { bytes, held } | Self::RingExtend { bytes, held } => {
                 format!("{held} × {}", size(*bytes))
@@ -228,7 +250,7 @@ impl Case {
             },
             Self::Threads { threads, bytes } => format!("{threads} × {}", size(*bytes)),
             Self::Stream { bytes, left, constant } => {
-                let mut text = bytes.map_or_else(|| "random".into(), size);
+                let mut text = sized(*bytes);
                 if *constant {
                     text += " constant";
                 }
@@ -238,9 +260,9 @@ impl Case {
                 text
             }
             Self::Parse { bytes } => format!("up to {}", size(*bytes)),
-            Self::Messages { producers, consumers, bytes } => {
-                let bytes = bytes.map_or_else(|| "random".into(), size);
-                format!("{bytes} {producers} to {consumers}")
+            Self::Spsc { bytes, ring } => sized(*bytes) + &of_ring(*ring, 256 << 10),
+            Self::Messages { producers, consumers, bytes, ring } => {
+                format!("{} {producers} to {consumers}{}", sized(*bytes), of_ring(*ring, 64 << 10))
             }
             Self::Replay { trace } => trace.clone(),
         }
@@ -258,6 +280,16 @@ impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.workload(), self.parameters())
     }
+}
+
+/// The size of a message.
+fn sized(bytes: Option<usize>) -> String {
+    bytes.map_or_else(|| "random".into(), size)
+}
+
+/// The size of a ring, if it is not the usual one.
+fn of_ring(bytes: usize, usual: usize) -> String {
+    if bytes == usual { String::new() } else { format!(" ring {}", size(bytes)) }
 }
 
 /// A size as people write it.
@@ -284,6 +316,12 @@ mod tests {
         assert_eq!(burst.to_string(), "burst 64 × 4 KiB fifo");
         assert_eq!(Case::RingExtend { bytes: 1024, held: 64 }.id(), "ring-extend/64x1K");
         assert_eq!(Case::Queue { held: 64 }.id(), "queue/64xrandom");
+        let mixed = |sizes, held| Case::Mixed { sizes, held }.id();
+        assert_eq!(
+            (mixed(Sizes::Zipf, 8), mixed(Sizes::Two, 1)),
+            ("mixed/zipf".into(), "mixed/two-sizes-1-live".into())
+        );
+        assert_eq!(Case::Spsc { bytes: None, ring: 64 << 10 }.id(), "spsc/random-ring-64K");
         assert_eq!(Case::TwoPools { bytes: 64, pools: 2 }.id(), "two-pools/64B-2-in-turn");
         assert_eq!(Case::Stream { bytes: None, left: 501, constant: false }.id(), "stream/random-501B-left");
         assert_eq!(Case::Chaos { bytes: 2048, threads: 2 }.id(), "chaos/2K-2-threads");

@@ -15,6 +15,8 @@ use crate::harness::serve::Pool;
 
 /// Buffers in the largest burst, too slow for a quick run.
 const HUGE: usize = 100_000;
+/// Bytes of each buffer in the burst of large ones.
+const LARGE: usize = 64 << 10;
 
 pub(super) fn cases(scale: Scale) -> Vec<Case> {
     let counts: &[usize] = if scale == Scale::Full { &[8, 64, 1024, HUGE] } else { &[8, 64, 1024] };
@@ -27,6 +29,7 @@ pub(super) fn cases(scale: Scale) -> Vec<Case> {
             }
         }
     }
+    cases.push(Case::Burst { count: 64, bytes: LARGE, order: Order::Fifo });
     cases
 }
 

@@ -20,11 +20,16 @@ const CAPACITY: usize = 64 << 10;
 /// The longest message.
 const LARGEST: usize = 4 << 10;
 /// Messages of one iteration, and lengths that are gone through where they are random.
-const LENGTHS: usize = 1024;
+const LENGTHS: usize = 1 << 16;
 
 pub(super) fn cases() -> Vec<Case> {
-    let row = |producers, consumers, bytes| Case::Messages { producers, consumers, bytes };
-    vec![row(1, 1, Some(8)), row(1, 8, Some(8)), row(1, 8, Some(256)), row(4, 4, None)]
+    let row = |producers, consumers, bytes| Case::Messages { producers, consumers, bytes, ring: CAPACITY };
+    let mut rows = vec![row(1, 1, Some(8)), row(1, 8, Some(8)), row(1, 8, Some(256)), row(4, 4, None)];
+    for ring in [16 << 10, CAPACITY, 1 << 20] {
+        let row = |bytes| Case::Messages { producers: 1, consumers: 1, bytes, ring };
+        rows.extend([row(Some(256)), row(None)]);
+    }
+    rows
 }
 
 struct Through<M> {
@@ -36,7 +41,7 @@ struct Through<M> {
 }
 
 pub(crate) fn cell<M: Messages>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
-    let &Case::Messages { producers, consumers, bytes } = case else { return Err(not_mine(case)) };
+    let &Case::Messages { producers, consumers, bytes, ring } = case else { return Err(not_mine(case)) };
     let mut random = fastrand::Rng::with_seed(9);
     let lengths = match bytes {
         Some(bytes) => vec![bytes; LENGTHS],
@@ -44,7 +49,7 @@ pub(crate) fn cell<M: Messages>(case: &Case) -> Result<Box<dyn Cell>, Unsupporte
     };
     let mut from = vec![0; LARGEST];
     random.fill(&mut from);
-    Ok(Box::new(Through { queue: M::build(CAPACITY)?, producers, consumers, lengths, from }))
+    Ok(Box::new(Through { queue: M::build(ring)?, producers, consumers, lengths, from }))
 }
 
 impl<M: Messages> Through<M> {

@@ -44,7 +44,12 @@ pub const WORKLOADS: [(&str, &str); 18] = [
         "Acquire N buffers, write the first byte of each, drop them oldest first, newest first, \
          or at random. One operation is one buffer.",
     ),
-    ("mixed", "Requests of 64 B to 64 KiB, the newest eight held. One operation is one buffer."),
+    (
+        "mixed",
+        "Requests of different sizes, the newest eight held unless the row says otherwise: twelve sizes from \
+         64 B to 64 KiB in turn or by Zipf's frequencies, all size classes, two sizes at random, \
+         1 B to 1 MiB, small then large then small ones. One operation is one buffer.",
+    ),
     (
         "queue",
         "The newest 64 or 1024 buffers are held, each of a random size up to 4 KiB, and memory is \
@@ -98,13 +103,13 @@ pub const WORKLOADS: [(&str, &str); 18] = [
     ),
     (
         "spsc",
-        "Bytes from one thread to another through a ring of 256 KiB, in chunks that are copied in \
+        "Bytes from one thread to another through a ring of 256 KiB or what the row says, in chunks that are copied in \
          and out. `pipe` is the operating system's. A contestant that cannot wait is asked again until there is \
          something to do. One operation is a chunk.",
     ),
     (
         "messages",
-        "Messages through one queue of 64 KiB, from some threads to others, each copied in and \
+        "Messages through one queue of 64 KiB or what the row says, from some threads to others, each copied in and \
          copied out; lengths fixed or random up to 4 KiB. `vec` a `VecDeque` of vectors behind one \
          lock. One operation is one message.",
     ),

@@ -16,7 +16,7 @@ const HELD: [usize; 2] = [64, 1024];
 /// Bytes of the largest buffer; the smallest has one.
 const LARGEST: u32 = 4 << 10;
 /// Different sizes, used in turn; a multiple of the buffers held.
-const SIZES: u32 = 8192;
+const SIZES: u32 = 1 << 16;
 
 pub(super) fn cases() -> Vec<Case> {
     HELD.into_iter().map(|held| Case::Queue { held }).collect()

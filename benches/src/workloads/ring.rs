@@ -23,7 +23,7 @@ const ROWS: [(usize, usize); 5] =
 /// Bytes that are appended at a time.
 const STEP: usize = 64;
 /// Different lengths, used in turn; a multiple of the buffers held.
-const LENGTHS: usize = 4096;
+const LENGTHS: usize = 1 << 16;
 
 pub(super) fn cases() -> Vec<Case> {
     let fixed = ROWS.into_iter().map(|(bytes, held)| Case::RingFixed { bytes, held });
@@ -53,8 +53,13 @@ impl Load {
 
     /// The most bytes that any `held` buffers in a row have.
     fn peak_bytes(&self, held: usize) -> usize {
-        let window = |start| (0..held).map(|index| self.lengths[(start + index) % LENGTHS]).sum();
-        (0..LENGTHS).map(window).max().unwrap_or(0)
+        let mut bytes: usize = self.lengths[..held].iter().sum();
+        let mut most = bytes;
+        for start in 0..LENGTHS {
+            bytes = bytes + self.lengths[(start + held) % LENGTHS] - self.lengths[start];
+            most = most.max(bytes);
+        }
+        most
     }
 
     /// The content of the buffer of a turn: no two in a row start at the same place.

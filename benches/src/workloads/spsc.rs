@@ -16,8 +16,12 @@ use crate::harness::courier::{beside, pause};
 use crate::harness::plan::Unsupported;
 use crate::harness::serve::Pipe;
 
-/// Bytes of the ring: a few of the largest chunks.
+/// Bytes of the ring: a few of the largest chunks; and of a smaller one.
 pub(crate) const CAPACITY: usize = 256 << 10;
+const SMALL: usize = 64 << 10;
+/// The longest chunk where lengths are random, and how many lengths are drawn.
+const RANDOM: usize = 2 << 10;
+const LENGTHS: usize = 1 << 16;
 const LARGEST: usize = 64 << 10;
 /// Chunks start at this number of places, a cache line and 16 bytes apart.
 const PLACES: usize = 64;
@@ -28,33 +32,44 @@ const BYTES: usize = 32 << 20;
 const MOST_CHUNKS: usize = 200_000;
 
 pub(super) fn cases() -> Vec<Case> {
-    [32, 256, 4 << 10, LARGEST].into_iter().map(|bytes| Case::Spsc { bytes }).collect()
+    let usual = [32, 256, 4 << 10, LARGEST].map(|bytes| (Some(bytes), CAPACITY));
+    let small = [Some(256), None, Some(4 << 10), Some(16 << 10)].map(|bytes| (bytes, SMALL));
+    usual.into_iter().chain(small).map(|(bytes, ring)| Case::Spsc { bytes, ring }).collect()
 }
 
 struct Through<P: Pipe> {
     ends: (P::Writer, P::Reader),
-    bytes: usize,
+    ring: usize,
+    /// Of chunks, used in turn; a power of two of them.
+    lengths: Vec<u32>,
     from: Vec<u8>,
     to: Vec<u8>,
 }
 
 pub(crate) fn cell<P: Pipe>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
-    let &Case::Spsc { bytes } = case else { return Err(not_mine(case)) };
-    let mut from = vec![0; PLACES * STEP + bytes];
-    fastrand::Rng::with_seed(7).fill(&mut from);
+    let &Case::Spsc { bytes, ring } = case else { return Err(not_mine(case)) };
+    let mut random = fastrand::Rng::with_seed(7);
+    let lengths = match bytes {
+        Some(bytes) => vec![bytes as u32],
+        None => (0..LENGTHS).map(|_| random.u32(1..=RANDOM as u32)).collect(),
+    };
+    let mut from = vec![0; PLACES * STEP + bytes.unwrap_or(RANDOM)];
+    random.fill(&mut from);
     let to = vec![0; from.len()];
-    Ok(Box::new(Through::<P> { ends: P::build(CAPACITY)?, bytes, from, to }))
+    Ok(Box::new(Through::<P> { ends: P::build(ring)?, ring, lengths, from, to }))
 }
 
 impl<P: Pipe> Through<P> {
     fn chunks(&self) -> usize {
-        (BYTES / self.bytes).min(MOST_CHUNKS)
+        let mean = self.lengths.iter().map(|&length| length as usize).sum::<usize>() / self.lengths.len();
+        (BYTES / mean).min(MOST_CHUNKS)
     }
 }
 
 impl<P: Pipe> Cell for Through<P> {
     fn check(&mut self) -> Result<(), String> {
         const TOTAL: usize = 20 * CAPACITY;
+        let largest = LARGEST.min(self.ring);
         let byte = |at: usize| ((at as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8;
         let (writer, reader) = &mut self.ends;
         thread::scope(|scope| {
@@ -63,7 +78,7 @@ impl<P: Pipe> Cell for Through<P> {
                 let mut chunk = [0; LARGEST];
                 let mut at = 0;
                 while at < TOTAL {
-                    let len = random.usize(1..=LARGEST).min(TOTAL - at);
+                    let len = random.usize(1..=largest).min(TOTAL - at);
                     (at..).zip(&mut chunk[..len]).for_each(|(at, place)| *place = byte(at));
                     P::write(writer, &chunk[..len]);
                     at += len;
@@ -73,7 +88,7 @@ impl<P: Pipe> Cell for Through<P> {
             let mut chunk = [0; LARGEST];
             let (mut at, mut wrong) = (0, None);
             while at < TOTAL {
-                let len = random.usize(1..=LARGEST).min(TOTAL - at);
+                let len = random.usize(1..=largest).min(TOTAL - at);
                 P::read(reader, &mut chunk[..len]);
                 wrong = wrong.or_else(|| {
                     (at..).zip(&chunk[..len]).find(|&(at, &found)| found != byte(at)).map(|(at, _)| at)
@@ -86,7 +101,8 @@ impl<P: Pipe> Cell for Through<P> {
 
     fn run(&mut self, iterations: u64) -> Duration {
         let chunks = self.chunks();
-        let bytes = self.bytes;
+        let lengths = &self.lengths[..];
+        let length = |index| black_box(lengths[index & (lengths.len() - 1)]) as usize;
         let (writer, reader) = &mut self.ends;
         let (from, to) = (&self.from, &mut self.to);
         let is_read = AtomicBool::new(false);
@@ -94,7 +110,7 @@ impl<P: Pipe> Cell for Through<P> {
             for _ in 0..iterations {
                 for index in 0..chunks {
                     let place = index % PLACES * STEP;
-                    let bytes = black_box(bytes);
+                    let bytes = length(index);
                     P::read(reader, &mut to[place..place + bytes]);
                 }
                 black_box(&mut *to);
@@ -108,7 +124,7 @@ impl<P: Pipe> Cell for Through<P> {
                 for index in 0..chunks {
                     // The two drift against each other.
                     let place = (index + iteration as usize) % PLACES * STEP;
-                    let bytes = black_box(bytes);
+                    let bytes = length(index);
                     P::write(writer, &from[place..place + bytes]);
                 }
             }
@@ -127,6 +143,7 @@ impl<P: Pipe> Cell for Through<P> {
     }
 
     fn bytes(&self) -> Option<u64> {
-        Some((self.chunks() * self.bytes) as u64)
+        let lengths = self.lengths.iter().cycle().take(self.chunks());
+        Some(lengths.map(|&length| u64::from(length)).sum())
     }
 }

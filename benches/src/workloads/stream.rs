@@ -24,7 +24,7 @@ const LARGEST: usize = 4 << 10;
 /// The length that the compiler knows.
 const CONSTANT: usize = 32;
 /// Lengths in one iteration where they are random.
-const LENGTHS: usize = 256;
+const LENGTHS: usize = 1 << 16;
 /// Bytes that stay in the ring, where some do. No multiple of anything.
 const LEFT: usize = 501;
 /// Messages start at this number of places, a cache line and 16 bytes apart.

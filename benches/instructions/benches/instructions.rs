@@ -1,4 +1,4 @@
-//! Instructions per operation, counted by callgrind through gungraun. `cargo xtask bench
+//! Instructions, mispredicted branches and cache misses per operation, counted by callgrind through gungraun. `cargo xtask bench
 //! --instructions` runs it and compares what it finds with `benches/instructions/instructions.json`.
 #![allow(missing_docs, reason = "gungraun's macros make modules without documentation")]
 #![allow(
@@ -8,7 +8,7 @@
 )]
 
 use bufcount::{Work, prepare, runs};
-use gungraun::{library_benchmark, library_benchmark_group, main};
+use gungraun::{Callgrind, LibraryBenchmarkConfig, library_benchmark, library_benchmark_group, main};
 
 // One run. Preparing it and dropping it afterwards are not counted.
 #[library_benchmark]
@@ -20,4 +20,8 @@ fn operation(mut work: Box<dyn Work>) -> Box<dyn Work> {
 
 library_benchmark_group!(name = instructions, benchmarks = operation);
 
-main!(library_benchmark_groups = instructions);
+// The cache is simulated unless that is turned off.
+main!(
+    config = LibraryBenchmarkConfig::default().tool(Callgrind::with_args(["--branch-sim=yes"])),
+    library_benchmark_groups = instructions
+);

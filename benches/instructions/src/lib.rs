@@ -1,5 +1,5 @@
-//! What one operation of a strategy costs in instructions: the work that `benches/instructions.rs`
-//! counts.
+//! What one operation of a strategy costs in instructions, mispredicted branches and cache misses:
+//! the work that `benches/instructions.rs` counts.
 //!
 //! A [`Measure`] is one operation of one strategy, done a given number of times by the same code
 //! for all. It is counted for two numbers of times. The cost of one operation is what the longer
@@ -113,7 +113,7 @@ pub fn prepare(run: usize) -> Box<dyn Work> {
     (all[run / 2].prepare)(if run.is_multiple_of(2) { SHORT } else { LONG })
 }
 
-/// Instructions of one operation, from those of its two runs.
+/// Events in one operation, from those of its two runs.
 #[must_use]
 pub fn per_operation(short: u64, long: u64) -> f64 {
     (long as f64 - short as f64) / (LONG - SHORT) as f64
@@ -123,18 +123,35 @@ pub fn per_operation(short: u64, long: u64) -> f64 {
 struct Pool<P: BufferPool> {
     pool: P,
     count: usize,
+    /// Of requests, where they differ.
+    sizes: Vec<usize>,
     live: Vec<Buf<P::Lease>>,
     frozen: Vec<Frozen<P::Lease>>,
 }
 
 impl<P: BufferPool> Pool<P> {
     fn new(pool: P, count: usize) -> Self {
-        Self { pool, count, live: Vec::with_capacity(count), frozen: Vec::with_capacity(count) }
+        let (live, frozen) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        Self { pool, count, sizes: Vec::new(), live, frozen }
     }
 
     #[inline(always)]
     fn one(&mut self) -> Buf<P::Lease> {
         self.pool.acquire(black_box(BYTES)).expect("the pool was built for as many")
+    }
+
+    /// Draws sizes, and has one buffer of each after the other, so that the pool is not new.
+    fn draw(&mut self, size: fn(&mut fastrand::Rng) -> usize) {
+        let mut random = fastrand::Rng::with_seed(3);
+        self.sizes = (0..self.count).map(|_| size(&mut random)).collect();
+        self.play();
+    }
+
+    fn play(&mut self) {
+        for &bytes in &self.sizes {
+            let mut buf = self.pool.acquire(bytes).expect("the pool has room for the largest");
+            touch(&mut buf);
+        }
     }
 
     fn acquire(&mut self) {
@@ -143,6 +160,13 @@ impl<P: BufferPool> Pool<P> {
             self.live.push(buf);
         }
     }
+}
+
+/// One of the sizes of `classes`: all classes of the sharded pool up to 64 KiB, the k-th doubling
+/// with weight 1 / k.
+fn any_class(random: &mut fastrand::Rng) -> usize {
+    let least = 64 << buftrials::sizes::zipf(10, || random.f64());
+    random.usize(least + 1..=2 * least)
 }
 
 /// What is done with a pool.
@@ -163,7 +187,7 @@ fn whole<P: BufferPool + 'static>(strategy: &'static str, build: fn(usize) -> P)
         pool.acquire();
         pool.live.clear();
     };
-    let operations: [(&str, Do<P>, Do<P>); 4] = [
+    let operations: [(&str, Do<P>, Do<P>); 6] = [
         // All of them stay.
         ("acquire", nothing, acquire),
         // Oldest first.
@@ -176,6 +200,9 @@ fn whole<P: BufferPool + 'static>(strategy: &'static str, build: fn(usize) -> P)
                 touch(&mut buf);
             }
         }),
+        // As `reuse`, with sizes at random.
+        ("classes", |pool| pool.draw(any_class), Pool::play),
+        ("two-sizes", |pool| pool.draw(|random| if random.bool() { 100 } else { 5000 }), Pool::play),
         ("freeze", acquire, |pool| {
             for buf in pool.live.drain(..) {
                 pool.frozen.push(buf.freeze());

@@ -3,6 +3,8 @@
 //! Sizes at random are drawn so many times that no predictor learns them: of a table of 4096 draws,
 //! a processor knows the next.
 
+use buftrials::sizes::zipf;
+
 use super::script::{self, Script, Step};
 use crate::harness::case::{Case, Sizes};
 use crate::harness::cell::Cell;
@@ -33,17 +35,6 @@ pub(super) fn cases() -> Vec<Case> {
         .collect()
 }
 
-/// One of `count` ranks, the k-th of which has weight 1 / k.
-fn zipf(count: usize, random: &mut fastrand::Rng) -> usize {
-    let weight = |rank: usize| 1.0 / (rank + 1) as f64;
-    let mut rest = random.f64() * (0..count).map(weight).sum::<f64>();
-    let is_it = |rank: &usize| {
-        rest -= weight(*rank);
-        rest <= 0.0
-    };
-    (0..count - 1).find(is_it).unwrap_or(count - 1)
-}
-
 /// A size between a power of two and the next.
 fn within(doubling: usize, random: &mut fastrand::Rng) -> u32 {
     let least = 64 << doubling;
@@ -54,8 +45,8 @@ fn script(sizes: Sizes, held: u32) -> Script {
     let mut random = fastrand::Rng::with_seed(2);
     let bytes = |request: u32| match sizes {
         Sizes::RoundRobin => SIZES[request as usize % SIZES.len()],
-        Sizes::Zipf => SIZES[zipf(SIZES.len(), &mut random)],
-        Sizes::Classes => within(zipf(DOUBLINGS, &mut random), &mut random),
+        Sizes::Zipf => SIZES[zipf(SIZES.len(), || random.f64())],
+        Sizes::Classes => within(zipf(DOUBLINGS, || random.f64()), &mut random),
         Sizes::Two => TWO[random.usize(..2)],
         Sizes::Logarithmic => (random.f64() * MOST_DOUBLINGS).exp2() as u32,
         // Small ones, large ones, small ones.

@@ -7,6 +7,7 @@
 //! | [`bars`] | a picture of bars |
 //! | [`results`] | results, as JSON |
 //! | [`mark`] | what has to hold of the results |
+//! | [`sizes`] | frequencies of sizes at random |
 //! | [`words`] | files whose bytes are known |
 //! | [`run`] | options of command lines; what parents and children say to each other |
 //! | `allocator`, `system`, `watch` | programs over each allocator, what Linux says of a process, and a server that runs |
@@ -25,6 +26,7 @@ pub mod mark;
 pub mod report;
 pub mod results;
 pub mod run;
+pub mod sizes;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub mod system;
 pub mod table;

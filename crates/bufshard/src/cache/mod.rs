@@ -5,7 +5,7 @@
 //!
 //! The magazine of a class is its `state`, which counts its uses and its blocks, and slots for
 //! them. The thread announces in `intent` the state that it is about to store. It looks at `word`,
-//! whether another thread has claimed the cache since its last slow path, and then stores it.
+//! whether another thread has claimed the cache since its last slow path, and then stores the state.
 //!
 //! A thread that claims the cache sets flags in `word`, looks at `intent`, and knows from the
 //! state whether the announced change is done. Between the two steps of each there is a fence

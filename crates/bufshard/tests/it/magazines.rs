@@ -248,31 +248,6 @@ fn trimmed_caches_give_their_room_to_others() {
     other.join().expect("the thread ends well");
 }
 
-/// The memory of the buffer that a thread took last goes through another thread and comes back as
-/// one of a smaller class: its place says nothing of its class.
-#[test]
-fn a_block_in_the_place_of_another_is_of_its_class() {
-    const LARGE: usize = 128 << 10;
-    const SMALL: usize = 64 << 10;
-    // The headers are beside the pages, and the shards keep nothing.
-    let builder = ShardPool::builder().alignment(4096).shard_buffers(0);
-    let pool = builder.build().expect("settings are right");
-    drop(pool.acquire(LARGE));
-    let lent = pool.acquire(LARGE).expect("room");
-    let place = lent.as_ptr().addr();
-    let there = pool.clone();
-    let other = thread::spawn(move || {
-        drop(lent);
-        there.acquire(SMALL).expect("room")
-    });
-    let small = other.join().expect("the thread ends well");
-    assert_eq!(small.as_ptr().addr(), place, "the trial shows nothing");
-    drop(small);
-    let large = pool.acquire(LARGE).expect("room");
-    assert_ne!(large.as_ptr().addr(), place, "there is no room for it");
-    assert_eq!(pool.acquire(SMALL).expect("room").as_ptr().addr(), place);
-}
-
 /// Caches that were grown end before their pool and with it. (What they leave with the allocator is
 /// for the ledger to see.)
 #[test]

@@ -9,8 +9,8 @@ use crate::counts::Why;
 use crate::request::Turn;
 use crate::shared::{CoreRef, Shared};
 
-/// Releases a block that a thread's cache did not take at once. Where that was the last cache that
-/// the thread has found, the release is counted already.
+/// Releases a block that a thread's cache did not take at once. Where that cache was found, the
+/// release is counted already.
 ///
 /// # Safety
 ///
@@ -19,22 +19,11 @@ use crate::shared::{CoreRef, Shared};
 #[inline(never)]
 pub(crate) unsafe fn release_slow(block: NonNull<Block>) {
     // SAFETY: the caller has the block.
-    let header = unsafe { block.as_ref() };
-    let (id, class) = (Shared::id_of(header), header.class());
-    if let Some(cache) = ThreadCache::recall_last(id) {
+    match ThreadCache::recall_for(unsafe { block.as_ref() }) {
         // SAFETY: the caller's promise; the cache is that of the block's pool.
-        return unsafe { release_cached(cache, block) };
-    }
-    let Some(cache) = ThreadCache::recall(id) else {
+        Some(cache) => unsafe { release_cached(cache, block) },
         // SAFETY: the caller's promise.
-        return unsafe { release_uncached(block) };
-    };
-    // SAFETY: the caller has the block.
-    cache.counts.released(class, unsafe { Block::counted_bytes(block) });
-    // SAFETY: the caller's promise; the cache is that of the block's pool.
-    if !unsafe { cache.push(class, block) } {
-        // SAFETY: the same; it was not taken.
-        unsafe { release_cached(cache, block) };
+        None => unsafe { release_uncached(block) },
     }
 }
 

@@ -6,10 +6,14 @@
 //! The thread stores `intent` and loads `word`; the claimer changes `word` and loads `intent`; a
 //! fence lies between the steps of each. The cases that are not plain:
 //!
-//! - A state that was read before a claim came and went: `CHANGED` stays in `word` until the
-//!   thread's next slow path, and the state is not used.
-//! - A claimer cannot make the announcement of an aborted operation true by storing a state: that
-//!   thread reads a word with the claim or `CHANGED`, and its slow path announces anew.
+//! - Counters that were read before a claim came and went: the epoch in `word` is another than in
+//!   `seen`, and the values are not used. A claim that changed nothing puts the old word back, and
+//!   then no value is wrong.
+//! - A claimer cannot make the announcement of an aborted operation true by raising a counter:
+//!   that thread reads a word with the claim or a later epoch, and its slow path announces anew.
+//! - The block apart has a state and no counter, so the same may be announced twice in a row. A
+//!   claimer that takes the second for the first overwrites it; its thread finds the claim, or the
+//!   next epoch.
 //! - `intent` is reset by an exchange for what was seen, never by a store: the thread may have
 //!   announced anew.
 //!
@@ -18,8 +22,8 @@
 //! and keeps nothing from then on. So there is nothing for others to take.
 
 use super::{
-    CHANGED, CLAIMED, CLASS_OF_BACK, CLASS_OF_BUSY, CLASS_OF_IDLE, CLASS_SHIFT, CLOSED, DISABLED, FREE, IDLE,
-    ThreadCache, WAITED,
+    BUSY, CLAIMED, CLOSED, DISABLED, EPOCH, FLAGS, FREE, IDLE, LAST_CLASS, LAST_IN, LAST_OUT, NEVER, NO_LAST,
+    ThreadCache, WAITED, record,
 };
 use crate::sync::{self, Ordering, RELEASE};
 
@@ -40,26 +44,31 @@ pub(crate) enum ClaimError {
 impl ThreadCache {
     /// Returns what the thread announced last, if it is done with that. The caller has claimed the
     /// cache and executed the fence.
-    fn done(&self) -> Option<usize> {
+    fn done(&self) -> Option<u32> {
         // ORDER: Acquire pairs with the Release in `begin` and `settle`: all that the thread did
         // before is seen.
         let intent = self.intent.load(Ordering::Acquire);
-        let is_done = match intent >> CLASS_SHIFT & 0xFF {
-            CLASS_OF_IDLE => true,
-            CLASS_OF_BUSY => false,
-            // ORDER: Acquire pairs with the Release in `take_back_lent`: that it was taken back is
-            // done and seen.
-            CLASS_OF_BACK => self.lent.load(Ordering::Acquire).is_null(),
-            // ORDER: Acquire pairs with the Release in `pop` and `push`: what was announced is done
-            // and seen.
-            class => self.magazines.get(class)?.state.load(Ordering::Acquire) == intent,
+        let is_done = match intent & 0xFF {
+            IDLE => true,
+            BUSY => false,
+            // ORDER: Acquire pairs with the Release in `pop` and `push`, for both: what was
+            // announced is done and seen.
+            LAST_OUT => self.last_freed.load(Ordering::Acquire) & LAST_CLASS == NO_LAST,
+            LAST_IN => self.last_freed.load(Ordering::Acquire) & LAST_CLASS != NO_LAST,
+            which => {
+                let magazine = self.magazines.get((which / 2) as usize)?;
+                let counter = if which % 2 == 0 { &magazine.popped } else { &magazine.pushed };
+                // ORDER: Acquire pairs with the Release in `pop` and `push`: what was announced is
+                // done and seen.
+                record(which as usize, counter.load(Ordering::Acquire)) == intent
+            }
         };
         is_done.then_some(intent)
     }
 
     /// Waits, not for long, until the thread is done with what it announced, and returns that. The
     /// caller keeps the bookkeeping.
-    pub(super) fn rest(&self) -> Option<usize> {
+    pub(super) fn rest(&self) -> Option<u32> {
         (0..LOOKS).find_map(|look| {
             if look > 0 {
                 core::hint::spin_loop();
@@ -84,10 +93,10 @@ impl ThreadCache {
             if word & (DISABLED | FREE) == DISABLED {
                 return Err(ClaimError::NoFence);
             }
-            let marked = word | CLAIMED | CHANGED;
             // ORDER: Acquire pairs with the Release of the last one who had it; Release keeps
             // `unclaim`'s for those behind. What the fence orders is said there.
-            let claimed = self.word.compare_exchange_weak(word, marked, Ordering::AcqRel, Ordering::Relaxed);
+            let claimed =
+                self.word.compare_exchange_weak(word, word | CLAIMED, Ordering::AcqRel, Ordering::Relaxed);
             match claimed {
                 Ok(_) => break,
                 Err(now) => word = now,
@@ -95,14 +104,16 @@ impl ThreadCache {
         }
         // A cache that no thread has gets none while it is claimed.
         if !sync::heavy_fence(word & FREE != 0) {
-            self.unclaim();
+            self.unclaim(false);
             return Err(ClaimError::NoFence);
         }
         let result = self.rest().map(|done| {
-            self.have();
+            self.touch();
             let result = f(self);
-            // It need not agree with the state any more. By an exchange: the thread may have
-            // announced something else since, which is not to be overwritten.
+            // It need not agree with the counters any more. By an exchange: the thread may have
+            // announced something else since, which is not to be overwritten. (Of the block that is
+            // apart it may have announced the same again, which then is: it finds the claim in
+            // `word`, or the next epoch, and does without.)
             // ORDER: Release, as in `settle`: who claims the cache next sees what the thread and we
             // did. A failure publishes nothing.
             if done != IDLE {
@@ -110,15 +121,16 @@ impl ThreadCache {
             }
             result
         });
-        self.unclaim();
+        self.unclaim(result.is_some());
         result.ok_or(ClaimError::Busy)
     }
 
-    /// Ends a claim.
-    fn unclaim(&self) {
+    /// Ends a claim. `used` says whether the magazines changed.
+    fn unclaim(&self, used: bool) {
+        let step = if used { EPOCH.wrapping_sub(CLAIMED) } else { CLAIMED.wrapping_neg() };
         // ORDER: Release pairs with the Acquire in `begin`, `enter`, `adopt` and `claimed`: who has
         // the magazines next sees what was done.
-        self.word.fetch_and(!CLAIMED, RELEASE);
+        self.word.fetch_add(step, RELEASE);
     }
 
     /// Makes a cache that no thread has the calling thread's.
@@ -130,8 +142,12 @@ impl ThreadCache {
         }
         // ORDER: Acquire pairs with the Release of `end_of_thread` and `unclaim`: the cache is as
         // it was left.
-        let own = word & !(FREE | CHANGED);
-        self.word.compare_exchange(word, own, Ordering::Acquire, Ordering::Relaxed).is_ok()
+        let adopted =
+            self.word.compare_exchange(word, word & !FREE, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        if adopted {
+            self.seen.set(word & !FLAGS);
+        }
+        adopted
     }
 
     /// Returns whether a thread could take the cache.
@@ -168,12 +184,13 @@ impl ThreadCache {
     /// cache's thread calls it.
     pub(crate) fn is_to_be_emptied(&self) -> bool {
         // ORDER: Relaxed: the thread looks again with each slow path.
-        self.word.load(Ordering::Relaxed) & DISABLED != 0 && !self.is_emptied.get()
+        self.word.load(Ordering::Relaxed) & DISABLED != 0 && self.last_freed_class() != NEVER as usize
     }
 
     /// Notes that the thread has freed what it kept, and keeps nothing. The caller is between
     /// `enter_to_take` and `leave`.
     pub(crate) fn set_emptied(&self) {
-        self.is_emptied.set(true);
+        // ORDER: Relaxed: the caller has the cache; `leave` publishes it.
+        self.last_freed.store(NEVER, Ordering::Relaxed);
     }
 }

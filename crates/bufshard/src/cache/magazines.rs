@@ -6,28 +6,31 @@ use core::ptr::{self, NonNull};
 
 use super::arrays::{Arrays, Slot};
 use super::growth::{self, Evidence};
-use super::{BLOCKS, CLASS_SHIFT, PUSH, ThreadCache, USE};
+use super::{LAST_CLASS, NO_LAST, ThreadCache};
 use crate::block::Block;
 use crate::chain::Chain;
 use crate::class::MAX_CLASSES;
-use crate::sync::{AtomicUsize, CountU32, Ordering, RELEASE};
+use crate::sync::{AtomicU32, CountU32, Ordering, RELEASE};
 
 /// The magazine of one class.
 pub(super) struct Magazine {
-    /// How often it was used, its class, and the number of its blocks.
-    pub(super) state: AtomicUsize,
-    /// Of the cache's store, or of an array (`growth`); null without any.
-    slots: Cell<*const Slot>,
-    pub(super) evidence: Evidence,
+    /// Blocks that were ever taken out.
+    pub(super) popped: AtomicU32,
+    /// Blocks that were ever put in.
+    pub(super) pushed: AtomicU32,
     /// Slots that it may use. Written by who has the cache, and read by the thread before it knows
     /// that it has: what it read counts only when it finds that nobody had the cache since.
     limit: CountU32,
-    /// Its uses when `trim_idle` last looked; guarded by the lock of that.
-    mark: Cell<u32>,
+    pub(super) evidence: Evidence,
+    /// Of the cache's store, or of an array (`growth`); null without any.
+    slots: Cell<*const Slot>,
 }
 
 /// Magazines that have more than was needed for a time; see `ThreadCache::note_use`.
-pub(crate) struct Unused([Need; MAX_CLASSES]);
+pub(crate) struct Unused {
+    magazines: [Need; MAX_CLASSES],
+    last_freed: bool,
+}
 
 /// What was taken out of a cache that had more than was needed.
 pub(crate) struct Taken {
@@ -51,39 +54,27 @@ enum Need {
 }
 
 impl Magazine {
-    /// Makes the magazine of a class, without slots.
-    pub(super) fn empty(class: usize) -> Self {
+    /// Makes a magazine without slots.
+    pub(super) fn empty() -> Self {
         Self {
-            state: AtomicUsize::new(class << CLASS_SHIFT),
-            slots: Cell::new(ptr::null()),
-            evidence: Evidence::none(),
+            popped: AtomicU32::new(0),
+            pushed: AtomicU32::new(0),
             limit: CountU32::new(0),
-            mark: Cell::new(0),
+            evidence: Evidence::none(),
+            slots: Cell::new(ptr::null()),
         }
     }
 
     /// Returns how many slots the magazine may use.
     #[inline(always)]
-    pub(super) fn limit(&self) -> usize {
+    pub(super) fn limit(&self) -> u32 {
         // ORDER: Relaxed: whether it counts is said by the cache's `word`.
-        self.limit.load(Ordering::Relaxed) as usize
+        self.limit.load(Ordering::Relaxed)
     }
 
-    pub(super) fn set_limit(&self, limit: usize) {
+    pub(super) fn set_limit(&self, limit: u32) {
         // ORDER: Relaxed: the cache's `word` orders it, or it is the thread's own.
-        self.limit.store(limit as u32, Ordering::Relaxed);
-    }
-
-    /// Returns the state. The caller has the cache, or wants a hint.
-    fn state(&self) -> usize {
-        // ORDER: Relaxed: who has the magazine has seen what the last one did.
-        self.state.load(Ordering::Relaxed)
-    }
-
-    /// Stores the state. The caller has the cache.
-    fn set_state(&self, state: usize) {
-        // ORDER: Release, as in `pop`.
-        self.state.store(state, RELEASE);
+        self.limit.store(limit, Ordering::Relaxed);
     }
 
     /// Returns the magazine's slots, if it has any.
@@ -97,16 +88,12 @@ impl Magazine {
     /// # Safety
     ///
     /// `slots` are `limit` slots that nobody else uses, as many as it has blocks at least.
-    pub(super) unsafe fn move_to(
-        &self,
-        slots: NonNull<Slot>,
-        limit: usize,
-    ) -> Option<(NonNull<Slot>, usize)> {
+    pub(super) unsafe fn move_to(&self, slots: NonNull<Slot>, limit: u32) -> Option<(NonNull<Slot>, u32)> {
         for index in 0..self.len() {
             // SAFETY: below the limit (N2), and the caller has the magazine.
             let block = unsafe { self.slot(index) }.get();
             // SAFETY: there are as many slots, which are nobody else's.
-            let to = unsafe { slots.add(index) };
+            let to = unsafe { slots.add(index as usize) };
             // SAFETY: likewise.
             unsafe { to.as_ref() }.set(block);
         }
@@ -117,31 +104,31 @@ impl Magazine {
     }
 
     /// Takes the slots of an empty magazine, and says how many it might use.
-    pub(super) fn take_slots(&self) -> Option<(NonNull<Slot>, usize)> {
+    pub(super) fn take_slots(&self) -> Option<(NonNull<Slot>, u32)> {
         let old = self.slots().zip(Some(self.limit()));
         self.slots.set(ptr::null());
         self.set_limit(0);
         old
     }
 
-    /// Notes that the newest block, which was lent, is out. The caller has the cache.
-    #[inline(always)]
-    pub(super) fn lose_one(&self) {
-        self.set_state(self.state().wrapping_sub(1));
-    }
-
     /// Takes the newest block. The caller has the cache.
     #[inline(always)]
     fn take_newest(&self) -> Option<NonNull<Block>> {
-        let last = self.len().checked_sub(1)?;
-        // SAFETY: within the limit (N2), and the magazine is the caller's (N1).
-        let block = unsafe { self.slot(last) }.get();
-        self.set_state(self.state().wrapping_add(USE - 1));
+        let len = self.len();
+        if len == 0 {
+            return None;
+        }
+        // SAFETY: `len` is at most the limit (N2), and the magazine is the caller's (N1).
+        let block = unsafe { self.slot(len - 1) }.get();
+        // ORDER: Relaxed: only who has the magazine reads it.
+        let popped = self.popped.load(Ordering::Relaxed);
+        // ORDER: Release, as in `pop`.
+        self.popped.store(popped.wrapping_add(1), RELEASE);
         NonNull::new(block.cast_mut())
     }
 
     /// Takes the `count` oldest blocks, or all, and adds them to `chain`. The caller has the cache.
-    pub(super) fn take_oldest(&self, count: usize, chain: &mut Chain) {
+    pub(super) fn take_oldest(&self, count: u32, chain: &mut Chain) {
         let len = self.len();
         let count = count.min(len);
         for index in 0..len {
@@ -149,7 +136,7 @@ impl Magazine {
             let block = unsafe { self.slot(index) }.get();
             if index < count {
                 if let Some(block) = NonNull::new(block.cast_mut()) {
-                    // SAFETY: taken, as the state says below.
+                    // SAFETY: taken, as the counter says below.
                     unsafe { chain.push(block) };
                 }
             } else {
@@ -157,7 +144,10 @@ impl Magazine {
                 unsafe { self.slot(index - count) }.set(block);
             }
         }
-        self.set_state(self.state().wrapping_add(count * (USE - 1)));
+        // ORDER: Relaxed, for both: only who has the magazine reads it, and the caller gives that
+        // back by `settle` or `unclaim`.
+        let popped = self.popped.load(Ordering::Relaxed);
+        self.popped.store(popped.wrapping_add(count), Ordering::Relaxed);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -165,13 +155,15 @@ impl Magazine {
     }
 
     /// Returns the number of blocks in the magazine.
-    pub(super) fn len(&self) -> usize {
-        self.state() & BLOCKS
+    pub(super) fn len(&self) -> u32 {
+        // ORDER: Relaxed, for both: who has the magazine has seen what the last one did.
+        self.pushed.load(Ordering::Relaxed).wrapping_sub(self.popped.load(Ordering::Relaxed))
     }
 
     /// Returns how often the magazine was used, wrapping around.
     fn uses(&self) -> u32 {
-        (self.state() / USE) as u32
+        // ORDER: Relaxed, for both: a count.
+        self.pushed.load(Ordering::Relaxed).wrapping_add(self.popped.load(Ordering::Relaxed))
     }
 
     /// Returns the slot `index`.
@@ -180,9 +172,9 @@ impl Magazine {
     ///
     /// `index` is below the limit, and the caller has the magazine while it uses the slot.
     #[inline(always)]
-    pub(super) unsafe fn slot(&self, index: usize) -> &Cell<*const Block> {
+    pub(super) unsafe fn slot(&self, index: u32) -> &Cell<*const Block> {
         // SAFETY: each magazine has `limit` slots from there on.
-        let slot = unsafe { self.slots.get().add(index) };
+        let slot = unsafe { self.slots.get().add(index as usize) };
         // SAFETY: they are the magazine's until it gives them up, which only who has it does.
         unsafe { &*slot }
     }
@@ -192,7 +184,29 @@ impl ThreadCache {
     /// Takes a block as `pop` does. The caller is between `enter` and `leave`, or has claimed the
     /// cache.
     pub(crate) fn take_one(&self, class: usize) -> Option<NonNull<Block>> {
+        if self.last_freed_class() == class { self.take_last_freed() } else { self.take_of_magazine(class) }
+    }
+
+    /// Takes the newest block of a magazine.
+    pub(crate) fn take_of_magazine(&self, class: usize) -> Option<NonNull<Block>> {
         self.magazines.get(class)?.take_newest()
+    }
+
+    /// Returns the class of the block that is apart, or a number beyond all classes.
+    pub(super) fn last_freed_class(&self) -> usize {
+        // ORDER: Relaxed: who has the cache has seen what the last one did; for others a hint.
+        (self.last_freed.load(Ordering::Relaxed) & LAST_CLASS) as usize
+    }
+
+    /// Takes the block that is apart.
+    pub(super) fn take_last_freed(&self) -> Option<NonNull<Block>> {
+        if self.last_freed_class() >= MAX_CLASSES {
+            return None;
+        }
+        let block = self.last_freed_block.get();
+        // ORDER: Release, as in `pop`. No other store comes between: the caller has the cache.
+        self.last_freed.fetch_or(NO_LAST, RELEASE);
+        NonNull::new(block.cast_mut())
     }
 
     /// Puts a block in as `push` does; returns `false` when the magazine is full. The caller is
@@ -209,14 +223,29 @@ impl ThreadCache {
         }
         // SAFETY: `len` is below the limit, and the magazine is the caller's (N1).
         unsafe { magazine.slot(len) }.set(block.as_ptr());
-        magazine.set_state(magazine.state().wrapping_add(PUSH));
+        // ORDER: Relaxed: only who has the magazine reads it.
+        let pushed = magazine.pushed.load(Ordering::Relaxed);
+        // ORDER: Release, as in `pop`.
+        magazine.pushed.store(pushed.wrapping_add(1), RELEASE);
         true
+    }
+
+    /// Takes all blocks of a magazine.
+    pub(super) fn take_magazine(&self, class: usize) -> Chain {
+        let mut chain = Chain::new();
+        while let Some(block) = self.take_of_magazine(class) {
+            // SAFETY: just taken.
+            unsafe { chain.push(block) };
+        }
+        chain
     }
 
     /// Takes all blocks of a class.
     pub(super) fn take_all(&self, class: usize) -> Chain {
-        let mut chain = Chain::new();
-        while let Some(block) = self.take_one(class) {
+        let mut chain = self.take_magazine(class);
+        if self.last_freed_class() == class
+            && let Some(block) = self.take_last_freed()
+        {
             // SAFETY: just taken.
             unsafe { chain.push(block) };
         }
@@ -226,20 +255,17 @@ impl ThreadCache {
     /// Counts the cache's blocks of a class, as far as can be seen at this moment without stopping
     /// its thread. The caller holds a handle.
     pub(crate) fn count(&self, class: usize) -> usize {
-        self.magazines.get(class).map_or(0, |magazine| self.idle_in(class, magazine))
-    }
-
-    /// Counts the blocks of the magazine of a class, without a lent one.
-    fn idle_in(&self, class: usize, magazine: &Magazine) -> usize {
-        // ORDER: Relaxed, for both: a hint.
-        let is_lent =
-            !self.lent.load(Ordering::Relaxed).is_null() && self.lent_class.load(Ordering::Relaxed) == class;
-        magazine.len().saturating_sub(usize::from(is_lent))
+        let Some(magazine) = self.magazines.get(class) else { return 0 };
+        // The two counters are not read at once: while the thread is at work, their difference may
+        // be any. So it is looked at once, and is what was looked at.
+        let len = magazine.len();
+        let len = if len <= magazine.limit() { len as usize } else { 0 };
+        len + usize::from(self.last_freed_class() == class)
     }
 
     /// Returns whether the cache has no blocks, at some moment. The caller holds a handle.
     pub(crate) fn is_empty(&self) -> bool {
-        (0..MAX_CLASSES).all(|class| self.count(class) == 0)
+        self.last_freed_class() >= MAX_CLASSES && self.magazines.iter().all(|magazine| magazine.len() == 0)
     }
 
     /// Returns whether any magazine has slots, at some moment. The caller holds a handle.
@@ -251,7 +277,7 @@ impl ThreadCache {
     /// for.
     pub(crate) fn wanted(&self, class: usize) -> usize {
         let limit = self.magazines.get(class).map_or(0, Magazine::limit);
-        limit.clamp(1, growth::batch(class))
+        limit.clamp(1, growth::batch(class)) as usize
     }
 
     /// Returns what takes the newest blocks of a class, as many as a trip to the depot takes away.
@@ -267,43 +293,58 @@ impl ThreadCache {
     /// Returns a number that changes when the cache is used, as far as can be seen without stopping
     /// its thread. The caller holds a handle.
     pub(crate) fn uses(&self) -> usize {
-        self.magazines.iter().map(Magazine::uses).fold(0, u32::wrapping_add) as usize
+        // ORDER: Relaxed: a count.
+        let last_freed = self.last_freed.load(Ordering::Relaxed);
+        self.magazines.iter().map(Magazine::uses).fold(last_freed, u32::wrapping_add) as usize
     }
 
     /// Notes how often each magazine was used, and returns which had more than was needed since the
     /// last note; `None` when there are none. `look` is the number of this look. The caller has the
-    /// lock of the marks, and a handle.
+    /// lock of `idle_marks`, and a handle.
     pub(crate) fn note_use(&self, look: u32) -> Option<Unused> {
         let mut unused = [Need::All; MAX_CLASSES];
-        for (magazine, need) in self.magazines.iter().zip(&mut unused) {
+        for ((magazine, mark), need) in self.magazines.iter().zip(&self.idle_marks).zip(&mut unused) {
             let uses = magazine.uses();
-            if magazine.mark.replace(uses) == uses && magazine.limit() > 0 {
+            if mark.replace(uses) == uses && magazine.limit() > 0 {
                 *need = Need::None;
             } else if magazine.is_halved_by(look) {
                 *need = Need::Less;
             }
         }
-        unused.iter().any(|need| *need != Need::All).then_some(Unused(unused))
+        // ORDER: Relaxed: a hint, and a count.
+        let last_freed = self.last_freed.load(Ordering::Relaxed);
+        let is_last_unused =
+            self.last_freed_mark.replace(last_freed) == last_freed && self.last_freed_class() < MAX_CLASSES;
+        let is_any = is_last_unused || unused.iter().any(|need| *need != Need::All);
+        is_any.then_some(Unused { magazines: unused, last_freed: is_last_unused })
     }
 
     /// Takes what is in magazines that were not used until the note and since, with their slots,
     /// and half of what is in those that had more than was needed. The caller has the magazines,
-    /// and the lock of the marks.
+    /// and the lock of `idle_marks`.
     pub(crate) fn take_unused(&self, unused: &Unused, look: u32) -> Taken {
         let (mut chain, mut halves, mut arrays) = (Chain::new(), Chain::new(), Arrays::new());
-        for (class, magazine) in self.magazines.iter().enumerate() {
-            match unused.0[class] {
-                Need::None if magazine.mark.get() == magazine.uses() => {
-                    chain.append(self.take_all(class));
+        for (class, (magazine, mark)) in self.magazines.iter().zip(&self.idle_marks).enumerate() {
+            match unused.magazines[class] {
+                Need::None if mark.get() == magazine.uses() => {
+                    chain.append(self.take_magazine(class));
                     arrays.extend(self.narrow(class));
-                    magazine.mark.set(magazine.uses());
+                    mark.set(magazine.uses());
                 }
                 Need::Less => {
                     self.halve(class, look, &mut halves);
-                    magazine.mark.set(magazine.uses());
+                    mark.set(magazine.uses());
                 }
                 _ => {}
             }
+        }
+        // ORDER: Relaxed: the caller has the cache.
+        if unused.last_freed
+            && self.last_freed_mark.get() == self.last_freed.load(Ordering::Relaxed)
+            && let Some(block) = self.take_last_freed()
+        {
+            // SAFETY: just taken.
+            unsafe { chain.push(block) };
         }
         Taken { unused: chain, halves, arrays }
     }

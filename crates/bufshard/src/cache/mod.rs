@@ -1,44 +1,43 @@
-//! A thread's cache in one pool: for each size class a magazine of blocks. The thread uses them
-//! without a locked instruction, and others may empty them without stopping the thread.
+//! A thread's cache in one pool: the block that was released last, and for each size class a
+//! magazine of blocks. The thread uses them without a locked instruction, and others may empty them
+//! without stopping the thread.
+//!
+//! The one block that is apart makes the commonest traffic, one buffer after the other, cheap. The
+//! thread finds it without a look at a magazine, so no address depends on what was just stored
+//! elsewhere. It costs the other traffic a comparison.
 //!
 //! # The use of a cache
 //!
-//! The magazine of a class is its `state`, which counts its uses and its blocks, and slots for
-//! them. The thread announces in `intent` the state that it is about to store. It looks at `word`,
-//! whether another thread has claimed the cache since its last slow path, and then stores the state.
+//! The magazine of a class is two counters, of what was pushed and of what was popped, and slots
+//! for the difference. The thread announces in `intent` the counter that it is about to raise, and
+//! to what. It looks at `word`, whether another thread claims the cache, and then raises the
+//! counter. (The block that is apart has a state in place of counters, and a thread that announces
+//! a change of it says which.)
 //!
-//! A thread that claims the cache sets flags in `word`, looks at `intent`, and knows from the
-//! state whether the announced change is done. Between the two steps of each there is a fence
+//! A thread that claims the cache sets a flag in `word`, looks at `intent`, and knows from the
+//! counter whether the announced change is done. Between the two steps of each there is a fence
 //! (`sync`), so not both can miss each other. A thread that finds its cache claimed does without
 //! it, for that one request. A claim that finds the thread at work is given up.
 //!
 //! ```text
-//!  word        |DRAINED|DISABLED|WAITED|CHANGED|FREE|CLOSED|CLAIMED|
-//!              0 while nobody but the thread has anything to say
-//!  state       uses | class | blocks
-//!  intent      what the state of a class becomes, or BACK, or IDLE, or BUSY for the slow paths
+//!  word        ....epoch....|DRAINED|DISABLED|WAITED|FREE|CLOSED|CLAIMED|
+//!              epoch + 1 at the end of each claim
+//!  seen        the word as the thread last saw it, without flags: the fast paths continue where it
+//!              still is that
+//!  intent      what the counter becomes | which counter
+//!              or LAST_OUT, LAST_IN, or IDLE, or BUSY for the slow paths
+//!  last_freed  uses | class of the block that is apart      or NO_LAST, or NEVER
 //! ```
-//!
-//! # The lent one
-//!
-//! The block that the thread took last is *lent*: it still counts as one of its magazine's, and its
-//! slot names it, until the next operation but its release *settles* that it is out. So one
-//! buffer after the other, which is the commonest traffic, changes one state, and loads nothing
-//! that was stored at an address which came out of a block. That would make each request wait for
-//! the one before it.
 //!
 //! # Invariants
 //!
-//! - N1: the slots and states, and what is lent, have one user at a time. That is the thread,
-//!   between its look at `word` and the end of what it announced, or a claim, between its look at
-//!   `intent` and its end.
-//! - N2: the slots of a magazine below its number of blocks have blocks of its class, which are the
-//!   cache's (`block`, K2), except for a lent one. The number is at most `limit`, and a magazine
-//!   has `limit` slots at least. Both change with N1.
-//! - N3: while `lent` is not null, it is out, and the newest slot of the magazine of `lent_class`
-//!   names it. Whoever comes to have the cache, by a slow path or a claim, first settles that the
-//!   block is out, so all else sees nothing lent.
-//! - N4: the fields marked so are the thread's own.
+//! - N1: the slots and counters have one user at a time. That is the thread, between its look at
+//!   `word` and the end of what it announced, or a claim, between its look at `intent` and its end.
+//! - N2: the blocks in the slots below the difference of the counters are the cache's (`block`,
+//!   K2); `difference <= limit`, and a magazine has `limit` slots at least. Both change with N1.
+//! - N3: while the last bits of `last_freed` are a class, `last_freed_block` is a block of that
+//!   class, and the cache's.
+//! - N4: `seen` and the fields marked so are the thread's own.
 //! - N5: when a pool is gone, the thread that sets `DRAINED` empties the cache. Nothing is put into
 //!   the cache any more.
 //! - N6: a cache exists while the bookkeeping does. A user of the cache keeps the bookkeeping: by a
@@ -64,11 +63,11 @@ pub(crate) use self::growth::batch;
 use self::growth::{ALL_RANGES, STORE_SLOTS};
 use self::magazines::Magazine;
 use crate::block::Block;
-use crate::class::MAX_CLASSES;
+use crate::class::{MAX_CLASSES, class_of};
 use crate::counts::Counts;
-use crate::settings::{MOST_THREAD_CACHE, Settings};
+use crate::settings::Settings;
 use crate::shared::Shared;
-use crate::sync::{self, AtomicPtr, AtomicUsize, CountUsize, Ordering, RELEASE};
+use crate::sync::{self, AtomicU32, AtomicUsize, Ordering, RELEASE};
 
 /// Somebody other than the thread uses the cache.
 const CLAIMED: usize = 1;
@@ -76,34 +75,35 @@ const CLAIMED: usize = 1;
 const CLOSED: usize = 2;
 /// No thread has the cache. Not set any more once the pool is gone.
 const FREE: usize = 4;
-/// There was a claim since the last slow path of the thread.
-const CHANGED: usize = 8;
 /// Releases are to go the slow path: somebody waits for memory.
-const WAITED: usize = 16;
+const WAITED: usize = 8;
 /// The thread is to keep nothing: the system refuses the fence with which others would take it.
-const DISABLED: usize = 32;
+const DISABLED: usize = 16;
 /// The pool is gone, and a thread empties the cache, or has emptied it (N5).
-const DRAINED: usize = 64;
+const DRAINED: usize = 32;
+/// What `word` is raised by at the end of a claim.
+const EPOCH: usize = 64;
+const FLAGS: usize = EPOCH - 1;
 
-/// The bits of a state that are its number of blocks,
-const BLOCKS: usize = 0xFFFF;
-/// where those of its class begin,
-const CLASS_SHIFT: u32 = 16;
-/// and one use.
-const USE: usize = 1 << 24;
-/// What a block more, by a use, makes of a state.
-const PUSH: usize = USE + 1;
-const _: () = assert!(MOST_THREAD_CACHE <= BLOCKS && MAX_CLASSES < CLASS_OF_BACK);
+/// `intent` while nothing is.
+const IDLE: u32 = 0xFF;
+/// `intent` while the thread is in a slow path.
+const BUSY: u32 = 0xFE;
 
-/// What `intent` has for a class while the thread takes back what is lent,
-const CLASS_OF_BACK: usize = 0xFD;
-/// while it is in a slow path,
-const CLASS_OF_BUSY: usize = 0xFE;
-/// and while nothing is.
-const CLASS_OF_IDLE: usize = 0xFF;
-const BACK: usize = CLASS_OF_BACK << CLASS_SHIFT;
-const BUSY: usize = CLASS_OF_BUSY << CLASS_SHIFT;
-const IDLE: usize = CLASS_OF_IDLE << CLASS_SHIFT;
+/// `intent` while the thread takes the block that is apart, and while it puts one there.
+const LAST_OUT: u32 = 0xFD;
+const LAST_IN: u32 = 0xFC;
+
+/// The last bits of `last_freed`: there is no block apart.
+const NO_LAST: u32 = 0xFF;
+/// There never is one: the thread keeps nothing.
+const NEVER: u32 = 0xFE;
+/// The bits of `last_freed` that are a class, or one of the above.
+const LAST_CLASS: u32 = 0xFF;
+// No request's class is one of the above.
+const _: () = assert!(class_of(isize::MAX as usize) < NEVER as usize && class_of(0) > LAST_CLASS as usize);
+/// A use of `last_freed`.
+const LAST_USE: u32 = LAST_CLASS + 1;
 
 /// How many slow paths of a thread find its cache without its list, for one that goes by way of the
 /// list.
@@ -115,14 +115,13 @@ pub(crate) struct ThreadCache {
     /// What the thread's list knows of it. First, so that its address is the cache's.
     head: Cache,
     word: AtomicUsize,
-    intent: AtomicUsize,
+    seen: Cell<usize>,
+    intent: AtomicU32,
     /// N3.
-    lent: AtomicPtr<Block>,
-    lent_class: CountUsize,
+    last_freed: AtomicU32,
+    last_freed_block: Cell<*const Block>,
     /// Slow paths that found the cache without the thread's list; the thread's own.
     recalls: Cell<u32>,
-    /// Whether the thread, which is to keep nothing, has freed what it kept; the thread's own.
-    is_emptied: Cell<bool>,
     /// The shard that the thread starts its searches at.
     home: usize,
     /// Valid as long as the cache is (`shared`, P1).
@@ -131,6 +130,9 @@ pub(crate) struct ThreadCache {
     all_next: Link<ThreadCache>,
     /// The thread's own.
     pub(crate) counts: Counts,
+    /// What `trim_idle` saw; guarded by its lock.
+    idle_marks: [Cell<u32>; MAX_CLASSES],
+    last_freed_mark: Cell<u32>,
     magazines: [Magazine; MAX_CLASSES],
     /// The first slots of magazines (`growth`), and a bit for each range of them that none has. The
     /// caller has the cache.
@@ -154,22 +156,31 @@ unsafe impl RegistryEntry for ThreadCache {
     }
 }
 
+/// Returns what `intent` says of an operation that makes the counter `which` become `value`.
+#[inline(always)]
+const fn record(which: usize, value: u32) -> u32 {
+    // Counters change by one, so 24 bits tell the old from the new.
+    value << 8 | which as u32
+}
+
 impl ThreadCache {
     /// Makes a cache that no thread has.
     pub(crate) fn new(shared: &Shared, home: usize) -> Self {
         Self {
             head: Cache::new(shared.id, &shutdown::METHODS),
             word: AtomicUsize::new(FREE),
-            intent: AtomicUsize::new(IDLE),
-            lent: AtomicPtr::new(ptr::null_mut()),
-            lent_class: CountUsize::new(0),
+            seen: Cell::new(0),
+            intent: AtomicU32::new(IDLE),
+            last_freed: AtomicU32::new(if shared.settings.thread_cache == 0 { NEVER } else { NO_LAST }),
+            last_freed_block: Cell::new(ptr::null()),
             recalls: Cell::new(0),
-            is_emptied: Cell::new(false),
             home,
             shared: NonNull::from(shared),
             all_next: Link::default(),
             counts: Counts::default(),
-            magazines: core::array::from_fn(Magazine::empty),
+            idle_marks: core::array::from_fn(|_| Cell::new(0)),
+            last_freed_mark: Cell::new(0),
+            magazines: core::array::from_fn(|_| Magazine::empty()),
             store: [const { Cell::new(ptr::null()) }; STORE_SLOTS],
             free_ranges: Cell::new(ALL_RANGES),
             #[cfg(all(test, any(loom, shuttle)))]
@@ -194,17 +205,21 @@ impl ThreadCache {
     /// Returns the calling thread's cache for the pool `id`, if it is found at once.
     #[inline(always)]
     pub(crate) fn recall<'a>(id: usize) -> Option<&'a Self> {
+        Self::recall_at(thread_cache::TlsSlot::of(id), id)
+    }
+
+    /// Returns the calling thread's cache for the pool that made a block, if it is found at once.
+    #[inline(always)]
+    pub(crate) fn recall_for(block: &Block) -> Option<&Self> {
+        Self::recall_at(block.cache_place(), Shared::id_of(block))
+    }
+
+    #[inline(always)]
+    fn recall_at<'a>(place: thread_cache::TlsSlot, id: usize) -> Option<&'a Self> {
         // SAFETY: what `remember` left there is a cache of this thread's for that pool (`threads`,
         // L1), which is there while the pool's bookkeeping is (N6): who asks for this pool has a
         // handle or a block. No borrow outlives the request that it serves.
-        thread_cache::get_fast(id).map(|cache| unsafe { cache.cast::<Self>().as_ref() })
-    }
-
-    /// Returns the same cache if it is the last that the thread has found.
-    #[inline(always)]
-    pub(crate) fn recall_last<'a>(id: usize) -> Option<&'a Self> {
-        // SAFETY: as in `recall`.
-        thread_cache::get_last(id).map(|cache| unsafe { cache.cast::<Self>().as_ref() })
+        thread_cache::get_fast_at(place, id).map(|cache| unsafe { cache.cast::<Self>().as_ref() })
     }
 
     /// Returns the calling thread's cache for the pool `id`, if it has one. The caller keeps that
@@ -232,46 +247,49 @@ impl ThreadCache {
         recalls.is_multiple_of(RECALLS)
     }
 
-    /// Takes the newest block of a class; `None` when there is none, and when the slow path has to
-    /// look why not.
+    /// Takes a block of a class that was released lately; `None` when there is none, and when the
+    /// slow path has to look why not.
     ///
     /// For its thread with a handle.
     #[inline(always)]
     pub(crate) fn pop(&self, class: usize) -> Option<NonNull<Block>> {
-        let magazine = self.magazines.get(class)?;
         // ORDER: Relaxed: what it says counts only when the look at `word` finds no claim since the
-        // last slow path.
-        if self.lent.load(Ordering::Relaxed).is_null() {
-            self.pop_of::<false>(magazine, class)
-        } else {
-            self.pop_of::<true>(magazine, class)
+        // last one of the thread.
+        let last_freed = self.last_freed.load(Ordering::Relaxed);
+        if (last_freed & LAST_CLASS) as usize != class {
+            return self.pop_magazine(class);
         }
-    }
-
-    /// Takes the newest block of a magazine, as `pop` does. `LENT` says whether a block is lent.
-    #[inline(always)]
-    fn pop_of<const LENT: bool>(&self, magazine: &Magazine, class: usize) -> Option<NonNull<Block>> {
-        let state = self.settled_state::<LENT>(magazine, class);
-        let blocks = state & BLOCKS;
-        if blocks == 0 {
-            return None;
-        }
-        let now = state.wrapping_add(USE);
-        if !self.begin(now) {
+        if !self.begin(LAST_OUT) {
             return None;
         }
         self.touch();
-        // SAFETY: within the limit (N2), and the magazine is the thread's (N1).
-        let block = unsafe { magazine.slot(blocks - 1) }.get().cast_mut();
-        self.settle_lent::<LENT>();
-        // ORDER: Relaxed, for both: the state is stored behind them.
-        self.lent.store(block, Ordering::Relaxed);
-        self.lent_class.store(class, Ordering::Relaxed);
+        let block = self.last_freed_block.get();
         // ORDER: Release pairs with the Acquire in `done`: who claims the cache sees what the
         // thread did with it.
-        magazine.state.store(now, RELEASE);
-        // SAFETY: a block (N2).
-        Some(unsafe { NonNull::new_unchecked(block) })
+        self.last_freed.store(last_freed | NO_LAST, RELEASE);
+        NonNull::new(block.cast_mut())
+    }
+
+    /// Takes the newest block of a magazine, as `pop` does.
+    #[inline(always)]
+    fn pop_magazine(&self, class: usize) -> Option<NonNull<Block>> {
+        let magazine = self.magazines.get(class)?;
+        // ORDER: Relaxed, for both, as in `pop`.
+        let popped = magazine.popped.load(Ordering::Relaxed);
+        let len = magazine.pushed.load(Ordering::Relaxed).wrapping_sub(popped);
+        if len == 0 {
+            return None;
+        }
+        let now = popped.wrapping_add(1);
+        if !self.begin(record(2 * class, now)) {
+            return None;
+        }
+        self.touch();
+        // SAFETY: `len` is at most the limit (N2), and the magazine is the thread's (N1).
+        let block = unsafe { magazine.slot(len - 1) }.get();
+        // ORDER: Release, as in `pop`.
+        magazine.popped.store(now, RELEASE);
+        NonNull::new(block.cast_mut())
     }
 
     /// Keeps a block of a class. Returns `false` when the slow path has to see to it. The caller is
@@ -282,95 +300,59 @@ impl ThreadCache {
     /// The block is the caller's, who gives it up if this succeeds; it is of this pool.
     #[inline(always)]
     pub(crate) unsafe fn push(&self, class: usize, block: NonNull<Block>) -> bool {
-        // ORDER: Relaxed, for both, as in `pop`.
-        let lent = self.lent.load(Ordering::Relaxed);
-        // It may be another block by now, that was made at the same address.
-        if ptr::eq(lent, block.as_ptr()) && self.lent_class.load(Ordering::Relaxed) == class {
-            return self.take_back_lent();
+        // ORDER: Relaxed, as in `pop`.
+        let last_freed = self.last_freed.load(Ordering::Relaxed);
+        if last_freed & LAST_CLASS != NO_LAST || class >= MAX_CLASSES {
+            // SAFETY: the caller's promise.
+            return unsafe { self.push_magazine(class, block) };
         }
-        let Some(magazine) = self.magazines.get(class) else { return false };
-        if lent.is_null() {
-            self.push_to::<false>(magazine, class, block)
-        } else {
-            self.push_to::<true>(magazine, class, block)
-        }
-    }
-
-    /// Takes the lent block back, as `push` does: its slot names it.
-    #[inline(always)]
-    fn take_back_lent(&self) -> bool {
-        if !self.begin(BACK) {
+        if !self.begin(LAST_IN) {
             return false;
         }
         self.touch();
-        // ORDER: Release, as in `pop`; the last access, as in `push_to`.
-        self.lent.store(ptr::null_mut(), RELEASE);
-        true
-    }
-
-    /// Puts a block into a magazine, as `push` does. `LENT` says whether another is lent.
-    #[inline(always)]
-    fn push_to<const LENT: bool>(&self, magazine: &Magazine, class: usize, block: NonNull<Block>) -> bool {
-        let state = self.settled_state::<LENT>(magazine, class);
-        let blocks = state & BLOCKS;
-        if blocks >= magazine.limit() {
-            return false;
-        }
-        let now = state.wrapping_add(PUSH);
-        if !self.begin(now) {
-            return false;
-        }
-        self.touch();
-        self.settle_lent::<LENT>();
-        // SAFETY: below the limit, and the magazine is the thread's (N1).
-        unsafe { magazine.slot(blocks) }.set(block.as_ptr());
+        self.last_freed_block.set(block.as_ptr());
         // ORDER: Release, as in `pop`. The last access, since the pool may go from here on, if the
         // block was what kept it.
-        magazine.state.store(now, RELEASE);
+        self.last_freed.store(last_freed.wrapping_add(LAST_USE) & !LAST_CLASS | class as u32, RELEASE);
         true
     }
 
-    /// Returns the state that the magazine of a class has when it is settled that what is lent is
-    /// out.
+    /// Puts a block into the magazine of its class, as `push` does.
+    ///
+    /// # Safety
+    ///
+    /// As for [`push`](Self::push).
     #[inline(always)]
-    fn settled_state<const LENT: bool>(&self, magazine: &Magazine, class: usize) -> usize {
+    unsafe fn push_magazine(&self, class: usize, block: NonNull<Block>) -> bool {
+        let Some(magazine) = self.magazines.get(class) else { return false };
         // ORDER: Relaxed, for both, as in `pop`.
-        let state = magazine.state.load(Ordering::Relaxed);
-        // Without a branch: which class comes next may be anybody's guess.
-        let is_lender = LENT && self.lent_class.load(Ordering::Relaxed) == class;
-        state.wrapping_sub(usize::from(is_lender))
-    }
-
-    /// Settles that what is lent is out, if anything is, as `LENT` says. The caller has the cache.
-    #[inline(always)]
-    fn settle_lent<const LENT: bool>(&self) {
-        if LENT {
-            // ORDER: Relaxed, for both: the caller has the cache.
-            self.lent.store(ptr::null_mut(), Ordering::Relaxed);
-            let class = self.lent_class.load(Ordering::Relaxed);
-            // SAFETY: what `pop` found a magazine for (N3).
-            unsafe { self.magazines.get_unchecked(class) }.lose_one();
+        let pushed = magazine.pushed.load(Ordering::Relaxed);
+        let len = pushed.wrapping_sub(magazine.popped.load(Ordering::Relaxed));
+        if len >= magazine.limit() {
+            return false;
         }
-    }
-
-    /// Makes the cache one of which nothing is lent. The caller has come to have it.
-    fn have(&self) {
+        let now = pushed.wrapping_add(1);
+        if !self.begin(record(2 * class + 1, now)) {
+            return false;
+        }
         self.touch();
-        // ORDER: Relaxed: the caller has the cache.
-        if !self.lent.load(Ordering::Relaxed).is_null() {
-            self.settle_lent::<true>();
-        }
+        // SAFETY: `len` is below the limit, and the magazine is the thread's (N1).
+        unsafe { magazine.slot(len) }.set(block.as_ptr());
+        // ORDER: Release, as in `pop`. The last access, as in `push`.
+        magazine.pushed.store(now, RELEASE);
+        true
     }
 
     /// Announces an operation, and says whether nobody claims the cache.
     #[inline(always)]
-    fn begin(&self, intent: usize) -> bool {
+    fn begin(&self, record: u32) -> bool {
         // ORDER: Release pairs with the Acquire in `done`: who sees this announced sees that all
         // before is done.
-        self.intent.store(intent, RELEASE);
+        self.intent.store(record, RELEASE);
         sync::light_fence();
-        // ORDER: Acquire pairs with the Release in `unclaim`.
-        self.word.load(Ordering::Acquire) == 0
+        // ORDER: Acquire pairs with the Release in `unclaim`. The same word as before says that
+        // nobody has had the cache since.
+        self.word.load(Ordering::Acquire) == self.seen.get()
     }
 
     /// Tells the model checker of a use of the magazines. It looks whether two threads use them at
@@ -406,11 +388,8 @@ impl ThreadCache {
             self.settle();
             return false;
         }
-        if word & CHANGED != 0 {
-            // ORDER: Relaxed: a claim from here on finds the thread at work, and changes nothing.
-            self.word.fetch_and(!CHANGED, Ordering::Relaxed);
-        }
-        self.have();
+        self.seen.set(word & !FLAGS);
+        self.touch();
         true
     }
 

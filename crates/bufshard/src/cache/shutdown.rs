@@ -110,7 +110,7 @@ impl ThreadCache {
         if self.word.fetch_or(DRAINED, Ordering::Acquire) & DRAINED != 0 {
             return;
         }
-        self.have();
+        self.touch();
         let shared = self.shared;
         // Everything first, for what the allocator may do.
         let mut all = Chain::new();

@@ -85,7 +85,7 @@ fn idle_threads_keep_nothing() {
     start.wait();
     drop(pool.acquire(1500));
     let before = reserved(&pool);
-    assert!(before > 8 * MIB, "{before}");
+    assert!(before > 8 * 2 * MIB, "{before}");
     look(&mut keeper);
     drop(pool.acquire(1500));
     look(&mut keeper);

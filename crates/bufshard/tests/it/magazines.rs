@@ -42,13 +42,14 @@ fn bursts_of_mixed_sizes_are_kept() {
 /// The setting for one class of one thread, and that for all of all.
 #[test]
 fn bounds_hold() {
-    for most in [0, 1, 3, 100] {
-        let pool = ShardPool::builder().thread_cache(most).build().expect("settings are right");
+    // And the block that each thread keeps apart.
+    for (thread_cache, most) in [(0, 0), (1, 1 + 1), (3, 3 + 1), (100, 100 + 1)] {
+        let pool = ShardPool::builder().thread_cache(thread_cache).build().expect("settings are right");
         for _ in 0..24 {
             drop(burst(&pool, 200, 1000));
         }
         let idle = totals(&pool).thread_idle;
-        assert!(idle <= most && (idle > 0) == (most > 0), "{idle} are kept with {most}");
+        assert!(idle <= most && (idle > 0) == (most > 0), "{idle} are kept with {thread_cache}");
     }
     const MIB: usize = 1 << 20;
     let pool = ShardPool::builder().max_cached_bytes(MIB).build().expect("settings are right");
@@ -69,7 +70,7 @@ fn bounds_hold() {
         .collect();
     threads.iter().for_each(|_| from_there.recv().expect("the threads end well"));
     let cached: usize = pool.class_stats().iter().map(|class| class.thread_idle * class.bytes).sum();
-    assert!(cached <= MIB, "{cached} bytes are in the caches");
+    assert!(cached <= MIB + 8 * (56 << 10), "{cached} bytes are in the caches");
     assert!(cached >= MIB / 4, "{cached} bytes: the bound was not reached");
     for (thread, go) in threads {
         drop(go);
@@ -126,7 +127,7 @@ fn magazines_shrink_with_their_traffic() {
         pool.trim_idle(Duration::ZERO);
     }
     let stats = totals(&pool);
-    assert!((3..=8).contains(&stats.thread_idle), "{} are kept", stats.thread_idle);
+    assert!((3..=8 + 1).contains(&stats.thread_idle), "{} are kept", stats.thread_idle);
     assert_eq!(stats.shard_idle, 0);
     // And again as before.
     for _ in 0..24 {
@@ -177,7 +178,7 @@ fn magazines_leave_arrays_for_the_store() {
     pool.trim_idle(Duration::ZERO);
     drop(held);
     let idle = totals(&pool).thread_idle;
-    assert!((1..=32).contains(&idle), "{idle} are kept");
+    assert!((1..=32 + 1).contains(&idle), "{idle} are kept");
     drop(burst(&pool, 203, 5000));
     pool.trim();
     assert_eq!(pool.stats().reserved_bytes, 0);
@@ -189,12 +190,13 @@ fn magazines_leave_arrays_for_the_store() {
 fn what_is_too_small_is_not_halved() {
     let pool = ShardPool::builder().thread_cache(32).build().expect("settings are right");
     for _ in 0..24 {
-        drop(burst(&pool, 64, 1000));
+        drop(burst(&pool, 65, 1000));
     }
     for look in 0..8 {
         pool.trim_idle(Duration::ZERO);
-        assert_eq!(totals(&pool).thread_idle, 32, "at look {look}");
-        drop(burst(&pool, 64, 1000));
+        // And the one that is apart.
+        assert_eq!(totals(&pool).thread_idle, 32 + 1, "at look {look}");
+        drop(burst(&pool, 65, 1000));
     }
 }
 
@@ -202,20 +204,20 @@ fn what_is_too_small_is_not_halved() {
 #[test]
 fn each_look_counts_the_trips_before_it() {
     let pool = ShardPool::new().expect("settings are right");
-    let idle = || totals(&pool).thread_idle;
+    let idle = || totals(&pool).thread_idle - 1;
     for _ in 0..24 {
-        drop(burst(&pool, 128, 1000));
+        drop(burst(&pool, 129, 1000));
     }
     pool.trim_idle(Duration::ZERO);
     let mut before = idle();
     for look in 0..2 {
         // No trips.
-        drop(burst(&pool, 8, 1000));
+        drop(burst(&pool, 9, 1000));
         pool.trim_idle(Duration::ZERO);
         assert_eq!(idle(), before - before / 2, "at look {look}");
         before = idle();
         // One at least.
-        drop(burst(&pool, before + 1, 1000));
+        drop(burst(&pool, before + 2, 1000));
         before = idle();
         pool.trim_idle(Duration::ZERO);
         assert_eq!(idle(), before, "at look {look}, with a trip");
@@ -231,19 +233,19 @@ fn trimmed_caches_give_their_room_to_others() {
     let theirs = pool.clone();
     let other = thread::spawn(move || {
         for _ in 0..24 {
-            drop(burst(&theirs, 16, 4096));
+            drop(burst(&theirs, 17, 4096));
         }
         to_here.send(()).expect("the other side waits");
         wait.recv().expect("the other side sends");
     });
     from_there.recv().expect("the other side sends");
-    assert_eq!(totals(&pool).thread_idle, 16, "all that there is room for");
-    let bursts = || (0..24).for_each(|_| drop(burst(&pool, 16, 4096)));
+    assert_eq!(totals(&pool).thread_idle, 16 + 1, "all that there is room for");
+    let bursts = || (0..24).for_each(|_| drop(burst(&pool, 17, 4096)));
     bursts();
-    assert_eq!(totals(&pool).thread_idle, 16, "there is none left");
+    assert_eq!(totals(&pool).thread_idle, 16 + 1 + 1, "there is none left");
     pool.trim();
     bursts();
-    assert_eq!(totals(&pool).thread_idle, 16, "it is this thread's");
+    assert_eq!(totals(&pool).thread_idle, 16 + 1, "it is this thread's");
     go.send(()).expect("the other side waits");
     other.join().expect("the thread ends well");
 }

@@ -147,7 +147,7 @@ fn resident_with_the_pool() {
 }
 
 /// A thread that had ten thousand buffers out and is idle keeps what the settings allow (T12): the
-/// room of its caches, and what the shards have.
+/// room of its caches, what the shards have, and the one buffer that it keeps apart.
 #[test]
 fn resident_after_many_buffers() {
     const BYTES: usize = 64 << 10;
@@ -175,7 +175,7 @@ fn resident_after_many_buffers_by_default() {
 }
 
 /// Has ten thousand buffers of the sizes out, and releases them: then as much is resident as
-/// caches and shards may keep, and more than half of what caches may.
+/// caches, shards and a buffer apart may keep, and more than half of what caches may.
 fn keeps_at_most(pool: &ShardPool, sizes: &[usize], cached: usize, shards: usize) {
     let mut bufs = Vec::new();
     // The list and the bookkeeping are there before.

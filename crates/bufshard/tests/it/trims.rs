@@ -182,7 +182,8 @@ fn nothing_is_lost_in_full_shards() {
         for count in [1, 7, 64, 64, 3] {
             drop((0..count).map(|_| pool.acquire(1500).expect("room")).collect::<Vec<_>>());
         }
-        let most = 4 * shard_buffers + thread_cache;
+        // And the one that a thread keeps apart.
+        let most = 4 * shard_buffers + thread_cache + usize::from(thread_cache > 0);
         let kept = pool.class_stats().iter().map(|class| class.thread_idle + class.shard_idle).sum::<usize>();
         assert!(kept <= most, "{kept} of {most} are kept with {thread_cache} and {shard_buffers}");
         pool.trim();

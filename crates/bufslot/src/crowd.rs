@@ -96,10 +96,17 @@ impl<F: BufferPool> SlotPool<F> {
     }
 
     /// Notes the gap behind a slot whose neighbours or bounds have changed.
+    #[inline(always)]
     pub(crate) fn note_gap(&mut self, at: u32) {
         if self.watched > 0 {
-            self.table.gaps.note((at / STEP) as usize, self.room_behind(at));
+            self.note(at);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note(&mut self, at: u32) {
+        self.table.gaps.note((at / STEP) as usize, self.room_behind(at));
     }
 
     /// Lets go of the slots that were released and are listed.
@@ -144,7 +151,7 @@ impl<F: BufferPool> SlotPool<F> {
         let slots = self.table.slots();
         loop {
             self.widen(before);
-            self.table.gaps.note((before / STEP) as usize, self.room_behind(before));
+            self.note(before);
             let next = slots.next(before);
             if next == self.sentinel() || !all && slots.is_watched(next) {
                 return;

@@ -26,6 +26,9 @@ impl<F: BufferPool> SlotPool<F> {
         if most {
             self.take_gap(buf);
         }
+        if let Some(at) = self.slot_alone(buf) {
+            self.note_gap(at);
+        }
         Ok(())
     }
 
@@ -128,13 +131,14 @@ impl<F: BufferPool> SlotPool<F> {
         if let Some(at) = self.slot_alone(buf) {
             // A slot in the list has at least one byte (P2).
             let filled = buf.as_ptr().addr() + buf.len();
-            self.resize(buf, at, filled.max(self.table.slots().start(at) + 1), &PoolStats::default());
+            let end = filled.max(self.table.slots().start(at) + 1);
+            self.move_end(at, end, &PoolStats::default());
+            self.note_gap(at);
         }
         buf.shrink_to(0);
     }
 
-    /// Ends the slot at the address `end`, which is behind the filled bytes of its buffer and at
-    /// most where the slot behind it starts.
+    /// Ends the slot and its buffer at the address `end`, as [`move_end`](Self::move_end) does.
     #[inline]
     fn resize(
         &mut self,
@@ -143,18 +147,24 @@ impl<F: BufferPool> SlotPool<F> {
         end: usize,
         fallback_stats: &PoolStats,
     ) {
-        let slots = self.table.slots();
-        let (first, old) = (slots.start(at), slots.end(at));
-        debug_assert!(end <= slots.start(slots.next(at)), "{end:#x} is in the slot behind");
-        self.table.wipe(end, old);
-        slots.set_end(at, end);
-        self.note_gap(at);
-        self.counters.resized(old - first, end - first, self.table.released(), fallback_stats);
+        self.move_end(at, end, fallback_stats);
         let capacity = end - buf.as_ptr().addr();
         // SAFETY: the bytes up to `end` are the slot's, or were in the gap behind it, which has no
         // live slot's bytes (P2). They were initialised with the region. The slot is live until the
         // lease is dropped.
         unsafe { buf.set_capacity(capacity) };
+    }
+
+    /// Ends the slot at the address `end`, which is behind the filled bytes of its buffer and at
+    /// most where the slot behind it starts.
+    #[inline]
+    fn move_end(&mut self, at: u32, end: usize, fallback_stats: &PoolStats) {
+        let slots = self.table.slots();
+        let (first, old) = (slots.start(at), slots.end(at));
+        debug_assert!(end <= slots.start(slots.next(at)), "{end:#x} is in the slot behind");
+        self.table.wipe(end, old);
+        slots.set_end(at, end);
+        self.counters.resized(old - first, end - first, self.table.released(), fallback_stats);
     }
 }
 

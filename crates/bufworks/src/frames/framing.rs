@@ -7,7 +7,7 @@ use bufcore::author::find_byte;
 use super::FrameError;
 
 /// Bytes of the longest header, and of the longest delimiter.
-const MOST_BYTES: usize = 8;
+pub(super) const MOST_BYTES: usize = 8;
 
 /// Says what the front of a stream has of its first frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +31,6 @@ pub struct Around {
 }
 
 impl Around {
-    pub(super) const MOST_BYTES: usize = MOST_BYTES;
-
     fn new(bytes: &[u8]) -> Self {
         let mut around = Self::default();
         around.bytes[..bytes.len()].copy_from_slice(bytes);

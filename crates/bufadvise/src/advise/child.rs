@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use buftrace::{EventKind, Object, Profile, Trace};
+use buftrace::{EventKind, Profile, Trace};
 
 use super::candidate::Candidate;
 use super::entry::Said;
@@ -15,9 +15,6 @@ use super::traffic::{MOST_EVENTS, Traffic};
 use super::traffic_pipe;
 use crate::input::{self, Input};
 use crate::measure::process::settle_heap;
-
-/// `bufalloc` serves blocks of this size and more, unless it is told otherwise.
-const LARGE_BYTES: u64 = 32 << 10;
 
 /// What a child process is told, besides the traffic on its standard input.
 #[derive(Debug, clap::Args)]
@@ -51,18 +48,6 @@ impl Read {
         let (zeroed, all) =
             sites.fold((0.0, 0.0), |(zeroed, all), site| (zeroed + site.zeroed, all + site.count));
         zeroed > all / 2.0
-    }
-
-    /// Returns which share of the bytes of a heap recording was requested in blocks that `bufalloc`
-    /// serves.
-    pub(crate) fn large_share(&self) -> f64 {
-        let objects = self.heap.iter().flat_map(|heap| heap.objects());
-        let bytes = |object: &Object| object.weight() * object.largest as f64;
-        let (large, all) = objects.fold((0.0, 0.0), |(large, all), object| {
-            let is_large = object.largest >= LARGE_BYTES;
-            (large + bytes(object) * f64::from(u8::from(is_large)), all + bytes(object))
-        });
-        large / f64::max(all, 1.0)
     }
 }
 

@@ -84,7 +84,6 @@ fn write_up(
         code: codegen::rust(pick),
         beyond: pick.beyond().into(),
         why: Vec::new(),
-        large_share: read.large_share(),
         call_sites: Vec::new(),
         entries,
         choice,

@@ -55,8 +55,6 @@ pub(crate) struct Advice {
     pub(crate) code: String,
     /// What happens when there is more traffic than it has room for.
     pub(crate) beyond: String,
-    /// Share of the bytes of a heap recording that were requested in large blocks.
-    pub(crate) large_share: f64,
     /// Why, in sentences.
     pub(crate) why: Vec<String>,
     /// The verdicts on the largest call sites of a heap recording.

@@ -5,10 +5,7 @@ use super::entry::Entry;
 use super::record::Advice;
 use super::traffic::{LEAST_BUFFERS, MARGIN};
 use super::{memory_chart, strategies, table};
-use crate::drawing::number::{exact_memory, percent, processor, share, three_digits, time};
-
-/// From this share of the bytes on, large blocks are worth an allocator of their own.
-const MOSTLY_LARGE: f64 = 0.5;
+use crate::drawing::number::{exact_memory, percent, processor, three_digits, time};
 
 /// Says why there is no choice: the limit of memory leaves none, or none served all requests.
 pub(crate) fn nothing(entries: &[Entry], prices: &Prices) -> String {
@@ -37,13 +34,6 @@ pub(crate) fn why(advice: &Advice) -> Vec<String> {
     }
     compared(advice, &mut why);
     why.push(margin(advice));
-    if advice.large_share >= MOSTLY_LARGE {
-        why.push(format!(
-            "{} of all bytes are requested in blocks of 32 KiB and more. `bufalloc` as the global allocator serves these with no other change of \
-             the program: freed pages serve the next request, and go back to the system when they are idle.",
-            share(advice.large_share)
-        ));
-    }
     why
 }
 

@@ -17,9 +17,9 @@
 )]
 
 mod advise;
-mod answer;
 mod call_sites;
 mod command;
+mod exit;
 // What the workspace's benchmarks need too. It is no part of what this library promises.
 #[doc(hidden)]
 pub mod drawing;

@@ -14,6 +14,8 @@ use super::traffic::{Act, Traffic};
 
 /// The most workers.
 const MOST_WORKERS: usize = 16;
+/// How often memory is measured in a replay, at equal distances.
+const LOOKS: usize = 16;
 /// How often threads are given to workers anew at most.
 const ROUNDS: usize = 20;
 
@@ -26,6 +28,8 @@ pub(crate) enum Step {
     Acquire { source: u32, bytes: u32, place: u32, to: u32 },
     /// Drops what the `from`-th worker took for the place.
     Release { from: u32, place: u32, bytes: u32 },
+    /// Measures memory.
+    Look,
 }
 
 /// What one worker does.
@@ -35,7 +39,7 @@ pub(crate) struct Part {
     pub(crate) steps: Vec<Step>,
     /// For each acquire and release, the buffer's number in the traffic.
     #[cfg(test)]
-    buffers: Vec<u32>,
+    pub(crate) buffers: Vec<u32>,
     /// The pools of the threads that it plays, by their number among all (`Schedule::pools`).
     /// `Step::Acquire` has the place in this list.
     pub(crate) sources: Vec<u32>,
@@ -54,10 +58,6 @@ pub(crate) struct Schedule {
     pub(crate) buffers: usize,
     /// Pools, where each thread that acquires has its own.
     pub(crate) pools: usize,
-    /// Buffers that were recorded as released on another thread.
-    pub(crate) crossings: usize,
-    /// Of those, the ones that are replayed so.
-    pub(crate) crossings_kept: usize,
 }
 
 /// Returns how many workers play such traffic on `processors` processors: one for one thread, two
@@ -254,16 +254,10 @@ impl<'a> Writer<'a> {
     }
 
     fn finish(self) -> Schedule {
-        let buffers = &self.traffic.buffers;
-        let crossing = buffers.iter().filter(|buffer| buffer.from != buffer.to);
-        let worker = |thread: u32| self.assigned[thread as usize];
-        let kept = crossing.clone().filter(|buffer| worker(buffer.from) != worker(buffer.to));
         Schedule {
             places: self.places as usize,
-            buffers: buffers.len(),
+            buffers: self.traffic.buffers.len(),
             pools: self.back.len(),
-            crossings: crossing.count(),
-            crossings_kept: kept.count(),
             parts: self.parts,
         }
     }
@@ -275,16 +269,39 @@ impl Schedule {
         let split = split_threads(traffic);
         let assigned = assign(&split.traffic, workers);
         let mut writer = Writer::new(&split, &assigned, workers);
-        for (thread, act) in &split.traffic.acts {
+        let looks = looks(traffic);
+        for (index, (thread, act)) in split.traffic.acts.iter().enumerate() {
             let thread = *thread as usize;
             writer.pools.begin(thread);
             match *act {
                 Act::Acquire(number) => writer.acquire(thread, number),
                 Act::Release(number) => writer.release(thread, number),
             }
+            if looks.contains(&index) {
+                writer.parts[assigned[thread] as usize].steps.push(Step::Look);
+            }
         }
         writer.finish()
     }
+}
+
+/// Returns the events after which memory is measured: some at equal distances, and the first after
+/// which the most bytes are in use.
+fn looks(traffic: &Traffic) -> Vec<usize> {
+    let events = traffic.acts.len();
+    let mut looks: Vec<usize> = (1..=LOOKS).map(|look| (look * events / LOOKS).saturating_sub(1)).collect();
+    let (mut bytes, mut most, mut peak) = (0, 0, 0);
+    for (index, (_, act)) in traffic.acts.iter().enumerate() {
+        match act {
+            Act::Acquire(number) => bytes += u64::from(traffic.buffers[*number as usize].bytes),
+            Act::Release(number) => bytes -= u64::from(traffic.buffers[*number as usize].bytes),
+        }
+        if bytes > most {
+            (most, peak) = (bytes, index);
+        }
+    }
+    looks.push(peak);
+    looks
 }
 
 #[cfg(test)]
@@ -306,7 +323,11 @@ mod tests {
         }
         let traffic = Traffic::new(&trace(&events));
         let schedule = Schedule::new(&traffic, 2);
-        assert_eq!((schedule.crossings, schedule.crossings_kept), (400, 400));
+        let crosses = |worker: u32, step: &Step| matches!(step, Step::Acquire { to, .. } if *to != worker);
+        let kept = (0..).zip(&schedule.parts);
+        let kept =
+            kept.flat_map(|(worker, part)| part.steps.iter().filter(move |step| crosses(worker, step)));
+        assert_eq!(kept.count(), 400);
         let steps: Vec<usize> = schedule.parts.iter().map(|part| part.buffers.len()).collect();
         assert_eq!(steps, [400, 400]);
     }
@@ -373,6 +394,7 @@ mod tests {
                         true
                     }
                     Step::Release { .. } => false,
+                    Step::Look => true,
                 };
                 *step += usize::from(done);
                 stuck = if done { 0 } else { stuck + 1 };

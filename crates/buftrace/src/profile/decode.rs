@@ -35,8 +35,8 @@ impl Profile {
     }
 
     /// Reads a heap recording as [`decode`](Self::decode) does, and keeps the first `most_objects`
-    /// of its objects and reallocations, as if the recording had ended with them. Lost events,
-    /// ending and usage are those of the whole file.
+    /// of its objects and reallocations, as if the recording had ended with them. Lost events and
+    /// ending are those of the whole file.
     ///
     /// Cost: memory for those objects, for their events, and for the call stacks of the file.
     ///
@@ -347,13 +347,16 @@ impl Decoder {
             _ => return Err(reader.fault_at(at, Fault::BadNumber)),
         };
         self.ended = self.profile.ending != Ending::Open;
-        self.profile.usage = Usage {
+        let usage = Usage {
             processor_ns: reader.number()?,
             faults: reader.number()?,
             peak_bytes: reader.number()?,
             forks: reader.number()?,
             children_ns: reader.number()?,
         };
+        if !self.profile.is_cut {
+            self.profile.usage = usage;
+        }
         Ok(())
     }
 }

@@ -80,7 +80,7 @@ fn a_recording_is_cut_at_a_number_of_objects() {
     let [object] = first.objects() else { panic!("{first:?}") };
     assert_eq!((object.largest, object.released, first.resizes()), (100, None, &[][..]));
     assert_eq!((first.is_cut(), first.duration_ns(), first.lost()), (true, 2, 4));
-    assert_eq!((first.ending(), first.usage().faults), (Ending::Stopped, 60));
+    assert_eq!((first.ending(), first.usage().faults), (Ending::Stopped, 0));
     assert!(first.expanded_trace(1000, |_| true).meta().cut);
     let both = Profile::decode_first(&small(), 2).unwrap();
     assert_eq!((both.objects().len(), both.resizes().len(), both.is_cut()), (2, 0, true));

@@ -156,15 +156,18 @@ fn sure(answer: &Answer) -> String {
             let rounds =
                 if compared.rounds == 1 { "1 round".into() } else { format!("{} rounds", compared.rounds) };
             let range = |share: f64| format!("{:.1} %", share * 100.0);
+            let saved = if compared.most <= 0.0 {
+                "it saved nothing".into()
+            } else {
+                format!("it saved {} to {}", range(compared.least.max(0.0)), range(compared.most))
+            };
             let differ = if study.is_sure {
                 ""
             } else {
                 " More rounds, with --seconds, or a longer recording may change it."
             };
             format!(
-                "{word}: it saved {} to {} in {rounds} of replays, of {requests}; users notice {}.{differ}",
-                range(compared.least),
-                range(compared.most),
+                "{word}: {saved} in {rounds} of replays, of {requests}. Users notice {}.{differ}",
                 percent(NOTICED)
             )
         }
@@ -255,7 +258,7 @@ mod tests {
         );
         assert_eq!(
             lines[2],
-            "Sure: it saved 12.0 % to 12.0 % in 5 rounds of replays, of 4000 requests; users notice 1.0 %."
+            "Sure: it saved 12.0 % to 12.0 % in 5 rounds of replays, of 4000 requests. Users notice 3.0 %."
         );
         assert!(lines[3].contains("fall back to the heap"), "{text}");
         assert_eq!(lines[4], "Not compared: `ring` took longer than 2.0 s.");

@@ -57,21 +57,29 @@ pub(crate) struct Context {
     memory_limit: Option<u64>,
 }
 
+/// An answer to be printed.
+pub(crate) struct Printed {
+    pub(crate) text: String,
+    pub(crate) exit: exit::Answer,
+}
+
 impl Options {
-    /// Advises, as [`Context::run`] does.
+    /// Prints the answer of [`Context::answer`].
     pub(crate) fn run(&self) -> Result<exit::Answer> {
         let started = Instant::now();
-        self.context.run(&self.file, input::read(&self.file)?, started)
+        let answer = self.context.answer(&self.file, input::read(&self.file)?, started)?;
+        print::line(&answer.text)?;
+        Ok(answer.exit)
     }
 }
 
 impl Context {
-    /// Replays what was recorded, and prints the answer.
+    /// Replays what was recorded, and returns the answer.
     ///
     /// # Errors
     ///
-    /// When the answer cannot be printed.
-    pub(crate) fn run(&self, file: &Path, input: Input, started: Instant) -> Result<exit::Answer> {
+    /// When this program cannot be found, which replays.
+    pub(crate) fn answer(&self, file: &Path, input: Input, started: Instant) -> Result<Printed> {
         let seconds = f64::from(self.seconds) * (1.0 - KEPT);
         let until = |share: f64| started + Duration::from_secs_f64(seconds * share);
         let (program, is_rust) = (program(&input), is_rust(&input));
@@ -105,16 +113,16 @@ impl Context {
             call_sites,
             seconds: started.elapsed().as_secs_f64(),
         };
-        if self.json {
-            print::line(serde_json::to_string_pretty(&answer)?)?;
+        let mut text = if self.json {
+            serde_json::to_string_pretty(&answer)?
         } else {
-            print::line(answer::text(&answer).trim_end())?;
-            if self.table {
-                print::line(table::all(&answer.study, &prices))?;
-            }
+            answer::text(&answer).trim_end().to_owned()
+        };
+        if self.table {
+            text += &table::all(&answer.study, &prices);
         }
         let is_answer = answer.study.verdict != Verdict::NoAnswer;
-        Ok(if is_answer { exit::Answer::Yes } else { exit::Answer::No })
+        Ok(Printed { text, exit: if is_answer { exit::Answer::Yes } else { exit::Answer::No } })
     }
 
     /// Studies the call sites that request most, each by itself.

@@ -95,14 +95,11 @@ pub(crate) fn study(prices: &Prices, needs: &Needs, memory_limit: Option<u64>, c
     }
     let limit = (started - children.left()) / now.len() as u32 * SLOW + START;
     let fastest = now.iter().min_by_key(|replayed| replayed.nanos).copied().unwrap_or_default();
-    let mut study = Study {
-        now: fastest,
-        now_share: prices.share(fastest.nanos as f64),
-        is_sure: prices.is_sure(),
-        ..Study::of(Verdict::NoPool)
-    };
+    let mut study =
+        Study { now: fastest, now_share: prices.share(fastest.nanos as f64), ..Study::of(Verdict::NoPool) };
     if study.now_share < NOTICED {
-        // No pool saves more than all that it could.
+        // No pool saves more than all of it.
+        study.is_sure = prices.is_surely_little(study.now_share);
         return study;
     }
     let mut finalists: Vec<Finalist> = Vec::new();
@@ -121,9 +118,9 @@ pub(crate) fn study(prices: &Prices, needs: &Needs, memory_limit: Option<u64>, c
     let rest = core::mem::take(&mut study.tried);
     study.tried = compared.into_iter().chain(others).chain(rest).collect();
     if let Some((_, best)) = study.best() {
-        let (helps, is_clear) = (best.helps(), best.is_clear() && best.rounds >= LEAST_ROUNDS);
-        study.verdict = if helps { Verdict::Pool } else { Verdict::NoPool };
-        study.is_sure &= is_clear;
+        let is_sure = best.rounds >= LEAST_ROUNDS && prices.is_sure(best);
+        study.verdict = if best.helps() { Verdict::Pool } else { Verdict::NoPool };
+        study.is_sure = is_sure;
     } else {
         let why = study
             .tried

@@ -1,6 +1,6 @@
 //! The candidates as a table.
 
-use comfy_table::{Cell, Table};
+use comfy_table::Cell;
 
 use super::replay::Replayed;
 use super::strategies::VEC;
@@ -34,13 +34,10 @@ pub(crate) fn all(study: &Study, prices: &Prices) -> String {
                 let saved = format!("{:.2} %", compared.saved * 100.0);
                 figures(replayed).into_iter().chain([saved, percent(compared.price)]).collect()
             }
-            _ => vec![dropped.clone().unwrap_or_default()],
+            _ => Vec::new(),
         };
-        row(settings.to_string(), cells);
+        let why = dropped.as_ref().map_or_else(String::new, |why| format!("\n  {why}"));
+        row(format!("{settings}{why}"), cells);
     }
-    finish(&table)
-}
-
-fn finish(table: &Table) -> String {
-    format!("\n{table}\n{LEGEND}")
+    format!("\n\n{table}\n{LEGEND}")
 }

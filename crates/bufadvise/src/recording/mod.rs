@@ -71,7 +71,8 @@ impl RecordOptions {
             }
         };
         let Recorded { input, .. } = self.record(&output)?;
-        print::line(format_args!("{}: {}", output.display(), input.ending()))?;
+        // The standard output is the program's.
+        print::note(format_args!("{}: {}", output.display(), input.ending()));
         Ok(Answer::Yes)
     }
 
@@ -156,9 +157,11 @@ impl RunOptions {
         if let Some(signal) = ended_by {
             signal_hook::low_level::emulate_default_handler(signal).context("cannot end as it was told")?;
         }
-        // What the answer is printed to may be read by a program.
         print::note(format_args!("Recorded: {}.", input.ending()));
-        self.context.run(&output, input, Instant::now())
+        let answer = self.context.answer(&output, input, Instant::now())?;
+        // The standard output is the program's.
+        print::note(answer.text);
+        Ok(answer.exit)
     }
 }
 

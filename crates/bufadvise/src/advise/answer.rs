@@ -179,7 +179,7 @@ fn counted(requests: &Requests) -> String {
     let count = requests.count;
     let plural = if count.round() == 1.0 { "request" } else { "requests" };
     match requests.error {
-        0.0 => format!("{count:.0} {plural}"),
+        ..0.001 => format!("{count:.0} {plural}"),
         error => format!("about {count:.0} {plural} (± {})", percent(error)),
     }
 }

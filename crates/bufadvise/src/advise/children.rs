@@ -50,15 +50,18 @@ impl Children {
 
     /// Replays a candidate in a child that has at most this time.
     pub(crate) fn replay(&self, candidate: &Candidate, limit: Duration) -> Result<Replayed, Dropped> {
-        let limit = limit.min(self.left());
-        if limit.is_zero() {
+        let left = self.left();
+        if left.is_zero() {
             return Err(Dropped::NoTime);
         }
         let mut command = Command::new(&self.program);
         command.arg("child").arg(candidate.to_string());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().map_err(|error| Dropped::Failed(error.to_string()))?;
-        self.talk(child, limit)
+        match self.talk(child, limit.min(left)) {
+            Err(Dropped::Slow(_)) if left < limit => Err(Dropped::NoTime),
+            said => said,
+        }
     }
 
     /// Sends the schedule, and waits for the answer.
@@ -138,6 +141,6 @@ mod tests {
         let limit = Duration::from_millis(200);
         assert_eq!(replay("slow", "exec sleep 600", limit), Err(Dropped::Slow(limit)));
         assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
-        assert_eq!(replay("late", "true", Duration::ZERO), Err(Dropped::NoTime));
+        assert_eq!(replay("never", "exec sleep 600", Duration::ZERO), Err(Dropped::Slow(Duration::ZERO)));
     }
 }

@@ -118,7 +118,7 @@ impl Context {
         } else {
             answer::text(&answer).trim_end().to_owned()
         };
-        if self.table {
+        if self.table && answer.study.now.nanos > 0 {
             text += &table::all(&answer.study, &prices);
         }
         let is_answer = answer.study.verdict != Verdict::NoAnswer;

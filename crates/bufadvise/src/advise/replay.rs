@@ -300,7 +300,7 @@ mod tests {
         // thread does not. The last is too large.
         let events = [(0, 0, Some(10)), (0, 1, Some(10)), (1, 2, Some(10)), (1, 0, None), (0, 1, None)];
         let events = [&events[..], &[(0, 0, Some(90))]].concat();
-        let schedule = Schedule::new(&Traffic::new(&trace(&events)), 2);
+        let schedule = Schedule::new(&Traffic::new(&trace(&events)), 1);
         let small = pool("slot", &[("slots", 1), ("capacity", 64)]).unwrap();
         assert_eq!(replay(&small, &schedule).refused, 2);
         let impossible = pool("slot", &[("slots", 0), ("capacity", 64)]).unwrap();

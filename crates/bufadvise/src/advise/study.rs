@@ -8,7 +8,7 @@ use super::candidate::{self, Candidate};
 use super::children::{Children, Dropped};
 use super::replay::Replayed;
 use super::traffic::Needs;
-use super::verdict::{Compared, NOTICED, Prices};
+use super::verdict::{Compared, LEAST_SAMPLES, NOTICED, Prices};
 
 /// Replays without a pool before any candidate.
 const FIRST: usize = 3;
@@ -101,6 +101,9 @@ pub(crate) fn study(prices: &Prices, needs: &Needs, memory_limit: Option<u64>, c
         // No pool saves more than all of it.
         study.is_sure = prices.is_surely_little(study.now_share);
         return study;
+    }
+    if prices.requests.samples < LEAST_SAMPLES {
+        return Study::of(Verdict::TooShort);
     }
     let mut finalists: Vec<Finalist> = Vec::new();
     for candidate in candidate::sweep(&needs.with_margin()) {

@@ -6,7 +6,7 @@ use buftrace::{EventKind, Trace};
 
 /// The most events of a trace that are replayed, and the most pages that all its buffers have.
 const MOST_EVENTS: usize = 1 << 19;
-const MOST_PAGES: u64 = 1 << 19;
+const MOST_PAGES: u64 = 1 << 18;
 /// Pages of most systems are that large.
 pub(crate) const PAGE_BYTES: usize = 4096;
 
@@ -231,7 +231,7 @@ pub(super) mod tests {
 
     #[test]
     fn large_traffic_is_cut_and_balanced() {
-        let large: Vec<_> = (0..3).map(|id| (0, id, Some(1 << 30))).collect();
+        let large: Vec<_> = (0..3).map(|id| (0, id, Some(1 << 29))).collect();
         let traffic = Traffic::new(&trace(&large));
         assert_eq!((traffic.buffers.len(), traffic.acts.len()), (2, 4));
         let many: Vec<_> = (0..MOST_EVENTS).flat_map(|_| [(0, 0, Some(9)), (0, 0, None)]).collect();

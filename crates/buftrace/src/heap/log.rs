@@ -54,6 +54,8 @@ pub(super) struct Log {
     /// What of it is filled, without the head.
     used: usize,
     began_ns: u64,
+    /// What the process had taken by then.
+    before: [u64; 4],
     /// Of the last event, since the beginning.
     at_ns: u64,
     thread: u32,
@@ -91,6 +93,7 @@ impl Log {
     fn write_head(&mut self) -> Result<(), Stop> {
         self.process = system::process();
         self.began_ns = system::now_ns();
+        self.before = system::usage();
         (self.used, self.at_ns, self.thread, self.flushed_ns) = (0, 0, 0, 0);
         self.id = 0;
         // ORDER: Relaxed: counts.
@@ -280,7 +283,10 @@ impl Log {
         }
         // ORDER: Relaxed: counts.
         let [lost, forks] = [&LOST, &FORKS].map(|count| count.load(Ordering::Relaxed));
-        let [processor, faults, peak, children] = system::usage();
+        let ([processor, faults, peak, children], before) = (system::usage(), self.before);
+        let [processor, faults, children] =
+            [(processor, before[0]), (faults, before[1]), (children, before[3])]
+                .map(|(now, then)| now.saturating_sub(then));
         for number in [u64::from(KIND_STATE), lost, state, processor, faults, peak, forks, children] {
             self.number(number);
         }

@@ -77,8 +77,8 @@ pub struct Info {
     pub min_bytes: u64,
 }
 
-/// What the process took of the machine by the last block of its recording. All are zero in a
-/// recording without a block.
+/// What the process took of the machine from the start of its recording to the last block. All are
+/// zero in a recording without a block.
 ///
 /// ```no_run
 /// let usage = buftrace::Profile::load("app.heap")?.usage();

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use bufworks::any::{AnyBuilder, SettingError};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::strategies::{self, Owner, Strategy, VEC};
 use super::traffic::Needs;
@@ -24,8 +24,8 @@ const MOST_CACHE: usize = 1024;
 const MOST_BUFFERS: usize = 1 << 16;
 
 /// A strategy with its settings, or none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
 pub(crate) enum Candidate {
     /// `Vec::with_capacity`: an allocation for each buffer, not zeroed.
     Vec,
@@ -78,14 +78,6 @@ impl FromStr for Candidate {
 impl From<Candidate> for String {
     fn from(candidate: Candidate) -> Self {
         candidate.to_string()
-    }
-}
-
-impl TryFrom<String> for Candidate {
-    type Error = SettingError;
-
-    fn try_from(text: String) -> Result<Self, SettingError> {
-        text.parse()
     }
 }
 
@@ -213,8 +205,6 @@ mod tests {
         let others = AnyBuilder::NAMES.iter().map(|name| other(name, &NEEDS).expect("settings"));
         for candidate in others.chain(sweep(&NEEDS)) {
             assert_eq!(candidate.to_string().parse(), Ok(candidate));
-            let told = serde_json::to_string(&candidate).expect("plain data");
-            assert_eq!(serde_json::from_str::<Candidate>(&told).expect("the same"), candidate, "{told}");
         }
         let candidate = other("bounded-slot", &NEEDS).expect("settings");
         assert_eq!(candidate.to_string(), "bounded-slot:capacity=88KiB,slots=60");

@@ -4,7 +4,7 @@
 //! - `context`: the options, and from there to the answer.
 //! - `traffic`, `candidate`, `strategies`: what the recording requests, and which strategies are
 //!   tried with which settings.
-//! - `thread_split`, `schedule`, `replay`: one cold replay, in a process of its own (`child`).
+//! - `schedule`, `replay`: one cold replay, in a process of its own (`child`).
 //!   `source`, `page_touch`: what it requests, and writes. `wire`: the schedule on its way there.
 //! - `children`: the processes, none of which outlives its time.
 //! - `study`: which candidates are replayed how often. `verdict`: the rule.
@@ -23,7 +23,6 @@ mod source;
 mod strategies;
 mod study;
 mod table;
-mod thread_split;
 mod traffic;
 mod verdict;
 mod wire;

@@ -8,8 +8,8 @@
 //! programs run at the same time changes little. Memory is measured at some steps, which take no
 //! time of the replay.
 
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Barrier, OnceLock};
 use std::thread;
 
 use bufcore::ConfigError;
@@ -50,8 +50,9 @@ type Sent<S> = (u32, Held<<S as Source>::Buf>);
 struct Shared<'a> {
     schedule: &'a Schedule,
     progress: Vec<Progress>,
-    /// Resident memory before the pools were built, and the most that it grew by.
-    before: Option<u64>,
+    /// Resident memory before the pools were built, where the system says it, and the most that it
+    /// grew by.
+    before: OnceLock<u64>,
     bytes: AtomicU64,
 }
 
@@ -81,16 +82,19 @@ impl Visitor for Replay<'_> {
     fn visit<S: Source>(self, make: impl FnOnce() -> Result<Vec<S>, ConfigError>) -> Self::Out {
         let schedule = self.0;
         let workers = schedule.parts.len();
-        let mut shared = Shared {
+        let shared = &Shared {
             schedule,
             progress: (0..workers).map(|_| Progress::default()).collect(),
-            before: None,
+            before: OnceLock::new(),
             bytes: AtomicU64::new(0),
         };
-        let mut links: Vec<_> = (0..workers).map(|_| Links::<S>::new(workers, schedule.places)).collect();
-        connect(&mut links, schedule.places);
+        // What the workers have before any pool is built is not the candidate's.
+        let mut players: Vec<_> = (0..workers).map(|index| Worker::<S>::new(shared, index)).collect();
+        connect(&mut players, schedule.places);
         give_back();
-        shared.before = resident();
+        if let Some(before) = resident() {
+            let _ = shared.before.set(before);
+        }
         let (start, faults) = (thread_time(), thread_faults());
         let mut sources: Vec<Option<S>> = make()?.into_iter().map(Some).collect();
         let mut found = Replayed {
@@ -98,13 +102,12 @@ impl Visitor for Replay<'_> {
             faults: thread_faults() - faults,
             ..Replayed::default()
         };
-        let (shared, barrier) = (&shared, &Barrier::new(workers));
-        let mut players = links.into_iter().enumerate().map(|(index, Links { live, out, into })| {
-            let own = schedule.parts[index].sources.iter();
-            let sources = own.filter_map(|number| sources[*number as usize].take()).collect();
-            let (seen, found) = (vec![0; workers], Replayed::default());
-            Worker { shared, index, sources, live, out, into, seen, aside_ns: 0, found }
-        });
+        for (player, part) in players.iter_mut().zip(&schedule.parts) {
+            let own = part.sources.iter().filter_map(|number| sources[*number as usize].take());
+            player.sources.extend(own);
+        }
+        let barrier = &Barrier::new(workers);
+        let mut players = players.into_iter();
         let first = players.next();
         thread::scope(|scope| {
             // A program of one thread has the first arena of the C library: so has this.
@@ -128,36 +131,33 @@ impl Visitor for Replay<'_> {
     }
 }
 
-/// What a worker has before any pool is built: its memory is not the candidate's.
-struct Links<S: Source> {
-    live: Vec<Option<Held<S::Buf>>>,
-    out: Vec<Option<Producer<Sent<S>>>>,
-    into: Vec<Option<Consumer<Sent<S>>>>,
-}
-
-impl<S: Source> Links<S> {
-    fn new(workers: usize, places: usize) -> Self {
-        let none = |_| None;
-        Self {
-            live: (0..places).map(|_| None).collect(),
-            out: (0..workers).map(none).collect(),
-            into: (0..workers).map(|_| None).collect(),
-        }
-    }
-}
-
 /// Connects each worker with each other.
-fn connect<S: Source>(links: &mut [Links<S>], places: usize) {
-    for from in 0..links.len() {
-        for to in (0..links.len()).filter(|to| *to != from) {
+fn connect<S: Source>(workers: &mut [Worker<'_, S>], places: usize) {
+    for from in 0..workers.len() {
+        for to in (0..workers.len()).filter(|to| *to != from) {
             let (producer, consumer) = RingBuffer::new(places);
-            links[from].out[to] = Some(producer);
-            links[to].into[from] = Some(consumer);
+            workers[from].out[to] = Some(producer);
+            workers[to].into[from] = Some(consumer);
         }
     }
 }
 
-impl<S: Source> Worker<'_, S> {
+impl<'a, S: Source> Worker<'a, S> {
+    fn new(shared: &'a Shared<'a>, index: usize) -> Self {
+        let Schedule { parts, places, .. } = shared.schedule;
+        Self {
+            shared,
+            index,
+            sources: Vec::with_capacity(parts[index].sources.len()),
+            live: (0..*places).map(|_| None).collect(),
+            out: parts.iter().map(|_| None).collect(),
+            into: parts.iter().map(|_| None).collect(),
+            seen: vec![0; parts.len()],
+            aside_ns: 0,
+            found: Replayed::default(),
+        }
+    }
+
     fn play(mut self, barrier: &Barrier) -> Replayed {
         let workers = self.shared.schedule.parts.len();
         let _here = if workers > 1 { pin(self.index) } else { None };
@@ -189,7 +189,8 @@ impl<S: Source> Worker<'_, S> {
     #[cold]
     fn look(&mut self) {
         let start = thread_time();
-        let grown = resident().zip(self.shared.before).map_or(0, |(now, before)| now.saturating_sub(before));
+        let grown =
+            resident().zip(self.shared.before.get()).map_or(0, |(now, before)| now.saturating_sub(*before));
         // ORDER: Relaxed: a number, which is read when the workers have ended.
         self.shared.bytes.fetch_max(grown, Ordering::Relaxed);
         self.aside_ns += thread_time() - start;

@@ -168,7 +168,7 @@ fn rounds(
     for round in 0..ROUNDS {
         let Ok(this) = children.replay(&Candidate::Vec, limit) else { break };
         let replays: Vec<_> = finalists.iter().map(|one| children.replay(&one.candidate, limit)).collect();
-        if replays.iter().any(|replay| *replay == Err(Dropped::NoTime)) || children.left().is_zero() {
+        if replays.contains(&Err(Dropped::NoTime)) || children.left().is_zero() {
             // Half a round compares nothing.
             break;
         }

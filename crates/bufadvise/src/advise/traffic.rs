@@ -36,7 +36,7 @@ pub(crate) struct Buffer {
 }
 
 /// What is replayed of a trace.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Traffic {
     /// Who does what, in order. All buffers are back at the end.
     pub(crate) acts: Vec<(u32, Act)>,

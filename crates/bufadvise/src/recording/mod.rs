@@ -24,8 +24,8 @@ use crate::{advise, print};
 /// A program, and how it is recorded.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RecordOptions {
-    /// The file that the recording is written to. By default `record` gives it the program's name and
-    /// `.heap`, and `run` keeps none
+    /// The file that the recording is written to. By default `record` gives it the program's name
+    /// and `.heap`, and `run` keeps none
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// What is recorded: some of `exact`, `min=512`, `rate=1MiB`, `depth=24`, `limit=1GiB`,

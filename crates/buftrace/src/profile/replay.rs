@@ -19,8 +19,8 @@ struct Step {
 impl Profile {
     /// Returns the objects for which `keep` returns `true` as a trace: each as often as its
     /// [weight](Object::weight) says. So the trace has as many requests as the program is estimated
-    /// to have made, and as many buffers out at once. An object that grew is one buffer of the largest
-    /// size that it ever had: what a pool would hand out.
+    /// to have made, and as many buffers out at once. An object that grew is one buffer of the
+    /// largest size that it ever had: what a pool would hand out.
     ///
     /// The copies of an object are spread evenly over the time until the next object of the same
     /// call stack. A trace of over `max_events` events is marked as cut and ends there.

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::exit::Answer;
 #[cfg(target_os = "linux")]
 use crate::recording;
 use crate::{advise, print, show};
@@ -67,13 +66,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Task::Record(options) => options.run(),
         Task::Advise(options) => options.run(),
         Task::Show(options) => options.run(),
-        Task::Child(job) => job.run().map(|()| Answer::Yes),
+        Task::Child(job) => job.run().map(|()| true),
     };
     // Not by returning the error: with `RUST_BACKTRACE` set that would bury what failed under a
     // backtrace.
     match answer {
-        Ok(Answer::Yes) => ExitCode::SUCCESS,
-        Ok(Answer::No) => ExitCode::FAILURE,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             print::note(format_args!("error: {error:#}"));
             ExitCode::from(2)

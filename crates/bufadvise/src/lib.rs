@@ -19,7 +19,6 @@
 mod advise;
 mod call_sites;
 mod command;
-mod exit;
 // What the workspace's benchmarks need too. It is no part of what this library promises.
 #[doc(hidden)]
 pub mod drawing;

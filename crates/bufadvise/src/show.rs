@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use crate::call_sites::{self, CallSite, Joined, Order};
 use crate::drawing::number::{memory, time};
-use crate::exit::Answer;
 use crate::input::{self, Input};
 use crate::names::Stacks;
 use crate::{print, retention};
@@ -133,7 +132,7 @@ impl Options {
     ///
     /// When the file cannot be read, or is no trace. When folded stacks are wanted, and the trace
     /// has none.
-    pub(crate) fn run(&self) -> Result<Answer> {
+    pub(crate) fn run(&self) -> Result<bool> {
         let shown = match input::read(&self.file)? {
             Input::Trace(_) if self.folded => bail!(
                 "{} has no call sites: it is the trace of a pool. Recordings of a heap have some",
@@ -144,7 +143,7 @@ impl Options {
                 let stacks = Stacks::of(&heap);
                 if self.folded {
                     print::line(retention::folded(&heap, &stacks).trim_end_matches('\n'))?;
-                    return Ok(Answer::Yes);
+                    return Ok(true);
                 }
                 Shown::Heap { schema: SCHEMA, heap: Heap::of(&heap, &stacks, self.frames.max(1)) }
             }
@@ -154,6 +153,6 @@ impl Options {
             Shown::Trace { trace, .. } => print::line(trace)?,
             Shown::Heap { heap, .. } => print::line(heap.text())?,
         }
-        Ok(Answer::Yes)
+        Ok(true)
     }
 }

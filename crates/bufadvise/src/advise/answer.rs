@@ -91,6 +91,9 @@ fn verdict(study: &Study) -> String {
 fn saves(answer: &Answer) -> String {
     let (study, program) = (&answer.study, &answer.program);
     match (study.verdict, study.best()) {
+        (Verdict::TooShort, _) if answer.requests.count == 0.0 => {
+            "The program made no request that was recorded.".into()
+        }
         (Verdict::TooShort, _) => format!(
             "The program ran for {} and made {}.",
             time(program.seconds * 1e9),
@@ -119,7 +122,12 @@ fn seconds(share: f64, program: &Program) -> String {
     if share <= 0.0 {
         return "no time".into();
     }
-    format!("{} of the program's time ({} of {})", percent(share), time(share * all * 1e9), time(all * 1e9))
+    format!(
+        "{} of the program's processor time ({} of {})",
+        percent(share),
+        time(share * all * 1e9),
+        time(all * 1e9)
+    )
 }
 
 /// Says what a pool costs in memory.
@@ -192,7 +200,7 @@ fn site(one: &SiteAnswer) -> String {
     let compared = study.best().map(|(best, compared)| (best.settings, compared.saved));
     let verdict = match (study.verdict, compared) {
         (Verdict::Pool, Some((settings, saved))) => {
-            format!("`{settings}` saves {} of the program's time.", percent(saved))
+            format!("`{settings}` saves {} of that time.", percent(saved))
         }
         (Verdict::NoPool, Some((_, saved))) => {
             format!("No pool would help: the best saves {} %.", three_digits(100.0 * saved.max(0.0)))
@@ -254,7 +262,7 @@ mod tests {
         assert_eq!(lines[0], "A pool would help: `slot:slots=16`.");
         assert_eq!(
             lines[1],
-            "It saves 12.0 % of the program's time (1.20 s of 10.0 s). It takes 20.0 MiB more memory, the price of which is 2.0 % of the time."
+            "It saves 12.0 % of the program's processor time (1.20 s of 10.0 s). It takes 20.0 MiB more memory, the price of which is 2.0 % of the time."
         );
         assert_eq!(
             lines[2],

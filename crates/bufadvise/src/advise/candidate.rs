@@ -15,7 +15,7 @@ const MOST_RESERVED: usize = 2 << 30;
 /// Capacities of bounded pools, in multiples of what they are to have room for.
 const CAPACITIES: [usize; 2] = [1, 2];
 /// Bump-pointer shards are as many times as large as the largest request.
-const SHARD_FACTORS: [usize; 3] = [1, 4, 16];
+const SHARD_FACTORS: [usize; 2] = [1, 4];
 /// The largest shard that such a pool may have.
 const MOST_SHARD_BYTES: usize = 1 << 30;
 /// Buffers of a shard of `bufshard` unless a program sets them.
@@ -113,12 +113,10 @@ pub(crate) struct Room {
     /// Bytes of a thread's own pool.
     pub(crate) capacities: [usize; 2],
     /// Bytes of bump-pointer shards, and what a pool of them keeps.
-    pub(crate) shard_sizes: [usize; 3],
+    pub(crate) shard_sizes: [usize; 2],
     pub(crate) idle_bytes: usize,
-    /// Blocks of each class that a thread keeps; the last is the most.
-    pub(crate) caches: [usize; 3],
-    /// Blocks of a class that a shard keeps; the first is the default.
-    pub(crate) shard_buffers: [usize; 2],
+    /// Blocks of each class that a thread keeps, and that a shard keeps.
+    pub(crate) caches: [(usize, usize); 3],
 }
 
 impl Room {
@@ -129,8 +127,11 @@ impl Room {
             capacities: CAPACITIES.map(|times| rounded(needs.own_bytes.saturating_mul(times))),
             shard_sizes: SHARD_FACTORS.map(|factor| unit.saturating_mul(factor).min(MOST_SHARD_BYTES)),
             idle_bytes: rounded(needs.bytes),
-            caches: [1, needs.own_live.clamp(1, MOST_CACHE), MOST_CACHE],
-            shard_buffers: [USUAL_BUFFERS, needs.live.clamp(1, MOST_BUFFERS)],
+            caches: [
+                (1, USUAL_BUFFERS),
+                (needs.own_live.clamp(1, MOST_CACHE), needs.live.clamp(1, MOST_BUFFERS)),
+                (MOST_CACHE, USUAL_BUFFERS),
+            ],
         }
     }
 }

@@ -37,8 +37,9 @@ impl fmt::Display for Dropped {
 /// Runs children until a time.
 pub(crate) struct Children {
     pub(crate) program: PathBuf,
-    /// What they read.
+    /// What they read: the schedule, and one of a single worker where it has several.
     pub(crate) schedule: Vec<u8>,
+    pub(crate) alone: Option<Vec<u8>>,
     pub(crate) deadline: Instant,
 }
 
@@ -117,7 +118,7 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         let schedule = vec![0; 1 << 20];
         let deadline = Instant::now() + Duration::from_secs(60);
-        let children = Children { program: path.clone(), schedule, deadline };
+        let children = Children { program: path.clone(), schedule, alone: None, deadline };
         let replayed = children.replay(&Candidate::Vec, limit);
         std::fs::remove_file(path).unwrap();
         replayed

@@ -16,7 +16,7 @@ use super::{answer, codegen, table, wire};
 use crate::call_sites::{self, CallSite, Joined, sums};
 use crate::input::{self, Input};
 use crate::names::{self, Stacks};
-use crate::{exit, print};
+use crate::print;
 
 /// The most events that a recording is expanded to.
 const MOST_EVENTS: usize = 1 << 19;
@@ -57,29 +57,23 @@ pub(crate) struct Context {
     memory_limit: Option<u64>,
 }
 
-/// An answer to be printed.
-pub(crate) struct Printed {
-    pub(crate) text: String,
-    pub(crate) exit: exit::Answer,
-}
-
 impl Options {
     /// Prints the answer of [`Context::answer`].
-    pub(crate) fn run(&self) -> Result<exit::Answer> {
+    pub(crate) fn run(&self) -> Result<bool> {
         let started = Instant::now();
-        let answer = self.context.answer(&self.file, input::read(&self.file)?, started)?;
-        print::line(&answer.text)?;
-        Ok(answer.exit)
+        let (text, is_answer) = self.context.answer(&self.file, input::read(&self.file)?, started)?;
+        print::line(&text)?;
+        Ok(is_answer)
     }
 }
 
 impl Context {
-    /// Replays what was recorded, and returns the answer.
+    /// Replays what was recorded. Returns the text of the answer, and whether it is one.
     ///
     /// # Errors
     ///
     /// When this program cannot be found, which replays.
-    pub(crate) fn answer(&self, file: &Path, input: Input, started: Instant) -> Result<Printed> {
+    pub(crate) fn answer(&self, file: &Path, input: Input, started: Instant) -> Result<(String, bool)> {
         let seconds = f64::from(self.seconds) * (1.0 - KEPT);
         let until = |share: f64| started + Duration::from_secs_f64(seconds * share);
         let (program, is_rust) = (program(&input), is_rust(&input));
@@ -121,8 +115,7 @@ impl Context {
         if self.table && answer.study.now.nanos > 0 {
             text += &table::all(&answer.study, &prices);
         }
-        let is_answer = answer.study.verdict != Verdict::NoAnswer;
-        Ok(Printed { text, exit: if is_answer { exit::Answer::Yes } else { exit::Answer::No } })
+        Ok((text, answer.study.verdict != Verdict::NoAnswer))
     }
 
     /// Studies the call sites that request most, each by itself.
@@ -163,15 +156,17 @@ impl Whole {
         requests.replayed = traffic.buffers.len();
         let prices = Prices { program: self.program, requests };
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let schedule = Schedule::new(&traffic, workers(&traffic, processors));
+        let encoded = |workers| wire::encode(&Schedule::new(&traffic, workers));
+        let workers = workers(&traffic, processors);
         let children = Children {
             program: std::env::current_exe().context("cannot find this program")?,
-            schedule: wire::encode(&schedule),
+            schedule: encoded(workers),
+            alone: (workers > 1).then(|| encoded(1)),
             deadline,
         };
         let needs = Needs::of(&traffic);
-        drop((traffic, schedule));
-        Ok((prices, study(&prices, &needs, self.memory_limit, &children)))
+        drop(traffic);
+        Ok((prices, study(&prices, &needs, self.memory_limit, children)))
     }
 }
 

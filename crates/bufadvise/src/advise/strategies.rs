@@ -75,10 +75,8 @@ pub(crate) static ALL: [Strategy; 4] = [
         pool_type: "shard::ShardPool",
         beyond: "the pool allocates further blocks, and frees those for which its caches have no room",
         sweep: |sweep, room| {
-            for cache in room.caches {
-                for buffers in room.shard_buffers {
-                    sweep.add("shard", &[("thread_cache", cache), ("shard_buffers", buffers)]);
-                }
+            for (cache, buffers) in room.caches {
+                sweep.add("shard", &[("thread_cache", cache), ("shard_buffers", buffers)]);
             }
         },
     },

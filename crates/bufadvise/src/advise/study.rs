@@ -12,6 +12,8 @@ use super::verdict::{Compared, LEAST_SAMPLES, NOTICED, Prices};
 
 /// Replays without a pool before any candidate.
 const FIRST: usize = 3;
+/// Several workers have one by this of the time for a replay, and one worker does it otherwise.
+const PATIENCE: u32 = 30;
 /// Candidates that are compared in rounds, and the rounds.
 const FINALISTS: usize = 4;
 const ROUNDS: usize = 15;
@@ -78,14 +80,29 @@ struct Finalist {
 }
 
 /// Replays requests that need this, and judges.
-pub(crate) fn study(prices: &Prices, needs: &Needs, memory_limit: Option<u64>, children: &Children) -> Study {
+pub(crate) fn study(
+    prices: &Prices,
+    needs: &Needs,
+    memory_limit: Option<u64>,
+    mut children: Children,
+) -> Study {
     if !prices.requests.are_enough(&prices.program) {
         return Study::of(Verdict::TooShort);
     }
     let started = children.left();
     let mut now: Vec<Replayed> = Vec::new();
     for _ in 0..FIRST {
-        match children.replay(&Candidate::Vec, children.left() / 2) {
+        let limit = if children.alone.is_some() { children.left() / PATIENCE } else { children.left() / 2 };
+        let mut replayed = children.replay(&Candidate::Vec, limit);
+        if replayed.is_err()
+            && let Some(alone) = children.alone.take()
+        {
+            // On a busy machine, workers that hand buffers to each other wait for processors.
+            children.schedule = alone;
+            now.clear();
+            replayed = children.replay(&Candidate::Vec, children.left() / 2);
+        }
+        match replayed {
             Ok(replayed) => now.push(replayed),
             Err(_) if !now.is_empty() => break,
             Err(why) => {
@@ -93,6 +110,7 @@ pub(crate) fn study(prices: &Prices, needs: &Needs, memory_limit: Option<u64>, c
             }
         }
     }
+    let children = &children;
     let limit = (started - children.left()) / now.len() as u32 * SLOW + START;
     let fastest = now.iter().min_by_key(|replayed| replayed.nanos).copied().unwrap_or_default();
     let mut study =

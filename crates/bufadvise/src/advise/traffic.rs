@@ -4,9 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use buftrace::{EventKind, Trace};
 
-/// The most events of a trace that are replayed, and the most pages that all its buffers have.
+/// The most events of a trace that are replayed, and the most bytes that all its buffers have.
 const MOST_EVENTS: usize = 1 << 19;
-const MOST_PAGES: u64 = 1 << 18;
+const MOST_BYTES: u64 = 512 << 20;
+/// So many buffers are replayed in any case, unless they have this many times as many bytes.
+const LEAST_REPLAYED: usize = 24;
+const MOST_TIMES: u64 = 4;
 /// Pages of most systems are that large.
 pub(crate) const PAGE_BYTES: usize = 4096;
 
@@ -52,7 +55,7 @@ impl Traffic {
     pub(crate) fn new(trace: &Trace) -> Self {
         let mut traffic = Self { acts: Vec::new(), buffers: Vec::new(), threads: trace.threads() };
         let mut live: HashMap<u32, u32> = HashMap::new();
-        let mut pages = 0;
+        let mut sum = 0;
         for event in trace.events().iter().take(MOST_EVENTS) {
             match event.kind {
                 EventKind::Acquire { id, bytes } => {
@@ -60,8 +63,9 @@ impl Traffic {
                     let Some(bytes) = u32::try_from(bytes).ok().filter(|bytes| *bytes > 0) else {
                         continue;
                     };
-                    pages += u64::from(bytes).div_ceil(PAGE_BYTES as u64);
-                    if pages > MOST_PAGES {
+                    sum += u64::from(bytes);
+                    let few = if traffic.buffers.len() < LEAST_REPLAYED { MOST_TIMES } else { 1 };
+                    if sum > MOST_BYTES * few {
                         break;
                     }
                     let number = traffic.buffers.len() as u32;
@@ -231,9 +235,13 @@ pub(super) mod tests {
 
     #[test]
     fn large_traffic_is_cut_and_balanced() {
-        let large: Vec<_> = (0..3).map(|id| (0, id, Some(1 << 29))).collect();
-        let traffic = Traffic::new(&trace(&large));
-        assert_eq!((traffic.buffers.len(), traffic.acts.len()), (2, 4));
+        let count = |bytes| {
+            let large: Vec<_> = (0..1000).map(|id| (0, id, Some(bytes))).collect();
+            let traffic = Traffic::new(&trace(&large));
+            assert_eq!(traffic.acts.len(), 2 * traffic.buffers.len());
+            traffic.buffers.len()
+        };
+        assert_eq!([count(1 << 30), count(64 << 20), count(1 << 20)], [2, LEAST_REPLAYED, 512]);
         let many: Vec<_> = (0..MOST_EVENTS).flat_map(|_| [(0, 0, Some(9)), (0, 0, None)]).collect();
         assert_eq!(Traffic::new(&trace(&many)).acts.len(), MOST_EVENTS);
     }

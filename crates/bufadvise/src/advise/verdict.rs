@@ -1,10 +1,10 @@
 //! The rule: what a pool has to save, and what its memory costs.
 //!
 //! 1. A recording of less than a second, of few requests, or of few samples is too short to say.
-//! 2. What a candidate saves is a share of the program's time: of the seconds that it ran, or of
-//!    its processor time where that is more. It is the difference between two replays of the same
-//!    round. Of a program that had fewer page faults than the replay without a pool, it is as much
-//!    less.
+//! 2. What a candidate saves is a share of the program's processor time, which other programs on the
+//!    machine change little. It is the difference between two replays of the same round. Of a program
+//!    that had fewer page faults than the replay without a pool, it is as much less. Of a program that
+//!    hardly runs, a thirtieth of the seconds counts as its processor time.
 //! 3. More memory has a price: a tenth of the program's memory costs a hundredth of its time.
 //! 4. A pool helps if it saves, without that price, what a user notices: 3 % of the time, in three
 //!    of four rounds.
@@ -20,6 +20,8 @@ pub(crate) const NOTICED: f64 = 0.03;
 const PRICE: f64 = 0.1;
 /// More memory up to this has no price.
 const FREE_BYTES: u64 = 1 << 20;
+/// A program that takes a smaller part of a processor than one by this is as if it took that.
+const IDLE: f64 = 30.0;
 /// The shortest recording that says something,
 pub(crate) const LEAST_SECONDS: f64 = 1.0;
 /// the fewest requests,
@@ -44,7 +46,7 @@ pub(crate) struct Program {
 impl Program {
     /// Returns the time of which savings are shares.
     pub(crate) fn time(&self) -> f64 {
-        self.seconds.max(self.processor_seconds.unwrap_or(0.0)).max(1e-9)
+        self.processor_seconds.map_or(self.seconds, |time| time.max(self.seconds / IDLE)).max(1e-9)
     }
 }
 
@@ -162,11 +164,11 @@ mod tests {
         Replayed { nanos: millis * 1_000_000, faults, bytes, ..Replayed::default() }
     }
 
-    /// A program that ran for 10 s and took 8 s of the processor, replayed as a whole.
+    /// A program that ran for 25 s and took 10 s of the processor, replayed as a whole.
     fn prices() -> Prices {
         let program = Program {
-            seconds: 10.0,
-            processor_seconds: Some(8.0),
+            seconds: 25.0,
+            processor_seconds: Some(10.0),
             faults: Some(100_000),
             bytes: Some(100 * MIB),
         };
@@ -194,9 +196,10 @@ mod tests {
         assert!(!few.is_sure(&compared) && few.is_surely_little(0.01) && !few.is_surely_little(0.02));
         assert!(compared.helps() && compared.is_clear() && compared.price == 0.0);
         assert!(!saves(replayed(300, 9, MIB), replayed(100, 9, MIB)).helps(), "two percent");
-        // Threads: more processor time than seconds.
-        let busy = Program { processor_seconds: Some(40.0), ..prices.program };
-        close(Prices { program: busy, ..prices }.share(4e8), 0.01);
+        // A program that waits all the time, and one of which it is not known.
+        let idle = Program { processor_seconds: Some(0.001), seconds: 300.0, ..prices.program };
+        close(Prices { program: idle, ..prices }.share(1e8), 0.01);
+        close(Prices { program: Program { processor_seconds: None, ..idle }, ..prices }.share(3e8), 0.001);
         // The replay was a tenth of the program.
         let part = Requests { replayed: 100, ..prices.requests };
         close(Prices { requests: part, ..prices }.share(1e8), 0.1);

@@ -17,7 +17,6 @@ use buftrace::format;
 
 use self::library::Library;
 use self::program::Signals;
-use crate::exit::Answer;
 use crate::input::{self, Input};
 use crate::{advise, print};
 
@@ -62,7 +61,7 @@ impl RecordOptions {
     /// # Errors
     ///
     /// When the program cannot be run, or nothing of it was recorded.
-    pub(crate) fn run(&self) -> Result<Answer> {
+    pub(crate) fn run(&self) -> Result<bool> {
         let output = match &self.output {
             Some(output) => output.clone(),
             None => {
@@ -73,7 +72,7 @@ impl RecordOptions {
         let Recorded { input, .. } = self.record(&output)?;
         // The standard output is the program's.
         print::note(format_args!("{}: {}", output.display(), input.ending()));
-        Ok(Answer::Yes)
+        Ok(true)
     }
 
     /// Runs the program, and returns what was recorded of it, which is in the file `output` too.
@@ -142,7 +141,7 @@ impl RunOptions {
     /// # Errors
     ///
     /// As [`RecordOptions::run`], and as `advise`.
-    pub(crate) fn run(&self) -> Result<Answer> {
+    pub(crate) fn run(&self) -> Result<bool> {
         let (output, temporary) = match &self.recorded.output {
             Some(output) => (output.clone(), None),
             None => {
@@ -158,10 +157,10 @@ impl RunOptions {
             signal_hook::low_level::emulate_default_handler(signal).context("cannot end as it was told")?;
         }
         print::note(format_args!("Recorded: {}.", input.ending()));
-        let answer = self.context.answer(&output, input, Instant::now())?;
+        let (text, is_answer) = self.context.answer(&output, input, Instant::now())?;
         // The standard output is the program's.
-        print::note(answer.text);
-        Ok(answer.exit)
+        print::note(text);
+        Ok(is_answer)
     }
 }
 

@@ -19,11 +19,11 @@ const NOT_INHERITED: [&str; 4] =
     ["CARGO_ENCODED_RUSTFLAGS", "RUSTFLAGS", "RUSTC_WORKSPACE_WRAPPER", "CARGO_BUILD_TARGET"];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let own = PathBuf::from(variable("CARGO_MANIFEST_DIR")?);
-    let built = PathBuf::from(variable("OUT_DIR")?).join(NAME);
+    let own = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
+    let built = PathBuf::from(env::var("OUT_DIR")?).join(NAME);
     println!("cargo::rerun-if-changed=preload");
     fs::write(&built, [])?;
-    let is_wanted = variable("CARGO_CFG_TARGET_OS")? == "linux"
+    let is_wanted = env::var("CARGO_CFG_TARGET_OS")? == "linux"
         && ["DOCS_RS", "CARGO_CFG_MIRI"].iter().all(|name| env::var_os(name).is_none());
     if is_wanted && let Err(error) = build(&own, &built) {
         println!("cargo::warning=built without the recorder of `bufadvise record`: {error}");
@@ -31,15 +31,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn variable(name: &str) -> Result<String, env::VarError> {
-    env::var(name)
-}
-
 /// Returns the folder of a package of this version: beside this one it has its name, and in a
 /// registry its version too.
 fn sibling(own: &Path, name: &str) -> Result<PathBuf, Box<dyn Error>> {
     let folder = own.parent().ok_or("this package is in no folder")?;
-    let names = [name.to_owned(), format!("{name}-{}", variable("CARGO_PKG_VERSION")?)];
+    let names = [name.to_owned(), format!("{name}-{}", env::var("CARGO_PKG_VERSION")?)];
     let found = names.iter().map(|name| folder.join(name)).find(|path| path.join("Cargo.toml").is_file());
     found.ok_or_else(|| format!("no {name} beside {}", own.display()).into())
 }
@@ -58,8 +54,8 @@ fn build(own: &Path, built: &Path) -> Result<(), Box<dyn Error>> {
         own.join("preload/lib.rs"),
     );
     fs::write(folder.join("Cargo.toml"), manifest)?;
-    let (host, target) = (variable("HOST")?, variable("TARGET")?);
-    let mut command = Command::new(variable("CARGO")?);
+    let (host, target) = (env::var("HOST")?, env::var("TARGET")?);
+    let mut command = Command::new(env::var("CARGO")?);
     // What this package needs was fetched for it, and is all that the library needs.
     command.args(["build", "--quiet", "--release", "--offline", "--target-dir"]).arg(folder.join("target"));
     command.arg("--manifest-path").arg(folder.join("Cargo.toml")).current_dir(own);

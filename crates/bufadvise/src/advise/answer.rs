@@ -7,7 +7,8 @@ use serde::Serialize;
 use super::study::{Study, Tried, Verdict};
 use super::verdict::{Compared, LEAST_REQUESTS, LEAST_SAMPLES, LEAST_SECONDS, NOTICED, Program, Requests};
 use crate::call_sites::CallSite;
-use crate::drawing::number::{memory, percent, three_digits, time};
+use crate::drawing::number::{memory, percent, time};
+use crate::print;
 
 /// The version of [`Answer`]. It rises with every change that a reader could stumble over.
 pub(crate) const SCHEMA: u32 = 6;
@@ -16,8 +17,7 @@ pub(crate) const SCHEMA: u32 = 6;
 #[derive(Debug, Serialize)]
 pub(crate) struct Answer {
     pub(crate) schema: u32,
-    /// The file, and the name of the program or of its trace.
-    pub(crate) trace: String,
+    /// The name of the program, or of its trace.
     pub(crate) name: String,
     pub(crate) program: Program,
     pub(crate) requests: Requests,
@@ -26,8 +26,6 @@ pub(crate) struct Answer {
     /// The pool as Rust, if the program is Rust.
     pub(crate) code: Option<String>,
     pub(crate) call_sites: Vec<SiteAnswer>,
-    /// How long it took.
-    pub(crate) seconds: f64,
 }
 
 /// The answer for one call site.
@@ -151,44 +149,42 @@ fn costs(study: &Study, best: &Tried, compared: &Compared) -> String {
 fn sure(answer: &Answer) -> String {
     let study = &answer.study;
     let requests = counted(&answer.requests);
-    let word = if study.is_sure { "Sure" } else { "Not sure" };
+    let (word, more) = match study.is_sure {
+        true => ("Sure", ""),
+        false => ("Not sure", "More rounds, with --seconds, or a longer recording may change it."),
+    };
     match (study.verdict, study.best()) {
         (Verdict::TooShort, _) => format!(
             "An answer needs {LEAST_SECONDS:.0} s, {LEAST_REQUESTS:.0} requests and {LEAST_SAMPLES} samples of them. Record it for longer, or with --settings exact."
         ),
-        (Verdict::NoAnswer, _) => "Give it more time, with --seconds.".into(),
+        (Verdict::NoAnswer, _) => "Give it more time, with --seconds, or another limit of memory.".into(),
         (_, None) => {
             format!("{word}: of {requests}, {} were replayed without a pool.", answer.requests.replayed)
         }
         (_, Some((_, compared))) => {
-            let rounds =
-                if compared.rounds == 1 { "1 round".into() } else { format!("{} rounds", compared.rounds) };
+            let rounds = print::count(compared.rounds as u64, "round");
             let range = |share: f64| format!("{:.1} %", share * 100.0);
             let saved = if compared.most <= 0.0 {
                 "it saved nothing".into()
             } else {
                 format!("it saved {} to {}", range(compared.least.max(0.0)), range(compared.most))
             };
-            let differ = if study.is_sure {
-                ""
-            } else {
-                " More rounds, with --seconds, or a longer recording may change it."
-            };
             format!(
-                "{word}: {saved} in {rounds} of replays, of {requests}. Users notice {}.{differ}",
+                "{word}: {saved} in {rounds} of replays, of {requests}. Users notice {}. {more}",
                 percent(NOTICED)
             )
+            .trim_end()
+            .to_owned()
         }
     }
 }
 
 /// Says how many requests there are.
 fn counted(requests: &Requests) -> String {
-    let count = requests.count;
-    let plural = if count.round() == 1.0 { "request" } else { "requests" };
+    let count = print::count(requests.count.round() as u64, "request");
     match requests.error {
-        ..0.001 => format!("{count:.0} {plural}"),
-        error => format!("about {count:.0} {plural} (± {})", percent(error)),
+        ..0.001 => count,
+        error => format!("about {count} (± {})", percent(error)),
     }
 }
 
@@ -202,11 +198,9 @@ fn site(one: &SiteAnswer) -> String {
         (Verdict::Pool, Some((settings, saved))) => {
             format!("`{settings}` saves {} of that time.", percent(saved))
         }
-        (Verdict::NoPool, Some((_, saved))) => {
-            format!("No pool would help: the best saves {} %.", three_digits(100.0 * saved.max(0.0)))
-        }
-        (Verdict::NoPool, None) => {
-            format!("No pool would help: its requests take {} of the time.", percent(study.now_share))
+        (Verdict::NoPool, best) => {
+            let most = best.map_or(study.now_share, |(_, saved)| saved.max(0.0));
+            format!("No pool would help: it saves at most {} of that time.", percent(most))
         }
         (Verdict::TooShort, _) => "Too few requests to say.".into(),
         _ => format!("No answer: the replay {}.", study.why.as_deref().unwrap_or("had no time")),
@@ -233,7 +227,6 @@ mod tests {
         };
         Answer {
             schema: SCHEMA,
-            trace: "app.heap".into(),
             name: "app".into(),
             program: Program { seconds: 10.0, processor_seconds: None, faults: None, bytes: None },
             requests: Requests { count: 4000.0, error: 0.0, samples: 4000, replayed: 4000 },
@@ -247,7 +240,6 @@ mod tests {
             },
             code: None,
             call_sites: Vec::new(),
-            seconds: 1.0,
         }
     }
 

@@ -104,8 +104,7 @@ fn read(from: Option<impl Read>) -> String {
     String::from_utf8_lossy(&said).into_owned()
 }
 
-#[cfg(test)]
-#[cfg(unix)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 

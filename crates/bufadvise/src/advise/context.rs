@@ -1,6 +1,6 @@
 //! The options of `advise`, and from them to the answer.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
@@ -61,7 +61,7 @@ impl Options {
     /// Prints the answer of [`Context::answer`].
     pub(crate) fn run(&self) -> Result<bool> {
         let started = Instant::now();
-        let (text, is_answer) = self.context.answer(&self.file, input::read(&self.file)?, started)?;
+        let (text, is_answer) = self.context.answer(input::read(&self.file)?, started)?;
         print::line(&text)?;
         Ok(is_answer)
     }
@@ -73,7 +73,7 @@ impl Context {
     /// # Errors
     ///
     /// When this program cannot be found, which replays.
-    pub(crate) fn answer(&self, file: &Path, input: Input, started: Instant) -> Result<(String, bool)> {
+    pub(crate) fn answer(&self, input: Input, started: Instant) -> Result<(String, bool)> {
         let seconds = f64::from(self.seconds) * (1.0 - KEPT);
         let until = |share: f64| started + Duration::from_secs_f64(seconds * share);
         let (program, is_rust) = (program(&input), is_rust(&input));
@@ -98,14 +98,12 @@ impl Context {
         let code = best.filter(|_| is_rust && found.verdict == Verdict::Pool);
         let answer = Answer {
             schema: SCHEMA,
-            trace: file.display().to_string(),
             name: trace.meta().name.clone(),
             program,
             requests: prices.requests,
             code: code.map(|pick| codegen::rust(&pick)),
             study: found,
             call_sites,
-            seconds: started.elapsed().as_secs_f64(),
         };
         let mut text = if self.json {
             serde_json::to_string_pretty(&answer)?

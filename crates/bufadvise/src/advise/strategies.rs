@@ -29,6 +29,8 @@ pub(crate) struct Strategy {
 
 /// What one has without a pool.
 pub(crate) const VEC: &str = "vec";
+/// What a program sees of a pool that has no more room.
+pub(crate) const REFUSES: &str = "further requests are refused until buffers are released";
 /// Names of `AnyBuilder` that are not replayed: `heap` is no pool, and `bounded-slot` is `slot`
 /// without its fallback, which is not replayed either.
 pub(crate) const NOT_REPLAYED: [&str; 2] = ["heap", "bounded-slot"];
@@ -50,7 +52,7 @@ pub(crate) static ALL: [Strategy; 4] = [
         name: "ring",
         owner: Owner::Thread,
         pool_type: "ring::RingPool",
-        beyond: "further requests are refused until buffers are released",
+        beyond: REFUSES,
         sweep: |sweep, room| {
             for capacity in room.capacities {
                 sweep.add("ring", &[("buffers", room.live), ("capacity", capacity)]);

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::candidate::{self, Candidate};
 use super::children::{Children, Dropped};
 use super::replay::Replayed;
+use super::strategies::REFUSES;
 use super::traffic::Needs;
 use super::verdict::{Compared, LEAST_SAMPLES, NOTICED, Prices};
 
@@ -215,13 +216,40 @@ fn rounds(
     let mut all: Vec<(Compared, Finalist)> =
         finalists.into_iter().map(|one| (prices.compare(&now, &one.replays), one)).collect();
     all.sort_by(|one, other| other.0.worth().total_cmp(&one.0.worth()));
-    // Of those that are as good, the one with the least memory.
-    let good = all.first().map_or(0.0, |(best, _)| AS_GOOD * best.worth());
-    let as_good = all.iter().take_while(|(compared, _)| compared.worth() >= good).count();
-    let bytes = |one: &Finalist| one.replays.iter().map(|replayed| replayed.bytes).max();
-    let least = all.iter().take(as_good.max(1)).enumerate().min_by_key(|(_, (_, one))| bytes(one));
-    if let Some(least) = least.map(|(index, _)| index) {
-        all[..=least].rotate_right(1);
+    if all.is_empty() {
+        return Vec::new();
     }
+    let best = best(&all);
+    all[..=best].rotate_right(1);
     all.into_iter().map(|(compared, one)| tried(&one, compared)).collect()
+}
+
+/// Returns which of the finalists, the most worth first, is the best: of those that are as good, one
+/// that never refuses, and of these the one with the least memory. What was recorded need not be the
+/// most that the program ever has in use.
+fn best(all: &[(Compared, Finalist)]) -> usize {
+    let good = all.first().map_or(0.0, |(best, _)| AS_GOOD * best.worth());
+    let rank = |(_, (_, one)): &(usize, &(Compared, Finalist))| {
+        let refuses = one.candidate.in_table().is_none_or(|strategy| strategy.beyond == REFUSES);
+        (refuses, one.replays.iter().map(|replayed| replayed.bytes).max())
+    };
+    let as_good = all.iter().enumerate().take_while(|(_, (compared, _))| compared.worth() >= good);
+    as_good.min_by_key(rank).map_or(0, |(index, _)| index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_those_that_are_as_good_none_refuses_or_is_large() {
+        let one = |settings: &str, saved: f64, bytes| {
+            let compared = Compared { saved, low: saved, least: saved, most: saved, price: 0.0, rounds: 5 };
+            let replays = vec![Replayed { bytes, ..Replayed::default() }];
+            (compared, Finalist { candidate: settings.parse().unwrap(), replays })
+        };
+        let (ring, shard) = (one("ring", 0.3, 1), one("shard", 0.29, 9));
+        assert_eq!(best(&[ring, shard, one("bump", 0.28, 8), one("slot", 0.2, 1)]), 2);
+        assert_eq!(best(&[one("ring", 0.3, 1), one("slot", 0.2, 1)]), 0);
+    }
 }

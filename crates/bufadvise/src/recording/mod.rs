@@ -157,7 +157,7 @@ impl RunOptions {
             signal_hook::low_level::emulate_default_handler(signal).context("cannot end as it was told")?;
         }
         print::note(format_args!("Recorded: {}.", input.ending()));
-        let (text, is_answer) = self.context.answer(&output, input, Instant::now())?;
+        let (text, is_answer) = self.context.answer(input, Instant::now())?;
         // The standard output is the program's.
         print::note(text);
         Ok(is_answer)

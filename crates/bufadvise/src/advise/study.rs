@@ -224,9 +224,9 @@ fn rounds(
     all.into_iter().map(|(compared, one)| tried(&one, compared)).collect()
 }
 
-/// Returns which of the finalists, the most worth first, is the best: of those that are as good, one
-/// that never refuses, and of these the one with the least memory. What was recorded need not be the
-/// most that the program ever has in use.
+/// Returns which of the finalists, the most worth first, is the best: of those that are as good,
+/// one that never refuses, and of these the one with the least memory. What was recorded need not
+/// be the most that the program ever has in use.
 fn best(all: &[(Compared, Finalist)]) -> usize {
     let good = all.first().map_or(0.0, |(best, _)| AS_GOOD * best.worth());
     let rank = |(_, (_, one)): &(usize, &(Compared, Finalist))| {

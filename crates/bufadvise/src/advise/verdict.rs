@@ -1,10 +1,10 @@
 //! The rule: what a pool has to save, and what its memory costs.
 //!
 //! 1. A recording of less than a second, of few requests, or of few samples is too short to say.
-//! 2. What a candidate saves is a share of the program's processor time, which other programs on the
-//!    machine change little. It is the difference between two replays of the same round. Of a program
-//!    that had fewer page faults than the replay without a pool, it is as much less. Of a program that
-//!    hardly runs, a thirtieth of the seconds counts as its processor time.
+//! 2. What a candidate saves is a share of the program's processor time, which other programs on
+//!    the machine change little. It is the difference between two replays of the same round. Of a
+//!    program that had fewer page faults than the replay without a pool, it is as much less. Of a
+//!    program that hardly runs, a thirtieth of the seconds counts as its processor time.
 //! 3. More memory has a price: a tenth of the program's memory costs a hundredth of its time.
 //! 4. A pool helps if it saves, without that price, what a user notices: 3 % of the time, in three
 //!    of four rounds.

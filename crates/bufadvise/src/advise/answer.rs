@@ -138,7 +138,7 @@ fn costs(study: &Study, best: &Tried, compared: &Compared) -> String {
             memory(bytes.saturating_sub(now)),
             percent(compared.price)
         )
-    } else if bytes < now {
+    } else if memory(bytes) != memory(now) && bytes < now {
         format!("It takes {} of memory, where {} are taken now.", memory(bytes), memory(now))
     } else {
         "It takes no more memory.".into()

@@ -380,7 +380,7 @@ fn every_byte_with_writers_of_their_own() {
     // Writers release; only a reader's last buffer and those that it emptied by itself stay on one thread.
     assert!(summary.cross_thread_releases * 2 > summary.releases, "{summary}");
     // How many sizes depends on how much each read finds: on a busy machine most are of full blocks.
-    assert!(summary.distinct_sizes > 1 && summary.overlapping > 0, "{summary}");
+    assert!(summary.distinct_sizes > 1 && summary.max_live > 1, "{summary}");
 }
 
 /// A proxy that is stopped at the end of `client`.

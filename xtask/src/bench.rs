@@ -56,9 +56,8 @@ impl Args {
         shell::run(&mut self.command(counts))?;
         // Of some rows alone, nobody asks for advice.
         if self.test && self.workload.is_empty() && self.contestant.is_empty() && !self.list {
-            let page = shell::target_folder().join("advice-test.html");
             shell::run(&mut command!(
-                "cargo run --package bufadvise --bin bufadvise -- advise {TRACE} --test --page {page}"
+                "cargo run --package bufadvise --bin bufadvise -- advise {TRACE} --table"
             ))?;
         }
         Ok(())

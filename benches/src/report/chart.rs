@@ -40,7 +40,7 @@ pub(super) fn overview(results: &Results) -> Option<Picture> {
         let dots = columns.filter_map(|column| {
             let name = &column.name;
             let (value, count) = view::mean_ratio(results, rows, name)?;
-            let ratio = number::ratio(value);
+            let ratio = number::three_digits(value);
             let title = format!("{name} at {workload}: {ratio} times vec, mean of {count} rows");
             Some(Dot { contestant: name.clone(), value, span: None, title })
         });
@@ -51,7 +51,7 @@ pub(super) fn overview(results: &Results) -> Option<Picture> {
         view::workloads(results).iter().map(line).filter(|line| !line.dots.is_empty()).collect();
     let title = "time relative to vec: geometric mean by workload";
     let axis = "times vec (left is faster)";
-    let dots = Dots { results, title, axis, mark: Some(1.0), lines: &lines, show: number::ratio };
+    let dots = Dots { results, title, axis, mark: Some(1.0), lines: &lines, show: number::three_digits };
     picture("overview", &dots)
 }
 

@@ -53,7 +53,7 @@ pub(super) fn draw(results: &Results) -> Option<Picture> {
         groups: groups.collect::<Option<_>>()?,
         place: |value, most| value / most,
         mark: Some(1.0),
-        show: number::ratio,
+        show: number::three_digits,
         note: format!("Ratios of medians of the same rounds; {}, {} cores, {day}", host.cpu, host.cores),
     }
     .draw()

@@ -45,11 +45,9 @@ fn verdict(results: &Results) -> Section {
         }
     }
     let mut losses = Table::new(&["loses at", "strategy", "times the time", "of"]);
-    losses.rows.extend(
-        view::losses(results).into_iter().map(|loss| {
-            vec![at(loss.row), loss.strategy.into(), number::ratio(loss.times), loss.faster.into()]
-        }),
-    );
+    losses.rows.extend(view::losses(results).into_iter().map(|loss| {
+        vec![at(loss.row), loss.strategy.into(), number::three_digits(loss.times), loss.faster.into()]
+    }));
     let mut tables = vec![scores];
     if !losses.rows.is_empty() {
         tables.push(losses);
@@ -64,7 +62,7 @@ fn tables(results: &Results, rows: &[&Row]) -> Vec<Table> {
         grid(results, rows, "time per operation (ratio to vec)", |row, record| time(results, row, record));
     let ratios = view::names(results, Kind::Strategy).map(|strategy| {
         grid(results, rows, &format!("time of {strategy} to that of"), |_, record| {
-            record.strategies_to_this.get(strategy).copied().map(number::ratio)
+            record.strategies_to_this.get(strategy).copied().map(number::three_digits)
         })
     });
     let measures = measures::MEASURES
@@ -100,7 +98,7 @@ fn time(results: &Results, row: &Row, record: &Record) -> Option<String> {
     Some(match &record.outcome {
         Outcome::Timed(timing) => {
             let ratio =
-                record.to_vec.map_or_else(String::new, |ratio| format!(" ({})", number::ratio(ratio)));
+                record.to_vec.map_or_else(String::new, |ratio| format!(" ({})", number::three_digits(ratio)));
             let shown = format!("{}{ratio}", number::time(timing.median));
             let wins = view::winner(results, &row.id) == Some(&record.contestant);
             if wins { format!("**{shown}**") } else { shown }

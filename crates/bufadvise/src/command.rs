@@ -5,16 +5,15 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::answer::Answer;
 #[cfg(target_os = "linux")]
 use crate::recording;
 use crate::{advise, print, show};
 
 /// What the codes mean that the program ends with.
 const EXIT_CODES: &str = "Exit codes:
-  0  done; with `check`, the settings fit
-  1  `check`: the settings do not fit; `advise`: no candidate is within the limit
-  2  bad input: no such file, no trace, no such settings or options; or a replay failed";
+  0  done, whatever the answer
+  1  no answer: what was recorded could not be replayed in time
+  2  bad input: no such file or program, no recording, no such options; or nothing was recorded";
 
 /// Says which buffer pool fits a recorded program, or that none would help.
 #[derive(Debug, Parser)]
@@ -34,17 +33,14 @@ enum Task {
     #[cfg(target_os = "linux")]
     #[command(after_help = EXIT_CODES)]
     Record(recording::RecordOptions),
-    /// Say which strategy fits a trace, with which settings, or that no pool would help
+    /// Say whether a pool would help a recorded program, which one, and with which settings
     #[command(after_help = EXIT_CODES)]
     Advise(Box<advise::Options>),
-    /// Say whether settings still fit a trace
-    #[command(after_help = EXIT_CODES)]
-    Check(Box<advise::CheckOptions>),
     /// Show what is in a trace: sizes, lifetimes, bytes out over time, call sites that request and
     /// hold most
     #[command(after_help = EXIT_CODES)]
     Show(show::Options),
-    /// Run rounds, or the counting replay, of some candidates
+    /// Replay a candidate once
     #[command(hide = true)]
     Child(Box<advise::Job>),
 }
@@ -69,15 +65,14 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         #[cfg(target_os = "linux")]
         Task::Record(options) => options.run(),
         Task::Advise(options) => options.run(),
-        Task::Check(options) => options.run(),
         Task::Show(options) => options.run(),
-        Task::Child(job) => job.run().map(|()| Answer::Yes),
+        Task::Child(job) => job.run().map(|()| true),
     };
     // Not by returning the error: with `RUST_BACKTRACE` set that would bury what failed under a
     // backtrace.
     match answer {
-        Ok(Answer::Yes) => ExitCode::SUCCESS,
-        Ok(Answer::No) => ExitCode::FAILURE,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             print::note(format_args!("error: {error:#}"));
             ExitCode::from(2)

@@ -4,47 +4,54 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use buftrace::{Ending, Fault, Growth, Profile, Trace};
+use buftrace::{Ending, Fault, Profile, Trace};
 
-/// A sampled recording may stand for any number of requests: what comes after this number of events
-/// is left out.
-const MOST_EXPANDED: usize = 1 << 22;
+use crate::print;
+
+/// Objects and reallocations of a heap that are read. What comes behind them is left out, which is
+/// said.
+const MOST_OBJECTS: usize = 1 << 18;
 
 /// What is in the file.
-pub(crate) struct Input {
-    pub(crate) trace: Trace,
-    /// The recording that the trace was made of, if the file has one.
-    pub(crate) heap: Option<Profile>,
+pub(crate) enum Input {
+    Trace(Trace),
+    Heap(Profile),
 }
 
 /// Reads the file.
-///
-/// A recording of a heap becomes a trace with one buffer for each object, of the largest size that
-/// it ever had: this is what the program would ask a pool for. Each sampled object is there as
-/// often as its weight says.
 ///
 /// # Errors
 ///
 /// When there is no such file, or it is of neither kind.
 pub(crate) fn read(path: &Path) -> Result<Input> {
     let file = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-    let error = match Trace::decode(&file) {
-        Ok(trace) => return Ok(Input { trace, heap: None }),
-        Err(error) => error,
-    };
-    let decoded = match error.fault {
+    let decoded = match Trace::decode(&file) {
+        Ok(trace) => Ok(Input::Trace(trace)),
         // The recording of a heap is the next version of the same format.
-        Fault::UnknownVersion { .. } => Profile::decode(&file),
-        _ => Err(error),
+        Err(error) if matches!(error.fault, Fault::UnknownVersion { .. }) => {
+            Profile::decode_first(&file, MOST_OBJECTS).map(Input::Heap)
+        }
+        Err(error) => Err(error),
     };
-    let heap = decoded.with_context(|| format!("cannot decode {}", path.display()))?;
-    let trace = heap.expanded_trace(Growth::Largest, MOST_EXPANDED, |_| true);
-    Ok(Input { trace, heap: Some(heap) })
+    decoded.with_context(|| format!("cannot decode {}", path.display()))
 }
 
-/// Says how a heap recording ends.
+impl Input {
+    /// Says how much is in it, how it ends, and what is not in it.
+    pub(crate) fn ending(&self) -> String {
+        match self {
+            Self::Trace(trace) => print::count(trace.events().len() as u64, "event"),
+            Self::Heap(heap) => {
+                let objects = print::count(heap.objects().len() as u64, "object");
+                format!("{objects}, {} lost; {}", heap.lost(), ending(heap))
+            }
+        }
+    }
+}
+
+/// Says how a heap recording ends, and what is not in it.
 pub(crate) fn ending(heap: &Profile) -> String {
-    match heap.ending() {
+    let mut ending = match heap.ending() {
         Ending::Stopped => "complete".to_owned(),
         Ending::Limit => "it stopped at its limit while the program continued".to_owned(),
         Ending::Torn(error) => format!("the end of the file is damaged: {error}"),
@@ -53,5 +60,19 @@ pub(crate) fn ending(heap: &Profile) -> String {
               early and said so; a second or more may be missing"
                 .to_owned()
         }
+    };
+    if heap.is_cut() {
+        let seconds = heap.duration_ns() as f64 / 1e9;
+        ending +=
+            &format!("; it is large, and only its first {MOST_OBJECTS} objects, of {seconds:.1} s, are read");
     }
+    let usage = heap.usage();
+    if usage.forks > 0 || usage.children_ns > 0 {
+        let seconds = usage.children_ns as f64 / 1e9;
+        ending += &format!(
+            "; its child processes are not recorded ({} forks, {seconds:.1} s of processor time)",
+            usage.forks
+        );
+    }
+    ending
 }

@@ -17,7 +17,6 @@
 )]
 
 mod advise;
-mod answer;
 mod call_sites;
 mod command;
 // What the workspace's benchmarks need too. It is no part of what this library promises.

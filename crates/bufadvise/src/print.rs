@@ -26,6 +26,11 @@ pub(crate) fn note(text: impl Display) {
     let _ = write(&mut io::stderr().lock(), &text.to_string());
 }
 
+/// Writes a number of things.
+pub(crate) fn count(number: u64, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
 /// Returns a table without rows.
 pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Result, bail};
 use buftrace::{Ending, Profile, Summary};
 use serde::Serialize;
 
-use crate::answer::Answer;
 use crate::call_sites::{self, CallSite, Joined, Order};
+use crate::drawing::number::{memory, time};
+use crate::input::{self, Input};
 use crate::names::Stacks;
-use crate::{input, print, retention};
+use crate::{print, retention};
 
 /// Shows what is in a trace: sizes, lifetimes, bytes out over time. Of a heap recording it shows
 /// which call sites of the program request most, and which hold most.
@@ -32,18 +33,34 @@ pub(crate) struct Options {
 
 /// What is shown; the JSON has all of it.
 #[derive(Debug, Serialize)]
-struct Shown {
-    schema: u32,
-    #[serde(flatten)]
-    trace: Summary,
-    /// What the recording of a heap has beside the trace.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    heap: Option<Heap>,
+#[serde(untagged)]
+enum Shown {
+    Trace {
+        schema: u32,
+        #[serde(flatten)]
+        trace: Box<Summary>,
+    },
+    Heap {
+        schema: u32,
+        heap: Heap,
+    },
 }
+
+/// The version of the JSON.
+const SCHEMA: u32 = 4;
 
 /// The recording of a heap.
 #[derive(Debug, Serialize)]
 struct Heap {
+    program: String,
+    seconds: f64,
+    /// What the process took: processor time, page faults, memory at its peak.
+    processor_seconds: f64,
+    faults: u64,
+    peak_bytes: u64,
+    /// The requests and their bytes, or estimates of them.
+    requests: f64,
+    bytes: f64,
     /// Whether each request is there, not samples of them.
     exact: bool,
     samples: usize,
@@ -60,13 +77,21 @@ struct Heap {
 
 impl Heap {
     fn of(heap: &Profile, stacks: &Stacks, frames: usize) -> Self {
+        let (usage, call_sites) = (heap.usage(), Joined::new(heap, stacks, frames).call_sites(heap, stacks));
         Self {
+            program: heap.info().program.clone(),
+            seconds: heap.duration_ns() as f64 / 1e9,
+            processor_seconds: usage.processor_ns as f64 / 1e9,
+            faults: usage.faults,
+            peak_bytes: usage.peak_bytes,
+            requests: call_sites.iter().map(|one| one.site.count).sum(),
+            bytes: call_sites.iter().map(|one| one.site.bytes).sum(),
             exact: heap.is_exact(),
             samples: heap.objects().len(),
             lost: heap.lost(),
             knows_lost: matches!(heap.ending(), Ending::Stopped | Ending::Limit),
             ending: input::ending(heap),
-            call_sites: Joined::new(heap, stacks, frames).call_sites(heap, stacks),
+            call_sites,
             nameless: stacks.nameless.clone(),
         }
     }
@@ -76,8 +101,18 @@ impl Heap {
         let kind = if self.exact { "each request" } else { "samples, and estimates from them" };
         let least = if self.knows_lost { "" } else { "at least " };
         let mut text = format!(
-            "\nheap recording: {kind}: {} objects, {least}{} lost; {}",
-            self.samples, self.lost, self.ending
+            "{}: {:.0} requests of {} in {}\n{} of processor time, {} page faults, {} of memory at the peak\n\
+             {kind}: {}, {least}{} lost; {}",
+            self.program,
+            self.requests,
+            memory(self.bytes as u64),
+            time(self.seconds * 1e9),
+            time(self.processor_seconds * 1e9),
+            self.faults,
+            memory(self.peak_bytes),
+            print::count(self.samples as u64, "object"),
+            self.lost,
+            self.ending
         );
         for (title, order) in [("that request most", Order::Bytes), ("that hold most", Order::Held)] {
             text += &format!("\n\nCall sites {title}:\n{}", call_sites::table(&self.call_sites, order));
@@ -97,27 +132,27 @@ impl Options {
     ///
     /// When the file cannot be read, or is no trace. When folded stacks are wanted, and the trace
     /// has none.
-    pub(crate) fn run(&self) -> Result<Answer> {
-        let read = input::read(&self.file)?;
-        let heap = read.heap.as_ref().map(|heap| (heap, Stacks::of(heap)));
-        if self.folded {
-            let (heap, stacks) = heap.as_ref().with_context(|| {
-                format!(
-                    "{} has no call sites: it is the trace of a pool. Recordings of a heap have some",
-                    self.file.display()
-                )
-            })?;
-            print::line(retention::folded(heap, stacks).trim_end_matches('\n'))?;
-            return Ok(Answer::Yes);
+    pub(crate) fn run(&self) -> Result<bool> {
+        let shown = match input::read(&self.file)? {
+            Input::Trace(_) if self.folded => bail!(
+                "{} has no call sites: it is the trace of a pool. Recordings of a heap have some",
+                self.file.display()
+            ),
+            Input::Trace(trace) => Shown::Trace { schema: SCHEMA, trace: Box::new(trace.summary()) },
+            Input::Heap(heap) => {
+                let stacks = Stacks::of(&heap);
+                if self.folded {
+                    print::line(retention::folded(&heap, &stacks).trim_end_matches('\n'))?;
+                    return Ok(true);
+                }
+                Shown::Heap { schema: SCHEMA, heap: Heap::of(&heap, &stacks, self.frames.max(1)) }
+            }
+        };
+        match &shown {
+            _ if self.json => print::line(serde_json::to_string_pretty(&shown)?)?,
+            Shown::Trace { trace, .. } => print::line(trace)?,
+            Shown::Heap { heap, .. } => print::line(heap.text())?,
         }
-        let heap = heap.as_ref().map(|(heap, stacks)| Heap::of(heap, stacks, self.frames.max(1)));
-        let shown = Shown { schema: 3, trace: read.trace.summary(), heap };
-        if self.json {
-            print::line(serde_json::to_string_pretty(&shown)?)?;
-        } else {
-            let heap = shown.heap.as_ref().map(Heap::text).unwrap_or_default();
-            print::line(format_args!("{}{heap}", shown.trace))?;
-        }
-        Ok(Answer::Yes)
+        Ok(true)
     }
 }

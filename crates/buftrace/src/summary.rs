@@ -42,8 +42,6 @@ pub struct Summary {
     pub releases: usize,
     /// Of the releases, those on another thread than the acquire.
     pub cross_thread_releases: usize,
-    /// Of the acquires, those made while other buffers were out.
-    pub overlapping: usize,
     /// Buffers out after the last event.
     pub out_at_end: usize,
     /// Bytes acquired, over all. Saturates.
@@ -130,7 +128,6 @@ struct Sums {
     /// Of all releases.
     lifetimes: Vec<u64>,
     cross_thread_releases: usize,
-    overlapping: usize,
     /// Buffers that are out.
     live: usize,
     /// Their bytes.
@@ -151,7 +148,6 @@ impl Sums {
     fn take(&mut self, event: &Event) {
         match event.kind {
             EventKind::Acquire { id, bytes } => {
-                self.overlapping += usize::from(self.live > 0);
                 self.live += 1;
                 self.max_live = self.live.max(self.max_live);
                 self.live_bytes += u128::from(bytes);
@@ -206,7 +202,6 @@ impl Trace {
             acquires: sizes.len(),
             releases: lifetimes.len(),
             cross_thread_releases: sums.cross_thread_releases,
-            overlapping: sums.overlapping,
             out_at_end: sums.live,
             total_bytes: sizes.iter().fold(0, |sum, bytes| sum.saturating_add(*bytes)),
             max_live: sums.max_live,
@@ -297,7 +292,6 @@ impl fmt::Display for Summary {
         writeln!(f, "{:<22}{} ({rate:.0} a second)", "acquires", self.acquires)?;
         writeln!(f, "{:<22}{}, {} out at the end", "releases", self.releases, self.out_at_end)?;
         writeln!(f, "{:<22}{}", "on another thread", Share(self.cross_thread_releases, self.releases))?;
-        writeln!(f, "{:<22}{}", "while others are out", Share(self.overlapping, self.acquires))?;
         writeln!(f, "{:<22}{}", "bytes acquired", Bytes(self.total_bytes))?;
         writeln!(f, "{:<22}{} buffers, {}", "most out at once", self.max_live, Bytes(self.max_live_bytes))?;
         writeln!(

@@ -33,7 +33,7 @@ pub fn idle(results: &Results, allocator: Allocator) -> Option<Table> {
             mib(before),
             mib(peak),
             mib(idle),
-            number::ratio(idle / before),
+            number::three_digits(idle / before),
             spread(runs.iter().map(|run| run.busy.rate()), 0),
             spread(runs.iter().map(|run| run.after.rate()), 0),
             spread(runs.iter().map(|run| run.after.micros()), 2),
@@ -69,7 +69,7 @@ pub fn budget(runs: &[BudgetRun]) -> Table {
             run.failure.clone().unwrap_or_else(|| run.answered.to_string()),
             number::time(run.mean_wait * 1e6),
             number::time(run.longest_wait * 1e6),
-            number::ratio(run.longest_wait / run.mean_wait.max(f64::MIN_POSITIVE)),
+            number::three_digits(run.longest_wait / run.mean_wait.max(f64::MIN_POSITIVE)),
         ]);
     }
     table

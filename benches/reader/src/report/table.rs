@@ -33,7 +33,7 @@ fn of_row(results: &Results, row: Row) -> Table {
             format!("{:.2}", of(Measured::rate)),
             format!("{:.4}", of(Measured::processor)),
             format!("{:.2}", of(Measured::micros)),
-            number::ratio(of(Measured::micros) / least),
+            number::three_digits(of(Measured::micros) / least),
             format!("{:.2}", of(|found| found.faults as f64 / found.reads as f64)),
         ]);
     }

@@ -5,26 +5,27 @@ use std::fmt;
 use std::str::FromStr;
 
 use bufworks::any::{AnyBuilder, SettingError};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::strategies::{self, Owner, Strategy, VEC};
 use super::traffic::Needs;
 
 /// Bytes that the pools of a candidate may reserve at most, all together.
 const MOST_RESERVED: usize = 2 << 30;
-/// Capacities of bounded pools, in hundredths of what they are to have room for.
-const CAPACITIES: [usize; 4] = [100, 125, 200, 400];
+/// Capacities of bounded pools, in multiples of what they are to have room for.
+const CAPACITIES: [usize; 2] = [1, 2];
 /// Bump-pointer shards are as many times as large as the largest request.
-const SHARD_FACTORS: [usize; 3] = [1, 4, 16];
+const SHARD_FACTORS: [usize; 2] = [1, 4];
 /// The largest shard that such a pool may have.
 const MOST_SHARD_BYTES: usize = 1 << 30;
 /// Buffers of a shard of `bufshard` unless a program sets them.
 const USUAL_BUFFERS: usize = 128;
 const MOST_CACHE: usize = 1024;
 const MOST_BUFFERS: usize = 1 << 16;
+
 /// A strategy with its settings, or none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(into = "String")]
 pub(crate) enum Candidate {
     /// `Vec::with_capacity`: an allocation for each buffer, not zeroed.
     Vec,
@@ -41,11 +42,6 @@ impl Candidate {
         }
     }
 
-    /// Returns whether it is what one has without a pool.
-    pub(crate) fn is_control(&self) -> bool {
-        self.in_table().is_some_and(|strategy| strategy.is_control)
-    }
-
     /// Returns whether each thread that acquires has a pool of its own.
     pub(crate) fn one_per_thread(&self) -> bool {
         match (self.in_table(), self) {
@@ -53,16 +49,6 @@ impl Candidate {
             (None, Self::Vec) => false,
             (None, Self::Pool(builder)) => builder.build().is_ok_and(|pool| pool.share().is_none()),
         }
-    }
-
-    /// Returns what a program sees when there are more buffers out than the settings have room for.
-    pub(crate) fn beyond(&self) -> &'static str {
-        self.in_table().map_or("its documentation says what happens", |strategy| strategy.beyond)
-    }
-
-    /// Returns the class of its colour in the charts.
-    pub(crate) fn colour(&self) -> &'static str {
-        self.in_table().map_or(strategies::OTHER_COLOUR, |strategy| strategy.colour)
     }
 
     /// Returns its strategy, if the table has it.
@@ -95,14 +81,6 @@ impl From<Candidate> for String {
     }
 }
 
-impl TryFrom<String> for Candidate {
-    type Error = SettingError;
-
-    fn try_from(text: String) -> Result<Self, SettingError> {
-        text.parse()
-    }
-}
-
 /// Returns the pool of this name, with these settings.
 pub(crate) fn pool(name: &str, settings: &[(&str, usize)]) -> Result<Candidate, SettingError> {
     let mut builder = AnyBuilder::named(name)?;
@@ -122,7 +100,8 @@ pub(crate) fn sweep(needs: &Needs) -> Vec<Candidate> {
     let mut sweep = Sweep { owners: needs.owners, all: Vec::new() };
     let room = Room::of(needs);
     strategies::ALL.iter().for_each(|strategy| (strategy.sweep)(&mut sweep, &room));
-    let others = AnyBuilder::NAMES.iter().filter(|name| strategies::of(name).is_none());
+    let is_other = |name: &&&str| strategies::of(name).is_none() && !strategies::NOT_REPLAYED.contains(name);
+    let others = AnyBuilder::NAMES.iter().filter(is_other);
     sweep.all.extend(others.filter_map(|name| other(name, needs)));
     sweep.all
 }
@@ -132,16 +111,12 @@ pub(crate) struct Room {
     /// Buffers that a thread has out.
     pub(crate) live: usize,
     /// Bytes of a thread's own pool.
-    pub(crate) capacities: [usize; 4],
+    pub(crate) capacities: [usize; 2],
     /// Bytes of bump-pointer shards, and what a pool of them keeps.
-    pub(crate) shard_sizes: [usize; 3],
-    pub(crate) idle_bytes: [usize; 2],
-    /// Blocks of each class that a thread keeps; the last is the most.
-    pub(crate) caches: [usize; 3],
-    /// Blocks of a class that a shard keeps; the first is the default.
-    pub(crate) shard_buffers: [usize; 2],
-    /// The least bytes of the larger half of the requests.
-    pub(crate) larger_half: usize,
+    pub(crate) shard_sizes: [usize; 2],
+    pub(crate) idle_bytes: usize,
+    /// Blocks of each class that a thread keeps, and that a shard keeps.
+    pub(crate) caches: [(usize, usize); 3],
 }
 
 impl Room {
@@ -149,12 +124,14 @@ impl Room {
         let unit = needs.largest.next_power_of_two().clamp(4 << 10, MOST_SHARD_BYTES);
         Self {
             live: needs.own_live,
-            capacities: CAPACITIES.map(|percent| rounded(share(needs.own_bytes, percent))),
+            capacities: CAPACITIES.map(|times| rounded(needs.own_bytes.saturating_mul(times))),
             shard_sizes: SHARD_FACTORS.map(|factor| unit.saturating_mul(factor).min(MOST_SHARD_BYTES)),
-            idle_bytes: [1, 4].map(|times| rounded(needs.bytes.saturating_mul(times))),
-            caches: [1, needs.own_live.clamp(1, MOST_CACHE), MOST_CACHE],
-            shard_buffers: [USUAL_BUFFERS, needs.live.clamp(1, MOST_BUFFERS)],
-            larger_half: needs.median_size + 1,
+            idle_bytes: rounded(needs.bytes),
+            caches: [
+                (1, USUAL_BUFFERS),
+                (needs.own_live.clamp(1, MOST_CACHE), needs.live.clamp(1, MOST_BUFFERS)),
+                (MOST_CACHE, USUAL_BUFFERS),
+            ],
         }
     }
 }
@@ -175,11 +152,6 @@ impl Sweep {
         let candidate = pool(name, settings).ok().filter(|candidate| fits && !self.all.contains(candidate));
         self.all.extend(candidate);
     }
-
-    /// Adds what one writes without any pool.
-    pub(crate) fn add_vec(&mut self) {
-        self.all.push(Candidate::Vec);
-    }
 }
 
 /// Returns a strategy by its name, with room for the traffic where it has a setting for that.
@@ -197,26 +169,14 @@ fn other(name: &str, room: &Needs) -> Option<Candidate> {
     Some(Candidate::Pool(builder))
 }
 
-fn share(bytes: usize, percent: usize) -> usize {
-    bytes.saturating_mul(percent).div_ceil(100)
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
 
     use super::*;
 
-    const NEEDS: Needs = Needs {
-        acquires: 1000,
-        owners: 7,
-        largest: 3000,
-        median_size: 100,
-        live: 60,
-        bytes: 90_000,
-        own_live: 9,
-        own_bytes: 20_000,
-    };
+    const NEEDS: Needs =
+        Needs { owners: 7, largest: 3000, live: 60, bytes: 90_000, own_live: 9, own_bytes: 20_000 };
 
     fn capacity(candidate: &Candidate) -> Option<u64> {
         let Candidate::Pool(builder) = candidate else { return None };
@@ -228,7 +188,7 @@ mod tests {
         let all = sweep(&NEEDS);
         let texts: HashSet<String> = all.iter().map(ToString::to_string).collect();
         assert_eq!(texts.len(), all.len());
-        for strategy in ["slot", "ring", "bump", "shard", "heap", "vec"] {
+        for strategy in ["slot", "ring", "bump", "shard"] {
             assert!(all.iter().any(|candidate| candidate.strategy() == strategy), "{strategy}");
         }
         let large = Needs { own_bytes: 40_000_000, ..NEEDS };
@@ -246,12 +206,10 @@ mod tests {
         let others = AnyBuilder::NAMES.iter().map(|name| other(name, &NEEDS).expect("settings"));
         for candidate in others.chain(sweep(&NEEDS)) {
             assert_eq!(candidate.to_string().parse(), Ok(candidate));
-            let told = serde_json::to_string(&candidate).expect("plain data");
-            assert_eq!(serde_json::from_str::<Candidate>(&told).expect("the same"), candidate, "{told}");
         }
-        let candidate = other(strategies::BOUNDED, &NEEDS).expect("settings");
+        let candidate = other("bounded-slot", &NEEDS).expect("settings");
         assert_eq!(candidate.to_string(), "bounded-slot:capacity=88KiB,slots=60");
-        assert!(candidate.one_per_thread() && !candidate.is_control());
+        assert!(candidate.one_per_thread());
         assert!("shard:thread_cach=1".parse::<Candidate>().is_err());
     }
 

@@ -1,54 +1,20 @@
-//! The choice as a program takes it in: as Rust, or as text for `AnyBuilder` and `check`.
+//! The choice as a program takes it in: as Rust.
 
-use bufworks::any::{AnyBuilder, HeapBuilder};
+use bufworks::any::AnyBuilder;
 
 use super::candidate::Candidate;
-use super::record::Advice;
 use super::strategies::Owner;
-
-/// What the choice is written as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Form {
-    /// Constants, and a function that builds the pool
-    Rust,
-    /// A line that `AnyBuilder` and `check` read
-    Text,
-}
-
-impl Form {
-    /// Returns the choice; as Rust with a line on where it is from.
-    pub(crate) fn write(self, advice: &Advice) -> String {
-        let pick = &advice.pick().candidate;
-        match (self, *pick) {
-            (Self::Rust, _) => headed(pick, advice.choice.no_pool, &advice.name),
-            (Self::Text, Candidate::Pool(builder)) => format!("{builder}\n"),
-            // Without a pool, `AnyBuilder` has the heap.
-            (Self::Text, Candidate::Vec) => format!("{}\n", AnyBuilder::Heap(HeapBuilder::new())),
-        }
-    }
-}
-
-fn headed(pick: &Candidate, no_pool: bool, trace: &str) -> String {
-    let start = if no_pool { "No pool would help; chosen" } else { "Chosen" };
-    let (version, trace) = (env!("CARGO_PKG_VERSION"), trace.replace(['\n', '\r'], " "));
-    format!("//! {start} by bufadvise {version} for the trace {trace}.\n\n{}", rust(pick))
-}
 
 /// Returns the settings as Rust.
 pub(crate) fn rust(pick: &Candidate) -> String {
     let head = format!(
-        "/// The strategy with its settings, as `bufadvise check` reads them.\npub const SETTINGS: &str = \"{pick}\";\n"
+        "/// The strategy with its settings, as `AnyBuilder` reads them.\npub const SETTINGS: &str = \"{pick}\";\n"
     );
-    let Candidate::Pool(builder) = pick else {
-        return head
-            + "\n/// Makes a buffer: no pool would help.\npub fn buffer(bytes: usize) -> Vec<u8> {\n    \
-               Vec::with_capacity(bytes)\n}\n";
-    };
+    let Candidate::Pool(builder) = pick else { return head };
     let settings = set(builder);
     let are_numbers = settings.iter().all(|(_, value)| value.is_u64());
     let strategy = pick.in_table().filter(|_| are_numbers);
-    let Some((path, owner)) = strategy.and_then(|strategy| Some((strategy.pool_type?, strategy.owner)))
-    else {
+    let Some((path, owner)) = strategy.map(|strategy| (strategy.pool_type, strategy.owner)) else {
         return format!(
             "{head}\n\
              /// Builds the pool.\n\
@@ -97,11 +63,10 @@ mod tests {
             ("ring:capacity=1500000,buffers=9", include_str!("../../tests/generated/ring.rs")),
             ("bump:shard_size=64KiB,max_idle_bytes=3MiB", include_str!("../../tests/generated/bump.rs")),
             ("shard:shard_buffers=115,thread_cache=4", include_str!("../../tests/generated/shard.rs")),
-            ("heap:alignment=4KiB", include_str!("../../tests/generated/heap.rs")),
-            ("vec", include_str!("../../tests/generated/vec.rs")),
+            ("bounded-slot:slots=9", include_str!("../../tests/generated/any.rs")),
         ] {
             let candidate: Candidate = settings.parse().expect("settings");
-            let written = headed(&candidate, candidate.is_control(), "app");
+            let written = format!("//! A pool.\n\n{}", rust(&candidate));
             assert_eq!(written, file, "write it again: {settings}\n{written}");
         }
         fn serves(mut pool: impl BufferPool) {
@@ -111,7 +76,6 @@ mod tests {
         serves(generated::ring::pool().expect("settings are right"));
         serves(generated::bump::pool().expect("settings are right"));
         serves(generated::shard::pool().expect("settings are right"));
-        serves(generated::heap::pool().expect("settings are right"));
-        assert!(generated::vec::buffer(1000).capacity() >= 1000);
+        serves(generated::any::pool().expect("settings are right"));
     }
 }

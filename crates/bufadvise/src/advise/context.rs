@@ -1,19 +1,34 @@
-//! `advise`: its options, and what it prints.
+//! The options of `advise`, and from them to the answer.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
+use buftrace::{Event, EventKind, Object, Profile, Trace};
 
-use super::analysis::{Analysis, bytes};
-use super::{codegen, measuring, memory_chart, page, render_sites, render_text, scatter};
-use crate::answer::Answer;
-use crate::{call_sites, print};
+use super::answer::{Answer, SCHEMA, SiteAnswer};
+use super::children::Children;
+use super::schedule::{Schedule, workers};
+use super::study::{Study, Verdict, study};
+use super::traffic::{Needs, Traffic};
+use super::verdict::{Prices, Program, Requests};
+use super::{answer, codegen, table, wire};
+use crate::call_sites::{self, CallSite, Joined, sums};
+use crate::input::{self, Input};
+use crate::names::{self, Stacks};
+use crate::print;
 
-/// Says which strategy fits a trace, with which settings, or that no pool would help.
+/// The most events that a recording is expanded to.
+const MOST_EVENTS: usize = 1 << 19;
+/// The share of the time that the whole has; its call sites have the rest.
+const WHOLE: f64 = 0.6;
+/// What is kept of the time, to read and to print.
+const KEPT: f64 = 0.05;
+
+/// Says whether a pool would help a recorded program, which one, and with which settings.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The recorded trace: a file that `buftrace`'s recorder wrote
+    /// The recording: a file that `bufadvise record` or one of `buftrace`'s recorders wrote
     file: PathBuf,
     #[command(flatten)]
     context: Context,
@@ -22,72 +37,190 @@ pub(crate) struct Options {
 /// How the answer is found, and printed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Context {
-    /// Write the advice to this file as a page too, with charts
-    #[arg(long, value_name = "FILE")]
-    page: Option<PathBuf>,
-    /// Print the advice as JSON
+    /// Print the candidates as a table too
     #[arg(long)]
+    table: bool,
+    /// Print the answer as JSON
+    #[arg(long, conflicts_with = "table")]
     json: bool,
-    /// Print the choice alone, as a program takes it in
-    #[arg(long, value_name = "FORM", conflicts_with = "json")]
-    emit: Option<codegen::Form>,
-    /// The seconds that the command may take, about; each call site takes a fifth of them more
-    #[arg(long, default_value_t = 75, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    /// The seconds that the answer may take
+    #[arg(long, default_value_t = 30, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
-    /// Say it of this number of call sites of a heap recording too, those that request most
+    /// Where a pool helps, say it of this number of call sites too, those that request most
     #[arg(long, default_value_t = 3, value_name = "N")]
     sites: usize,
     /// Take call stacks as one call site whose innermost N frames look alike
     #[arg(long, value_name = "N", default_value_t = call_sites::FRAMES)]
     frames: usize,
-    /// Take nothing that needs more memory, such as 16M
+    /// Take no pool that needs more memory, such as 16M
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     memory_limit: Option<u64>,
-    /// Replay a few times only, to check that the command runs
-    #[arg(long)]
-    test: bool,
 }
 
 impl Options {
-    /// Advises, as [`Context::run`] does.
-    pub(crate) fn run(&self) -> Result<Answer> {
-        self.context.run(&self.file)
+    /// Prints the answer of [`Context::answer`].
+    pub(crate) fn run(&self) -> Result<bool> {
+        let started = Instant::now();
+        let (text, is_answer) = self.context.answer(input::read(&self.file)?, started)?;
+        print::line(&text)?;
+        Ok(is_answer)
     }
 }
 
 impl Context {
-    /// Measures the candidates, and prints the advice for a recorded file.
+    /// Replays what was recorded. Returns the text of the answer, and whether it is one.
     ///
     /// # Errors
     ///
-    /// When the trace cannot be read, a candidate fails, or the advice cannot be written.
-    pub(crate) fn run(&self, file: &Path) -> Result<Answer> {
-        let analysis = Analysis {
-            file,
-            memory_limit: self.memory_limit,
-            seconds: self.seconds,
-            is_test: self.test,
-            given: None,
-            // What is emitted is the choice for the whole.
-            sites: if self.emit.is_some() { 0 } else { self.sites },
-            frames: self.frames.max(1),
+    /// When this program cannot be found, which replays.
+    pub(crate) fn answer(&self, input: Input, started: Instant) -> Result<(String, bool)> {
+        let seconds = f64::from(self.seconds) * (1.0 - KEPT);
+        let until = |share: f64| started + Duration::from_secs_f64(seconds * share);
+        let (program, is_rust) = (program(&input), is_rust(&input));
+        let (trace, requests, heap) = match input {
+            Input::Heap(heap) => {
+                (heap.expanded_trace(MOST_EVENTS, |_| true), requests_of(&heap, |_| true), Some(heap))
+            }
+            Input::Trace(trace) => {
+                let acquire = |event: &&Event| matches!(event.kind, EventKind::Acquire { .. });
+                let samples = trace.events().iter().filter(acquire).count();
+                let requests = Requests { count: samples as f64, error: 0.0, samples, replayed: 0 };
+                (trace, requests, None)
+            }
         };
-        let Some(advice) = measuring::advise(&analysis)? else { return Ok(Answer::No) };
-        if let Some(path) = &self.page {
-            let scatter = scatter::draw(&advice).context("there is nothing to draw")?;
-            let memory = memory_chart::draw(&advice.name, &advice.memory);
-            fs::write(path, page::page(&advice, &[&scatter, &memory]))
-                .with_context(|| format!("cannot write {}", path.display()))?;
+        let whole = Whole { program, memory_limit: self.memory_limit };
+        let (prices, found) = whole.study(&trace, requests, until(WHOLE))?;
+        let mut call_sites = Vec::new();
+        if let Some(heap) = heap.as_ref().filter(|_| found.verdict == Verdict::Pool) {
+            call_sites = self.sites(heap, &whole, &until)?;
         }
-        let text = if self.json {
-            serde_json::to_string_pretty(&advice)?
-        } else if let Some(form) = self.emit {
-            form.write(&advice)
-        } else {
-            let sites = render_sites::text(&advice.call_sites);
-            format!("{}{sites}\nThis took {:.0} s.", render_text::text(&advice), advice.seconds)
+        let best = found.best().map(|(tried, _)| tried.settings);
+        let code = best.filter(|_| is_rust && found.verdict == Verdict::Pool);
+        let answer = Answer {
+            schema: SCHEMA,
+            name: trace.meta().name.clone(),
+            program,
+            requests: prices.requests,
+            code: code.map(|pick| codegen::rust(&pick)),
+            study: found,
+            call_sites,
         };
-        print::line(text.trim_end_matches('\n'))?;
-        Ok(Answer::Yes)
+        let mut text = if self.json {
+            serde_json::to_string_pretty(&answer)?
+        } else {
+            answer::text(&answer).trim_end().to_owned()
+        };
+        if self.table && answer.study.now.nanos > 0 {
+            text += &table::all(&answer.study, &prices);
+        }
+        Ok((text, answer.study.verdict != Verdict::NoAnswer))
+    }
+
+    /// Studies the call sites that request most, each by itself.
+    fn sites(
+        &self,
+        heap: &Profile,
+        whole: &Whole,
+        until: &dyn Fn(f64) -> Instant,
+    ) -> Result<Vec<SiteAnswer>> {
+        let stacks = Stacks::of(heap);
+        let joined = Joined::new(heap, &stacks, self.frames.max(1));
+        let all = joined.call_sites(heap, &stacks);
+        let (bytes, _) = sums(&all);
+        let sites: Vec<CallSite> = all.into_iter().take(self.sites).collect();
+        let count = sites.len() as f64;
+        let answer = |(nth, call_site): (usize, CallSite)| {
+            let is_it = |object: &Object| joined.number(object.stack) == call_site.number;
+            let trace = heap.expanded_trace(MOST_EVENTS, is_it);
+            let deadline = until(WHOLE + (1.0 - WHOLE) * (nth + 1) as f64 / count);
+            let (_, study) = whole.study(&trace, requests_of(heap, is_it), deadline)?;
+            let share_of_bytes = call_site.site.bytes / bytes;
+            Ok(SiteAnswer { call_site, share_of_bytes, study })
+        };
+        sites.into_iter().enumerate().map(answer).collect()
+    }
+}
+
+/// The program, whatever part of its requests is studied.
+struct Whole {
+    program: Program,
+    memory_limit: Option<u64>,
+}
+
+impl Whole {
+    /// Studies a trace of the program.
+    fn study(&self, trace: &Trace, mut requests: Requests, deadline: Instant) -> Result<(Prices, Study)> {
+        let traffic = Traffic::new(trace);
+        requests.replayed = traffic.buffers.len();
+        let prices = Prices { program: self.program, requests };
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let encoded = |workers| wire::encode(&Schedule::new(&traffic, workers));
+        let workers = workers(&traffic, processors);
+        let children = Children {
+            program: std::env::current_exe().context("cannot find this program")?,
+            schedule: encoded(workers),
+            alone: (workers > 1).then(|| encoded(1)),
+            deadline,
+        };
+        let needs = Needs::of(&traffic);
+        drop(traffic);
+        Ok((prices, study(&prices, &needs, self.memory_limit, children)))
+    }
+}
+
+/// Returns what the program took of the machine.
+fn program(input: &Input) -> Program {
+    let (nanos, usage) = match input {
+        Input::Heap(heap) => (heap.duration_ns(), Some(heap.usage())),
+        Input::Trace(trace) => (trace.duration_ns(), None),
+    };
+    let usage = usage.filter(|usage| usage.processor_ns > 0);
+    Program {
+        seconds: nanos as f64 / 1e9,
+        processor_seconds: usage.map(|usage| usage.processor_ns as f64 / 1e9),
+        faults: usage.map(|usage| usage.faults),
+        bytes: usage.map(|usage| usage.peak_bytes),
+    }
+}
+
+/// Returns whether the program is written in Rust. One that records its own pools is.
+fn is_rust(input: &Input) -> bool {
+    match input {
+        Input::Heap(heap) => names::is_rust(heap),
+        Input::Trace(_) => true,
+    }
+}
+
+/// Returns what was requested by some objects of a heap.
+fn requests_of(heap: &Profile, is_it: impl Fn(&Object) -> bool) -> Requests {
+    let (mut samples, mut count, mut variance) = (0, 0.0, 0.0);
+    for weight in heap.objects().iter().filter(|object| is_it(object)).map(Object::weight) {
+        samples += 1;
+        count += weight;
+        variance += weight * (weight - 1.0);
+    }
+    Requests { count, error: f64::sqrt(variance) / f64::max(count, 1.0), samples, replayed: 0 }
+}
+
+/// Returns a number of bytes, with a unit or without.
+fn bytes(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u32); 6] = [("kib", 10), ("mib", 20), ("gib", 30), ("k", 10), ("m", 20), ("g", 30)];
+    let lower = text.trim().to_ascii_lowercase();
+    let unit = UNITS.iter().find_map(|(unit, shift)| Some((lower.strip_suffix(unit)?, *shift)));
+    let (digits, shift) = unit.unwrap_or((&lower, 0));
+    let number: Option<u64> = digits.trim_end().parse().ok();
+    number
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or_else(|| "expected a number of bytes, such as 65536, 64K or 16M (powers of 1024)".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn limits_have_units() {
+        assert_eq!([bytes("65536"), bytes("64k"), bytes("16 MiB")], [Ok(65536), Ok(65536), Ok(16 << 20)]);
+        assert!(bytes("").is_err() && bytes("16 megabytes").is_err() && bytes("99999999999G").is_err());
     }
 }

@@ -9,11 +9,12 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::thread_split::{ThreadSplit, split_threads};
 use super::traffic::{Act, Traffic};
 
 /// The most workers.
 const MOST_WORKERS: usize = 16;
+/// How often memory is measured in a replay, at equal distances.
+const LOOKS: usize = 16;
 /// How often threads are given to workers anew at most.
 const ROUNDS: usize = 20;
 
@@ -26,6 +27,8 @@ pub(crate) enum Step {
     Acquire { source: u32, bytes: u32, place: u32, to: u32 },
     /// Drops what the `from`-th worker took for the place.
     Release { from: u32, place: u32, bytes: u32 },
+    /// Measures memory.
+    Look,
 }
 
 /// What one worker does.
@@ -35,7 +38,7 @@ pub(crate) struct Part {
     pub(crate) steps: Vec<Step>,
     /// For each acquire and release, the buffer's number in the traffic.
     #[cfg(test)]
-    buffers: Vec<u32>,
+    pub(crate) buffers: Vec<u32>,
     /// The pools of the threads that it plays, by their number among all (`Schedule::pools`).
     /// `Step::Acquire` has the place in this list.
     pub(crate) sources: Vec<u32>,
@@ -54,10 +57,6 @@ pub(crate) struct Schedule {
     pub(crate) buffers: usize,
     /// Pools, where each thread that acquires has its own.
     pub(crate) pools: usize,
-    /// Buffers that were recorded as released on another thread.
-    pub(crate) crossings: usize,
-    /// Of those, the ones that are replayed so.
-    pub(crate) crossings_kept: usize,
 }
 
 /// Returns how many workers play such traffic on `processors` processors: one for one thread, two
@@ -116,56 +115,13 @@ fn assign(traffic: &Traffic, workers: usize) -> Vec<u32> {
     assigned
 }
 
-/// Which pool each life has. One that has ended leaves its pool to the next that begins on the same
-/// worker.
-struct Pools<'a> {
-    split: &'a ThreadSplit,
-    assigned: &'a [u32],
-    /// Pool, and its place with the worker, of those that have acquired.
-    of: Vec<Option<(usize, u32)>>,
-    /// Who has begun.
-    begun: Vec<bool>,
-    /// Left by those that have ended, by worker.
-    left: Vec<Vec<(usize, u32)>>,
-    /// Pools so far.
-    count: usize,
-}
-
-impl<'a> Pools<'a> {
-    fn new(split: &'a ThreadSplit, assigned: &'a [u32], workers: usize) -> Self {
-        let count = split.before.len();
-        let left = vec![Vec::new(); workers];
-        Self { split, assigned, of: vec![None; count], begun: vec![false; count], left, count: 0 }
-    }
-
-    /// Notes that a life does something.
-    fn begin(&mut self, life: usize) {
-        if !core::mem::replace(&mut self.begun[life], true)
-            && let Some(before) = self.split.before[life]
-            && let Some(pool) = self.of[before as usize]
-        {
-            self.left[self.assigned[before as usize] as usize].push(pool);
-        }
-    }
-
-    /// Returns the pool of a life that acquires, and its place with the worker.
-    fn of(&mut self, life: usize, part: &mut Part) -> (usize, u32) {
-        *self.of[life].get_or_insert_with(|| {
-            self.left[self.assigned[life] as usize].pop().unwrap_or_else(|| {
-                part.sources.push(self.count as u32);
-                self.count += 1;
-                (self.count - 1, part.sources.len() as u32 - 1)
-            })
-        })
-    }
-}
-
 /// The writing of a schedule: what has been given out and come back by the event that is looked at.
 struct Writer<'a> {
     traffic: &'a Traffic,
     assigned: &'a [u32],
     parts: Vec<Part>,
-    pools: Pools<'a>,
+    /// By thread that has acquired: its pool, and the pool's place with the worker.
+    pools: Vec<Option<(usize, u32)>>,
     /// Free places, with the release that freed each: worker and count. Twice as many as are
     /// needed, first in, first out, so that hardly anybody waits for a place.
     free: VecDeque<(u32, Option<(u32, u32)>)>,
@@ -183,13 +139,13 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(split: &'a ThreadSplit, assigned: &'a [u32], workers: usize) -> Self {
-        let buffers = split.traffic.buffers.len();
+    fn new(traffic: &'a Traffic, assigned: &'a [u32], workers: usize) -> Self {
+        let buffers = traffic.buffers.len();
         Self {
-            traffic: &split.traffic,
+            traffic,
             assigned,
             parts: (0..workers).map(|_| Part::default()).collect(),
-            pools: Pools::new(split, assigned, workers),
+            pools: vec![None; traffic.threads],
             free: VecDeque::new(),
             places: 0,
             live: 0,
@@ -216,9 +172,12 @@ impl<'a> Writer<'a> {
         self.place_of[number as usize] = place;
         let workers = self.parts.len();
         let part = &mut self.parts[worker];
-        let (pool, source) = self.pools.of(thread, part);
+        let (pool, source) = *self.pools[thread].get_or_insert_with(|| {
+            part.sources.push(self.back.len() as u32);
+            self.back.push(vec![0; workers]);
+            (self.back.len() - 1, part.sources.len() as u32 - 1)
+        });
         self.pool_of[number as usize] = pool;
-        self.back.resize(self.back.len().max(pool + 1), vec![0; workers]);
         for other in (0..workers).filter(|other| *other != worker) {
             let place = freed.filter(|freed| freed.0 as usize == other).map_or(0, |freed| freed.1);
             let releases = self.back[pool][other].max(place);
@@ -254,16 +213,10 @@ impl<'a> Writer<'a> {
     }
 
     fn finish(self) -> Schedule {
-        let buffers = &self.traffic.buffers;
-        let crossing = buffers.iter().filter(|buffer| buffer.from != buffer.to);
-        let worker = |thread: u32| self.assigned[thread as usize];
-        let kept = crossing.clone().filter(|buffer| worker(buffer.from) != worker(buffer.to));
         Schedule {
             places: self.places as usize,
-            buffers: buffers.len(),
+            buffers: self.traffic.buffers.len(),
             pools: self.back.len(),
-            crossings: crossing.count(),
-            crossings_kept: kept.count(),
             parts: self.parts,
         }
     }
@@ -272,19 +225,40 @@ impl<'a> Writer<'a> {
 impl Schedule {
     /// Shares the traffic out to `workers` workers.
     pub(crate) fn new(traffic: &Traffic, workers: usize) -> Self {
-        let split = split_threads(traffic);
-        let assigned = assign(&split.traffic, workers);
-        let mut writer = Writer::new(&split, &assigned, workers);
-        for (thread, act) in &split.traffic.acts {
+        let assigned = assign(traffic, workers);
+        let mut writer = Writer::new(traffic, &assigned, workers);
+        let looks = looks(traffic);
+        for (index, (thread, act)) in traffic.acts.iter().enumerate() {
             let thread = *thread as usize;
-            writer.pools.begin(thread);
             match *act {
                 Act::Acquire(number) => writer.acquire(thread, number),
                 Act::Release(number) => writer.release(thread, number),
             }
+            if looks.contains(&index) {
+                writer.parts[assigned[thread] as usize].steps.push(Step::Look);
+            }
         }
         writer.finish()
     }
+}
+
+/// Returns the events after which memory is measured: some at equal distances, and the first after
+/// which the most bytes are in use.
+fn looks(traffic: &Traffic) -> Vec<usize> {
+    let events = traffic.acts.len();
+    let mut looks: Vec<usize> = (1..=LOOKS).map(|look| (look * events / LOOKS).saturating_sub(1)).collect();
+    let (mut bytes, mut most, mut peak) = (0, 0, 0);
+    for (index, (_, act)) in traffic.acts.iter().enumerate() {
+        match act {
+            Act::Acquire(number) => bytes += u64::from(traffic.buffers[*number as usize].bytes),
+            Act::Release(number) => bytes -= u64::from(traffic.buffers[*number as usize].bytes),
+        }
+        if bytes > most {
+            (most, peak) = (bytes, index);
+        }
+    }
+    looks.push(peak);
+    looks
 }
 
 #[cfg(test)]
@@ -306,7 +280,11 @@ mod tests {
         }
         let traffic = Traffic::new(&trace(&events));
         let schedule = Schedule::new(&traffic, 2);
-        assert_eq!((schedule.crossings, schedule.crossings_kept), (400, 400));
+        let crosses = |worker: u32, step: &Step| matches!(step, Step::Acquire { to, .. } if *to != worker);
+        let kept = (0..).zip(&schedule.parts);
+        let kept =
+            kept.flat_map(|(worker, part)| part.steps.iter().filter(move |step| crosses(worker, step)));
+        assert_eq!(kept.count(), 400);
         let steps: Vec<usize> = schedule.parts.iter().map(|part| part.buffers.len()).collect();
         assert_eq!(steps, [400, 400]);
     }
@@ -319,26 +297,12 @@ mod tests {
         assert_eq!([1, 2, 8].map(|processors| workers(&crossing, processors)), [2, 2, 3]);
     }
 
-    /// Makes a trace of two threads whose numbers change over now and then, so that each has
-    /// several lives.
-    fn changing() -> buftrace::Trace {
-        let changing = (0..300_u32).flat_map(|n| {
-            let (reader, writer) = ((n / 60) % 2, 1 - (n / 60) % 2);
-            [(reader, 0, Some(9)), (reader, 1, Some(8)), (writer, 1, None), (writer, 0, None)]
-        });
-        trace(&changing.collect::<Vec<_>>())
-    }
-
     /// Plays the schedule with workers that take turns at random, and compares what each pool sees
     /// with the recording.
     #[test]
     fn every_pool_sees_the_recorded_requests_and_no_release_late() {
-        let changing = changing();
-        for (workers, trace) in
-            [1, 2, 3].into_iter().flat_map(|n| [(n, random(5, 3000, 900)), (n, changing.clone())])
-        {
-            let traffic = Traffic::new(&trace);
-            let workers = workers.min(traffic.threads);
+        for workers in [1, 2, 3] {
+            let traffic = Traffic::new(&random(5, 3000, 900));
             let schedule = Schedule::new(&traffic, workers);
             assert!(schedule.places <= 2 * Needs::of(&traffic).live + 1, "{} places", schedule.places);
             let mut random = fastrand::Rng::with_seed(workers as u64);
@@ -373,6 +337,7 @@ mod tests {
                         true
                     }
                     Step::Release { .. } => false,
+                    Step::Look => true,
                 };
                 *step += usize::from(done);
                 stuck = if done { 0 } else { stuck + 1 };

@@ -1,14 +1,18 @@
 //! A trace as it is replayed: buffers by number, and who takes and returns each.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use buftrace::{EventKind, Trace};
 
-/// The most events of a trace that are replayed.
-pub(crate) const MOST_EVENTS: usize = 1 << 19;
+/// The most events of a trace that are replayed, and the most bytes that all its buffers have.
+const MOST_EVENTS: usize = 1 << 19;
+const MOST_BYTES: u64 = 512 << 20;
+/// So many buffers are replayed in any case, unless they have this many times as many bytes.
+const LEAST_REPLAYED: usize = 24;
+const MOST_TIMES: u64 = 4;
+/// Pages of most systems are that large.
+pub(crate) const PAGE_BYTES: usize = 4096;
 
-/// How far the second of two copies of a traffic is behind the first, in events.
-const SHIFT: usize = 7;
 /// Settings have room for this many times the recorded traffic.
 pub(crate) const MARGIN: usize = 2;
 /// And for this many buffers of each thread that acquires, however few were out.
@@ -35,13 +39,10 @@ pub(crate) struct Buffer {
 }
 
 /// What is replayed of a trace.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Traffic {
     /// Who does what, in order. All buffers are back at the end.
     pub(crate) acts: Vec<(u32, Act)>,
-    /// When, in nanoseconds since the recording began. Empty in child processes, and at twice the
-    /// connections: nobody looks at it there.
-    pub(crate) at_ns: Vec<u64>,
     /// The buffers, by number: in the order in which they were taken.
     pub(crate) buffers: Vec<Buffer>,
     /// Recorded threads: all are below this.
@@ -49,28 +50,33 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// Numbers the buffers, leaves out what cannot be replayed, and releases at the end what the
-    /// program still held.
+    /// Numbers the buffers of the first part of a trace, leaves out what cannot be replayed, and
+    /// releases at the end what is still in use.
     pub(crate) fn new(trace: &Trace) -> Self {
-        let mut traffic =
-            Self { acts: Vec::new(), at_ns: Vec::new(), buffers: Vec::new(), threads: trace.threads() };
+        let mut traffic = Self { acts: Vec::new(), buffers: Vec::new(), threads: trace.threads() };
         let mut live: HashMap<u32, u32> = HashMap::new();
-        for event in trace.events() {
+        let mut sum = 0;
+        for event in trace.events().iter().take(MOST_EVENTS) {
             match event.kind {
                 EventKind::Acquire { id, bytes } => {
                     // Those of no bytes, and of 4 GiB and more, are not replayed.
                     let Some(bytes) = u32::try_from(bytes).ok().filter(|bytes| *bytes > 0) else {
                         continue;
                     };
+                    sum += u64::from(bytes);
+                    let few = if traffic.buffers.len() < LEAST_REPLAYED { MOST_TIMES } else { 1 };
+                    if sum > MOST_BYTES * few {
+                        break;
+                    }
                     let number = traffic.buffers.len() as u32;
                     traffic.buffers.push(Buffer { bytes, from: event.thread, to: event.thread });
-                    traffic.act(event.at_ns, event.thread, Act::Acquire(number));
+                    traffic.acts.push((event.thread, Act::Acquire(number)));
                     live.insert(id, number);
                 }
                 EventKind::Release { id } => {
                     if let Some(number) = live.remove(&id) {
                         traffic.buffers[number as usize].to = event.thread;
-                        traffic.act(event.at_ns, event.thread, Act::Release(number));
+                        traffic.acts.push((event.thread, Act::Release(number)));
                     }
                 }
             }
@@ -79,90 +85,24 @@ impl Traffic {
         left.sort_unstable();
         for number in left {
             let thread = traffic.buffers[number as usize].to;
-            traffic.act(trace.duration_ns(), thread, Act::Release(number));
+            traffic.acts.push((thread, Act::Release(number)));
         }
         traffic
     }
 
-    fn act(&mut self, at_ns: u64, thread: u32, act: Act) {
-        self.acts.push((thread, act));
-        self.at_ns.push(at_ns);
-    }
-
-    /// Returns the same traffic twice at once: each thread serves twice the connections. The second
-    /// one is [`SHIFT`] events behind the first, so its peaks nearly meet those of the first.
-    pub(crate) fn at_twice_the_connections(&self) -> Self {
-        let mut twice = Self {
-            acts: Vec::with_capacity(2 * self.acts.len()),
-            at_ns: Vec::new(),
-            buffers: Vec::with_capacity(2 * self.buffers.len()),
-            threads: self.threads,
-        };
-        // Buffers are numbered in the order in which they are taken.
-        let mut numbers = [vec![0; self.buffers.len()], vec![0; self.buffers.len()]];
-        let shift = SHIFT.min(self.acts.len() / 2);
-        for at in 0..self.acts.len() + shift {
-            for (copy, numbers) in numbers.iter_mut().enumerate() {
-                let Some((thread, act)) = at.checked_sub(copy * shift).and_then(|at| self.acts.get(at))
-                else {
-                    continue;
-                };
-                let act = match *act {
-                    Act::Acquire(number) => {
-                        numbers[number as usize] = twice.buffers.len() as u32;
-                        twice.buffers.push(self.buffers[number as usize]);
-                        Act::Acquire(numbers[number as usize])
-                    }
-                    Act::Release(number) => Act::Release(numbers[number as usize]),
-                };
-                twice.acts.push((*thread, act));
-            }
-        }
-        twice
-    }
-
-    /// Returns the bytes that are out after each event. It allocates nothing.
-    pub(crate) fn bytes_out(&self) -> impl Iterator<Item = u64> {
-        let after = |out: &mut u64, (_, act): &(u32, Act)| {
-            match act {
-                Act::Acquire(number) => *out += u64::from(self.buffers[*number as usize].bytes),
-                Act::Release(number) => *out -= u64::from(self.buffers[*number as usize].bytes),
-            }
-            Some(*out)
-        };
-        self.acts.iter().scan(0, after)
-    }
-
-    /// Returns the recorded threads that acquire, ascending. Where pools serve one thread each, the
-    /// first has the first pool, and so on.
-    pub(crate) fn owners(&self) -> Vec<u32> {
-        let mut owners: Vec<u32> = self.buffers.iter().map(|buffer| buffer.from).collect();
-        owners.sort_unstable();
-        owners.dedup();
-        owners
-    }
-
-    /// Returns for each recorded thread the number of its pool.
-    pub(crate) fn pool_numbers(&self) -> Vec<Option<u32>> {
-        let mut numbers = vec![None; self.threads];
-        for (number, owner) in (0..).zip(self.owners()) {
-            numbers[owner as usize] = Some(number);
-        }
-        numbers
+    /// Returns the number of recorded threads that acquire.
+    fn owners(&self) -> usize {
+        self.buffers.iter().map(|buffer| buffer.from).collect::<HashSet<_>>().len()
     }
 }
 
 /// What the traffic needs of its pools. All settings that are tried are derived from this.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Needs {
-    /// Requests that are replayed.
-    pub(crate) acquires: usize,
     /// Threads that acquire.
     pub(crate) owners: usize,
     /// The largest request.
     pub(crate) largest: usize,
-    /// The size that half of the requests do not exceed.
-    pub(crate) median_size: usize,
     /// The most buffers that were out at once.
     pub(crate) live: usize,
     /// The most bytes.
@@ -215,13 +155,9 @@ impl Needs {
                 most.bytes = most.bytes.max(now.bytes);
             }
         }
-        let mut sizes: Vec<u32> = traffic.buffers.iter().map(|buffer| buffer.bytes).collect();
-        sizes.sort_unstable();
         Self {
-            acquires: sizes.len(),
-            owners: traffic.owners().len(),
-            largest: sizes.last().map_or(0, |bytes| *bytes as usize),
-            median_size: sizes.get(sizes.len() / 2).map_or(0, |bytes| *bytes as usize),
+            owners: traffic.owners(),
+            largest: traffic.buffers.iter().map(|buffer| buffer.bytes as usize).max().unwrap_or(0),
             live: most.live,
             bytes: most.bytes,
             own_live: own.live,
@@ -285,26 +221,29 @@ pub(super) mod tests {
         assert_eq!(traffic.acts, acts);
         let needs = Needs::of(&traffic);
         assert_eq!((needs.live, needs.bytes, needs.own_live, needs.own_bytes), (2, 40, 1, 30));
-        assert_eq!((needs.owners, needs.largest, needs.acquires), (2, 30, 2));
+        assert_eq!((needs.owners, needs.largest), (2, 30));
+    }
+
+    /// Twice the buffers in use, and some where few were.
+    #[test]
+    fn settings_have_room_for_more() {
+        let needs = Needs { owners: 3, largest: 9, live: 90, bytes: 500, own_live: 1, own_bytes: 9 };
+        let room = needs.with_margin();
+        assert_eq!((room.live, room.bytes, room.own_bytes), (180, 1000, 18));
+        assert_eq!(room.own_live, LEAST_BUFFERS);
     }
 
     #[test]
-    fn twice_the_connections_need_twice_as_much() {
-        let once = Traffic::new(&random(3, 2000, 5000));
-        let twice = once.at_twice_the_connections();
-        assert_eq!((twice.acts.len(), twice.buffers.len()), (2 * once.acts.len(), 2 * once.buffers.len()));
-        let (needs, more) = (Needs::of(&once), Needs::of(&twice));
-        assert_eq!((more.owners, more.largest), (needs.owners, needs.largest));
-        assert!((needs.own_live..=2 * needs.own_live).contains(&more.own_live), "{more:?}");
-        assert!(more.bytes * 10 > needs.bytes * 15, "the peaks nearly meet: {more:?}, {needs:?}");
-        let room = needs.with_margin();
-        assert!(room.live >= more.live && room.bytes >= more.bytes && room.own_bytes >= more.own_bytes);
-        // One buffer at a time becomes two.
-        let alone: Vec<_> = (0..50).flat_map(|_| [(0, 0, Some(9)), (0, 0, None)]).collect();
-        let alone = Traffic::new(&trace(&alone));
-        assert_eq!(Needs::of(&alone).live, 1);
-        assert_eq!(Needs::of(&alone.at_twice_the_connections()).live, 2);
-        assert_eq!(Needs::of(&alone).with_margin().own_live, LEAST_BUFFERS);
+    fn large_traffic_is_cut_and_balanced() {
+        let count = |bytes| {
+            let large: Vec<_> = (0..1000).map(|id| (0, id, Some(bytes))).collect();
+            let traffic = Traffic::new(&trace(&large));
+            assert_eq!(traffic.acts.len(), 2 * traffic.buffers.len());
+            traffic.buffers.len()
+        };
+        assert_eq!([count(1 << 30), count(64 << 20), count(1 << 20)], [2, LEAST_REPLAYED, 512]);
+        let many: Vec<_> = (0..MOST_EVENTS).flat_map(|_| [(0, 0, Some(9)), (0, 0, None)]).collect();
+        assert_eq!(Traffic::new(&trace(&many)).acts.len(), MOST_EVENTS);
     }
 
     #[test]

@@ -31,12 +31,6 @@ pub fn three_digits(value: f64) -> String {
     }
 }
 
-/// Returns a ratio: below ten with two decimals.
-#[must_use]
-pub fn ratio(value: f64) -> String {
-    three_digits(value)
-}
-
 /// Returns a share of a whole, in percent.
 #[must_use]
 pub fn share(share: f64) -> String {
@@ -51,16 +45,6 @@ pub fn percent(share: f64) -> String {
         0.0 => "0 %".into(),
         ..0.1 => "< 0.1 %".into(),
         _ => format!("{percent:.1} %"),
-    }
-}
-
-/// Returns a share of a processor: small ones differ, too.
-#[must_use]
-pub fn processor(share: f64) -> String {
-    match share * 100.0 {
-        percent @ ..0.0995 => format!("{percent:.4} %"),
-        percent @ ..9.95 => format!("{percent:.2} %"),
-        percent => format!("{percent:.0} %"),
     }
 }
 
@@ -105,7 +89,7 @@ mod tests {
         assert_eq!(exact_memory(14 << 20), "14 MiB");
         assert_eq!(exact_memory((3 << 20) + 4096), "3076 KiB");
         assert_eq!(exact_memory(1_522_693), "1522693 B");
-        assert_eq!(ratio(0.249), "0.25");
+        assert_eq!(three_digits(0.249), "0.25");
         assert_eq!(tick("10.0 ns"), "10 ns");
         assert_eq!(tick("300 µs"), "300 µs");
         assert_eq!(tick("0.50"), "0.5");

@@ -35,14 +35,6 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Returns the mark of a contestant by itself, for a legend that is not part of a drawing.
-#[must_use]
-pub fn mark(class: &str, hollow: bool) -> String {
-    let mut drawing = Drawing::new(16.0);
-    drawing.dot(8.0, 8.0, class, hollow, "");
-    format!("<svg class=\"key\" viewBox=\"0 0 16 16\" aria-hidden=\"true\">{}</svg>", drawing.body)
-}
-
 /// A drawing that grows downwards.
 #[derive(Debug)]
 pub struct Drawing {

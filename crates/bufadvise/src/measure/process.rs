@@ -44,3 +44,37 @@ pub fn give_back() {
         unsafe { libc::malloc_trim(0) };
     }
 }
+
+/// Processor time that the calling thread has taken, in nanoseconds.
+#[must_use]
+pub fn thread_time() -> u64 {
+    #[cfg(target_os = "linux")]
+    {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        use std::time::Instant;
+        static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+        START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+    }
+}
+
+/// Page faults of the calling thread; 0 where the system does not say.
+#[must_use]
+pub fn thread_faults() -> u64 {
+    #[cfg(target_os = "linux")]
+    {
+        let mut usage = core::mem::MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: `usage` is writable. A failure leaves zeros, which are a value.
+        unsafe { libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()) };
+        // SAFETY: zeroed, and then filled.
+        let usage = unsafe { usage.assume_init() };
+        u64::try_from(usage.ru_minflt).unwrap_or(0)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        0
+    }
+}

@@ -5,6 +5,8 @@ use std::rc::Rc;
 
 use super::{Frame, last_part};
 
+/// What the library that records is called: a file, or memory.
+pub(super) const RECORDER: &str = "libbufpreload";
 /// Functions of C that request memory.
 const OF_C: [&str; 9] = [
     "malloc",
@@ -52,7 +54,7 @@ pub(super) fn shown(frames: &[Rc<Frame>]) -> &[Rc<Frame>] {
 
 /// Returns whether a frame is of an allocator, of a recorder, or of what passes requests on to one.
 fn is_allocator(frame: &Frame) -> bool {
-    if last_part(&frame.module).starts_with("libbufpreload") {
+    if last_part(&frame.module).contains(RECORDER) {
         return true;
     }
     let is_source = |file: &String| SOURCES.iter().any(|source| file.contains(source)) || is_recorder(file);

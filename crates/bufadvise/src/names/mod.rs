@@ -14,6 +14,7 @@ use buftrace::{Module, Profile};
 use serde::{Deserialize, Serialize};
 
 use internal::shown;
+pub(crate) use module::is_rust;
 
 /// A frame of a call stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -143,9 +144,10 @@ impl<'a> Names<'a> {
         self.loaders.get(&key)?.as_ref()
     }
 
-    /// Notes why some code has no names. Code of the system that is in no file never has any.
+    /// Notes why some code has no names. Code of the system that is in no file never has any, and
+    /// that of the recorder is not shown.
     fn note(&mut self, module: &Module, why: String) {
-        if !module.path.starts_with('[') {
+        if !module.path.starts_with('[') && !module.path.contains(internal::RECORDER) {
             self.nameless.entry(module.path.clone()).or_insert(why);
         }
     }

@@ -5,9 +5,9 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use buftrace::Module;
-use object::Object;
+use buftrace::{Module, Profile};
 use object::read::ReadCache;
+use object::{Object, ObjectSection};
 
 /// What the system puts behind the path of a file that was deleted, or replaced, while it ran.
 const DELETED: &str = " (deleted)";
@@ -31,6 +31,19 @@ pub(super) fn check(module: &Module, started_at: u64) -> Result<&Path, String> {
         is_older(path, started_at)?;
     }
     Ok(path)
+}
+
+/// Returns whether the Rust compiler has made the program that was recorded.
+pub(crate) fn is_rust(heap: &Profile) -> bool {
+    let comment = |module: &Module| {
+        let path = check(module, heap.info().started_at).ok()?;
+        let file = ReadCache::new(File::open(path).ok()?);
+        let file = object::File::parse(&file).ok()?;
+        let comment = file.section_by_name(".comment")?.data().ok()?;
+        Some(comment.windows(5).any(|word| word == b"rustc"))
+    };
+    let own = heap.modules().iter().find(|module| module.path == heap.info().program);
+    own.and_then(comment) == Some(true)
 }
 
 fn digits(bytes: &[u8]) -> String {

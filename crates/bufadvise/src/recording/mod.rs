@@ -1,26 +1,30 @@
 //! `record` and `run`: run a program with the library that records in front of it.
 
+mod inspect;
 mod library;
 mod program;
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
 use std::io::Read;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::{env, process};
 
 use anyhow::{Context, Result, bail, ensure};
-use buftrace::{Profile, format};
+use buftrace::format;
 
 use self::library::Library;
 use self::program::Signals;
-use crate::answer::Answer;
-use crate::{advise, input, print};
+use crate::input::{self, Input};
+use crate::{advise, print};
 
 /// A program, and how it is recorded.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RecordOptions {
-    /// The file that the recording is written to [default: the program's name and `.heap`]
+    /// The file that the recording is written to. By default `record` gives it the program's name
+    /// and `.heap`, and `run` keeps none
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     /// What is recorded: some of `exact`, `min=512`, `rate=1MiB`, `depth=24`, `limit=1GiB`,
@@ -30,9 +34,6 @@ pub(crate) struct RecordOptions {
     /// End the program after this number of seconds, as `kill` does
     #[arg(long = "for", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     ends_after: Option<u64>,
-    /// The library that records, in place of the one that is built by itself
-    #[arg(long, value_name = "FILE")]
-    library: Option<PathBuf>,
     /// The program, and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -47,19 +48,20 @@ pub(crate) struct RunOptions {
     recorded: RecordOptions,
 }
 
+/// A recording that was made.
+struct Recorded {
+    input: Input,
+    /// The signal that ended it, if this program was told to end.
+    ended_by: Option<i32>,
+}
+
 impl RecordOptions {
     /// Records the program, and prints which file has it.
     ///
     /// # Errors
     ///
     /// When the program cannot be run, or nothing of it was recorded.
-    pub(crate) fn run(&self) -> Result<Answer> {
-        print::line(self.record()?.1)?;
-        Ok(Answer::Yes)
-    }
-
-    /// Runs the program, and returns the file with the recording, and what is in it.
-    fn record(&self) -> Result<(PathBuf, String)> {
+    pub(crate) fn run(&self) -> Result<bool> {
         let output = match &self.output {
             Some(output) => output.clone(),
             None => {
@@ -67,10 +69,19 @@ impl RecordOptions {
                 with_end(name, ".heap").into()
             }
         };
-        let output = std::path::absolute(&output).context("the current folder has no path")?;
+        let Recorded { input, .. } = self.record(&output)?;
+        // The standard output is the program's.
+        print::note(format_args!("{}: {}", output.display(), input.ending()));
+        Ok(true)
+    }
+
+    /// Runs the program, and returns what was recorded of it, which is in the file `output` too.
+    fn record(&self, output: &Path) -> Result<Recorded> {
+        inspect::check(&self.program[0])?;
+        let output = std::path::absolute(output).context("the current folder has no path")?;
         let part = PathBuf::from(with_end(output.as_os_str(), ".part"));
-        check(&output, &part)?;
-        let library = Library::find(self.library.as_deref())?;
+        check_output(&output, &part)?;
+        let library = Library::new()?;
         let signals = Signals::new()?;
         let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         let ends_after = self.ends_after.map(Duration::from_secs);
@@ -86,23 +97,41 @@ impl RecordOptions {
         }
         // The recorder gives the file its name, unless the program did not come to that.
         for path in [&output, &part] {
-            let Ok(profile) = Profile::load(path) else { continue };
+            let Ok(input) = input::read(path) else { continue };
+            let Input::Heap(profile) = &input else { continue };
             let info = profile.info();
             if info.pid == u64::from(process) && info.started_at >= started {
                 if path == &part {
                     fs::rename(&part, &output)
                         .with_context(|| format!("cannot rename {}", part.display()))?;
                 }
-                let (objects, lost) = (profile.objects().len(), profile.lost());
-                let (path, ending) = (output.display(), input::ending(&profile));
-                let recorded = format!("{path}: {objects} objects, {lost} lost; {ending}");
-                return Ok((output.clone(), recorded));
+                return Ok(Recorded { input, ended_by: signals.told() });
             }
         }
         bail!(
-            "nothing was recorded. If the recorder gave a reason, it stands above. It sees no program that is linked statically, or that brings its own `malloc` \
-             under that name. A Rust program can be recorded by `buftrace::RecordingAlloc`"
+            "nothing was recorded. If the recorder gave a reason, it stands above. A program that starts another in its place is \
+             recorded until then: name the other one"
         )
+    }
+}
+
+/// A folder for one recording, which goes with this.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new() -> Result<Self> {
+        let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.subsec_nanos());
+        let path = env::temp_dir().join(format!("bufadvise-{}-{nanos}", process::id()));
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.with_context(|| format!("cannot make {}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // What cannot be deleted stays in the folder for such files.
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -112,11 +141,26 @@ impl RunOptions {
     /// # Errors
     ///
     /// As [`RecordOptions::run`], and as `advise`.
-    pub(crate) fn run(&self) -> Result<Answer> {
-        let (path, recorded) = self.recorded.record()?;
-        // What the answer is printed to may be read by a program.
-        print::note(recorded);
-        self.context.run(&path)
+    pub(crate) fn run(&self) -> Result<bool> {
+        let (output, temporary) = match &self.recorded.output {
+            Some(output) => (output.clone(), None),
+            None => {
+                let temporary = Temporary::new()?;
+                (temporary.0.join("program.heap"), Some(temporary))
+            }
+        };
+        let recorded = self.recorded.record(&output);
+        // It is read, and a signal may end this program at any time from here on.
+        drop(temporary);
+        let Recorded { input, ended_by } = recorded?;
+        if let Some(signal) = ended_by {
+            signal_hook::low_level::emulate_default_handler(signal).context("cannot end as it was told")?;
+        }
+        print::note(format_args!("Recorded: {}.", input.ending()));
+        let (text, is_answer) = self.context.answer(input, Instant::now())?;
+        // The standard output is the program's.
+        print::note(text);
+        Ok(is_answer)
     }
 }
 
@@ -127,7 +171,7 @@ fn with_end(name: &OsStr, end: &str) -> OsString {
 }
 
 /// Looks whether a recording may have this name. Nothing is deleted.
-fn check(output: &Path, part: &Path) -> Result<()> {
+fn check_output(output: &Path, part: &Path) -> Result<()> {
     let what = output.display();
     ensure!(
         fs::symlink_metadata(part).is_err(),
@@ -145,5 +189,7 @@ fn check(output: &Path, part: &Path) -> Result<()> {
     }
     let is_ours = found.is_file() && (start.is_empty() || start == format::MAGIC);
     ensure!(is_ours, "{what} is no recording, and is not replaced");
+    let own = rustix::process::geteuid().as_raw();
+    ensure!(found.uid() == own, "{what} is the recording of another user, and is not replaced");
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// when this is dropped.
 #[derive(Debug)]
 pub(super) struct Signals {
-    to_end: Arc<AtomicBool>,
+    to_end: Arc<AtomicUsize>,
     as_usual: Arc<AtomicBool>,
 }
 
@@ -32,13 +32,24 @@ impl Signals {
         let signals = Self { to_end: Arc::default(), as_usual: Arc::default() };
         // An interrupt from the terminal is for the program. This one continues when it has ended.
         let interrupted = Arc::default();
-        for (signal, told) in [(SIGINT, &interrupted), (SIGTERM, &signals.to_end), (SIGHUP, &signals.to_end)]
-        {
-            flag::register_conditional_default(signal, Arc::clone(&signals.as_usual))
-                .and_then(|_| flag::register(signal, Arc::clone(told)))
-                .context("cannot look after signals")?;
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            let registered = flag::register_conditional_default(signal, Arc::clone(&signals.as_usual));
+            let registered = registered.and_then(|_| match signal {
+                SIGINT => flag::register(signal, Arc::clone(&interrupted)),
+                _ => flag::register_usize(signal, Arc::clone(&signals.to_end), signal as usize),
+            });
+            registered.context("cannot look after signals")?;
         }
         Ok(signals)
+    }
+
+    /// Returns the signal that told this program to end.
+    pub(super) fn told(&self) -> Option<i32> {
+        // ORDER: Relaxed: a number alone.
+        match self.to_end.load(Ordering::Relaxed) {
+            0 => None,
+            signal => Some(signal as i32),
+        }
     }
 }
 
@@ -71,8 +82,7 @@ pub(super) fn run(
         if let Some(status) = child.try_wait().context("cannot wait for the program")? {
             return Ok((child.id(), status));
         }
-        // ORDER: Relaxed: a flag alone.
-        if signals.to_end.load(Ordering::Relaxed) || end.is_some_and(|end| Instant::now() >= end) {
+        if signals.told().is_some() || end.is_some_and(|end| Instant::now() >= end) {
             return Ok((child.id(), stop(&mut child)?));
         }
         thread::sleep(LOOK);

@@ -2,19 +2,12 @@
 
 use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::{bufadvise, code, folder, printed};
-
-/// The library, which cargo builds in front of this test.
-fn library() -> PathBuf {
-    let test = env::current_exe().expect("this binary");
-    let mut folders = test.ancestors().skip(1).take(2).map(|folder| folder.join("libbufpreload.so"));
-    folders.find(|path| path.exists()).expect("the library is built")
-}
 
 /// The names of the files in a folder.
 fn files(folder: &Path) -> Vec<String> {
@@ -44,7 +37,7 @@ fn terminate(process: &str) -> bool {
 
 fn record(arguments: &[&str], file: &Path, program: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bufadvise"));
-    command.args(arguments).arg("--library").arg(library()).arg("--output").arg(file);
+    command.args(arguments).arg("--output").arg(file);
     command.args(["--settings", "exact"]).arg("--").args(program);
     at_root(&mut command).output().expect("the program starts")
 }
@@ -63,24 +56,30 @@ fn a_program_is_recorded() {
     let output = record(&["record"], &file, &SORT);
     let (text, errors) = (printed(&output), String::from_utf8_lossy(&output.stderr).into_owned());
     assert_eq!(code(&output), 0, "{errors}");
-    let lines: Vec<_> = text.lines().collect();
     let sorted = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(SORT[1]));
-    assert_eq!(lines.len(), sorted.expect("a text").lines().count() + 1, "its output is there");
-    assert!(
-        lines.last().is_some_and(|line| line.contains("a b.heap: ") && line.contains(" objects")),
-        "{text}"
-    );
+    assert_eq!(text.lines().count(), sorted.expect("a text").lines().count(), "the output is the program's");
+    assert!(errors.contains("a b.heap: ") && errors.contains(" lost; complete"), "{errors}");
     assert_eq!(files(file.parent().expect("a folder")), ["a b.heap"]);
 }
 
+/// Without a file of its own, `run` works where nothing can be written, and leaves nothing.
 #[test]
 fn a_program_is_advised() {
-    let file = folder("run").join("sort.heap");
-    let output = record(&["run", "--test", "--json"], &file, &SORT);
-    let text = printed(&output);
-    let advice = text.split_once('{').map(|(_, rest)| format!("{{{rest}")).expect("JSON");
-    let advice: serde_json::Value = serde_json::from_str(&advice).expect("JSON behind the rest");
-    assert!(advice["entries"].as_array().is_some_and(|entries| entries.len() > 2), "{text}");
+    let folder = folder("run");
+    let (work, temporary) = (folder.join("work"), folder.join("tmp"));
+    for folder in [&work, &temporary] {
+        fs::create_dir(folder).expect("a folder");
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bufadvise"));
+    command.args(["run", "--json", "--", "sort", "/dev/null"]).current_dir(&work).env("TMPDIR", &temporary);
+    let output = command.output().expect("it starts");
+    assert_eq!((code(&output), printed(&output)), (0, String::new()));
+    let errors = errors(&output);
+    let (recorded, answer) = errors.split_once('\n').expect("two texts");
+    assert!(recorded.starts_with("Recorded: ") && recorded.ends_with("; complete."), "{recorded}");
+    let answer: serde_json::Value = serde_json::from_str(answer).expect("JSON");
+    assert_eq!(answer["verdict"], "too_short", "{answer}");
+    assert_eq!((files(&work).len(), files(&temporary).len()), (0, 0));
 }
 
 #[test]
@@ -104,51 +103,69 @@ fn programs_that_are_not_there() {
     assert_eq!(code(&output), 2, "a program is needed");
 }
 
-/// `bufadvise` in a folder of its own, with no library beside it and none that was built before.
-fn without_library(name: &str) -> (PathBuf, Command) {
-    let folder = folder(name);
-    let program = folder.join("bufadvise");
-    fs::copy(env!("CARGO_BIN_EXE_bufadvise"), &program).expect("the program is copied");
-    let mut command = Command::new(&program);
-    command.env("XDG_CACHE_HOME", folder.join("cache"));
-    command.arg("record").arg("--output").arg(folder.join("sort.heap")).args(["--settings", "exact", "--"]);
-    at_root(command.args(SORT));
-    (folder, command)
+/// They are told in one line, and are not started.
+#[test]
+fn programs_that_cannot_be_recorded_are_told() {
+    let folder = folder("told");
+    let source = folder.join("program.c");
+    fs::write(&source, "int puts(const char *); int main(void) { puts(\"started\"); return 0; }")
+        .expect("a text");
+    let own = folder.join("own.c");
+    let malloc = "#include <stddef.h>\nvoid *malloc(size_t n) { return NULL; }\nint main(void) { return malloc(1) != NULL; }";
+    fs::write(&own, malloc).expect("a text");
+    for (name, source, options, why) in [
+        ("static", &source, &["-static"][..], "is linked statically"),
+        ("own", &own, &["-rdynamic", "-fno-builtin"], "has a `malloc` of its own"),
+        ("asan", &source, &["-fsanitize=address"], "is built with a sanitizer"),
+    ] {
+        let program = folder.join(name);
+        let mut command = Command::new("cc");
+        command.args(options).arg("-o").arg(&program).arg(source).stderr(Stdio::null());
+        if !command.status().is_ok_and(|status| status.success()) {
+            eprintln!("skipped: no cc here, or no library for {name}");
+            continue;
+        }
+        let output = record(&["record"], &folder.join("told.heap"), &[program.to_str().expect("UTF-8")]);
+        let errors = errors(&output);
+        assert_eq!((code(&output), printed(&output)), (2, String::new()), "{name}: {errors}");
+        assert!(errors.contains(why) && errors.lines().count() == 1, "{name}: {errors}");
+    }
 }
 
-/// Takes a release build of the recorder, without a network: it is for `--long`.
+/// The worker ends by `_exit`, and is named; the file of its parent is whole.
 #[test]
-fn a_library_is_built_on_demand() {
-    let (folder, mut command) = without_library("built");
-    command.env("BUFADVISE_BUFTRACE", Path::new(env!("CARGO_MANIFEST_DIR")).join("../buftrace"));
-    command.env("CARGO_NET_OFFLINE", "true");
-    let mut record = || {
-        let output = command.output().expect("the program starts");
-        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(code(&output), 0, "{errors}");
-        assert!(printed(&output).contains(" objects"), "{errors}");
-        errors
-    };
-    assert!(record().contains("built once"), "it was not there");
-    let kept = folder.join("cache/bufadvise").join(env!("CARGO_PKG_VERSION"));
-    let files: Vec<_> =
-        fs::read_dir(&kept).expect("its folder").map(|file| file.expect("a file").file_name()).collect();
-    assert!(files.iter().any(|name| name == "libbufpreload.so"), "{files:?}");
-    assert!(!kept.join("target").exists(), "what the build left is deleted: {files:?}");
-    assert!(!record().contains("built once"), "it is there now");
+fn workers_are_not_recorded_and_named() {
+    let file = folder("workers").join("workers.heap");
+    let source = "import multiprocessing as m\ndef w(n): return len(bytearray(n))\n\
+                  if __name__ == '__main__':\n    with m.get_context('fork').Pool(2) as p: print(p.map(w, [70077] * 9))\n";
+    let script = file.with_extension("py");
+    fs::write(&script, source).expect("a script");
+    let found = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
+    let Some(found) = found.ok().filter(|output| output.status.success()) else { return };
+    let python = printed(&found);
+    let output = record(&["record"], &file, &[python.trim(), script.to_str().expect("UTF-8")]);
+    assert_eq!(code(&output), 0, "{}", errors(&output));
+    assert!(printed(&output).contains("70077"), "{}", printed(&output));
+    let said = errors(&output);
+    assert!(said.contains("; complete; its child processes are not recorded (2 forks, "), "{said}");
+    let profile = buftrace::Profile::load(&file).expect("a recording");
+    assert!(profile.objects().iter().all(|object| object.bytes != 70_077), "what a worker requests");
+    assert_eq!(files(file.parent().expect("a folder")), ["workers.heap", "workers.py"]);
 }
 
+/// What was recorded before `exec` is kept.
 #[test]
-fn a_library_that_cannot_be_built() {
-    let (folder, mut command) = without_library("unbuilt");
-    let output = command.env("CARGO", "false").output().expect("the program starts");
-    assert_eq!(code(&output), 2);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        errors.contains("cargo could not build the library that records. Build it elsewhere"),
-        "{errors}"
-    );
-    assert!(!folder.join("sort.heap").exists(), "the program was not run");
+fn exec_keeps_what_was_recorded() {
+    let file = folder("exec").join("exec.heap");
+    let output = record(&["record"], &file, &["bash", "-c", "x=$(printf %070077d 1); exec true"]);
+    if errors(&output).contains("cannot run") {
+        return;
+    }
+    assert_eq!(code(&output), 0, "{}", errors(&output));
+    assert!(errors(&output).contains("started another in its place"), "{}", errors(&output));
+    let profile = buftrace::Profile::load(&file).expect("a recording");
+    assert_eq!(profile.info().program.rsplit('/').next(), Some("bash"));
+    assert_eq!(files(file.parent().expect("a folder")), ["exec.heap"]);
 }
 
 #[test]
@@ -170,11 +187,6 @@ fn only_recordings_are_replaced() {
     assert_eq!(code(&record(&["record"], &file, &SORT)), 0);
     let first = fs::read(&file).expect("a recording");
     assert_eq!(code(&record(&["record"], &file, &["/nowhere/at/all"])), 2);
-    // A file that is no library: nothing is recorded.
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bufadvise"));
-    command.args(["record", "--library", SORT[1], "--output"]).arg(&file).args(["--", "true"]);
-    let output = at_root(&mut command).output().expect("it starts");
-    assert!(code(&output) == 2 && errors(&output).contains("nothing was recorded"), "{}", errors(&output));
     assert!(fs::read(&file).expect("it is there") == first, "the older one is as it was");
     assert_eq!(code(&record(&["record"], &file, &SORT)), 0);
     assert!(fs::read(&file).expect("a recording") != first);
@@ -186,7 +198,7 @@ fn a_name_has_one_recording_at_a_time() {
     let file = folder.join("one.heap");
     let sleep = ["sh", "-c", "sort /dev/null; read line"];
     let mut command = Command::new(env!("CARGO_BIN_EXE_bufadvise"));
-    command.arg("record").arg("--library").arg(library()).arg("--output").arg(&file);
+    command.arg("record").arg("--output").arg(&file);
     command.args(["--settings", "exact", "--"]).args(sleep);
     let first = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
     await_that("the first records", || !files(&folder).is_empty());
@@ -205,44 +217,55 @@ fn times_may_be_long() {
     assert_eq!(code(&output), 0, "{}", errors(&output));
 }
 
-/// The answer takes many seconds, and is not waited for.
+/// A second program for `run`, which is told to end while it answers: nothing is left, and no child
+/// goes on.
 #[test]
 fn signals_end_an_answer_and_leave_no_files() {
     let folder = folder("signals");
-    let (file, temporary) = (folder.join("signals.heap"), folder.join("tmp"));
+    let (trace, temporary) = (folder.join("trace"), folder.join("tmp"));
     fs::create_dir(&temporary).expect("a folder");
+    let events: Vec<_> = (0..1500).map(|id| (0, id, Some(600 << 10))).collect();
+    let trace = crate::write(&folder, trace.to_str().expect("UTF-8"), 1_000_000, &events);
     let mut command = Command::new(env!("CARGO_BIN_EXE_bufadvise"));
-    command.args(["run", "--seconds", "60"]).arg("--library").arg(library()).arg("--output").arg(&file);
-    command.args(["--settings", "exact", "--"]).args(SORT);
-    command.env("TMPDIR", &temporary).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = at_root(&mut command).spawn().expect("it starts");
-    await_that("the recording ends", || file.exists());
-    thread::sleep(Duration::from_millis(1500));
-    let told = Instant::now();
-    assert!(child.try_wait().expect("it is there").is_none(), "it is not so fast");
-    assert!(terminate(&child.id().to_string()));
-    while child.try_wait().expect("it is there").is_none() && told.elapsed() < Duration::from_secs(5) {
-        thread::sleep(Duration::from_millis(20));
-    }
-    let ended = child.try_wait().expect("it is there");
-    let _ = child.kill();
-    let left = files(&temporary);
-    assert!(ended.is_some_and(|status| status.code().is_none()), "{ended:?}");
-    assert!(left.is_empty(), "{left:?}");
+    command.args(["advise", "--seconds", "600"]).arg(&trace).env("TMPDIR", &temporary);
+    let mut child = command.stdout(Stdio::null()).spawn().expect("it starts");
+    let own = child.id().to_string();
+    let children = || {
+        let found = fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap_or_default();
+        found.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    await_that("it replays", || !children().is_empty());
+    assert!(terminate(&own));
+    let replaying = children();
+    let status = child.wait().expect("it is there");
+    assert_eq!(status.code(), None, "{status}");
+    let is_gone = |process: &String| {
+        let state = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        state.rsplit(')').next().is_none_or(|state| state.is_empty() || state.starts_with(" Z"))
+    };
+    await_that("its children end too", || replaying.iter().all(is_gone));
+    assert!(files(&temporary).is_empty());
 }
 
+/// `timeout` and others end it while the program runs: the program ends too, and no answer comes.
 #[test]
-fn a_library_may_have_any_path() {
-    let folder = folder("paths");
-    let (file, temporary) = (folder.join("paths.heap"), folder.join("tmp"));
-    let copy = folder.join("a b:c.so");
-    fs::create_dir(&temporary).expect("a folder");
-    fs::copy(library(), &copy).expect("a copy");
+fn signals_end_a_recording() {
+    let folder = folder("told-to-end");
     let mut command = Command::new(env!("CARGO_BIN_EXE_bufadvise"));
-    command.arg("record").arg("--library").arg(copy).arg("--output").arg(&file).env("TMPDIR", &temporary);
-    let output = at_root(command.args(["--settings", "exact", "--"]).args(SORT)).output().expect("it starts");
-    assert_eq!(code(&output), 0, "{}", errors(&output));
-    assert!(files(&temporary).is_empty());
+    command.args(["run", "--", "sh", "-c", "echo $$; sort /dev/null; exec sleep 600"]);
+    command.env("TMPDIR", &folder).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("it starts");
+    await_that("the program records", || {
+        let folders = files(&folder);
+        folders.first().is_some_and(|name| !files(&folder.join(name)).is_empty())
+    });
+    assert!(terminate(&child.id().to_string()));
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), None, "{}", errors(&output));
+    assert!(!errors(&output).contains("Too short"), "{}", errors(&output));
+    let program = printed(&output);
+    assert!(!Path::new("/proc").join(program.trim()).exists(), "{program}");
+    assert!(files(&folder).is_empty());
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! Chosen by bufadvise 0.1.0 for the trace app.
+//! A pool.
 
-/// The strategy with its settings, as `bufadvise check` reads them.
+/// The strategy with its settings, as `AnyBuilder` reads them.
 pub const SETTINGS: &str = "bump:shard_size=64KiB,max_idle_bytes=3MiB";
 
 /// Builds the pool: all threads share it, each has a clone.

@@ -1,6 +1,6 @@
-//! Chosen by bufadvise 0.1.0 for the trace app.
+//! A pool.
 
-/// The strategy with its settings, as `bufadvise check` reads them.
+/// The strategy with its settings, as `AnyBuilder` reads them.
 pub const SETTINGS: &str = "shard:shard_buffers=115,thread_cache=4";
 
 /// Builds the pool: all threads share it, each has a clone.

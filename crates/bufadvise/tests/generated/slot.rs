@@ -1,6 +1,6 @@
-//! Chosen by bufadvise 0.1.0 for the trace app.
+//! A pool.
 
-/// The strategy with its settings, as `bufadvise check` reads them.
+/// The strategy with its settings, as `AnyBuilder` reads them.
 pub const SETTINGS: &str = "slot:capacity=64KiB,slots=16";
 
 /// Builds the pool: one for each thread that acquires. Buffers may be dropped on any thread.

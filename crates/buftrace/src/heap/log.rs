@@ -19,7 +19,7 @@ const BLOCK_BYTES: usize = 24 << 10;
 /// No record is longer: a module has a path and a build id, a stack its addresses.
 const RECORD_BYTES: usize = 8 << 10;
 /// The last block says how the recording ended.
-const LAST_BLOCK_BYTES: usize = 64;
+const LAST_BLOCK_BYTES: usize = 128;
 /// An event that is only in memory is lost when the program is killed: it is written after so long,
 /// with the next event.
 const FLUSH_NS: u64 = 1_000_000_000;
@@ -28,6 +28,15 @@ const NUMBERS: usize = 4096;
 
 /// The number of events that were lost.
 static LOST: AtomicU64 = AtomicU64::new(0);
+
+/// The number of forks of this process.
+static FORKS: AtomicU64 = AtomicU64::new(0);
+
+/// Counts a fork: its child is not recorded.
+pub(super) extern "C" fn forked() {
+    // ORDER: Relaxed: a count.
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
 
 /// Counts an event that is lost.
 pub(super) fn lose() {
@@ -45,13 +54,14 @@ pub(super) struct Log {
     /// What of it is filled, without the head.
     used: usize,
     began_ns: u64,
+    /// What the process had taken by then.
+    before: [u64; 4],
     /// Of the last event, since the beginning.
     at_ns: u64,
     thread: u32,
     flushed_ns: u64,
     /// The next object's.
     id: u64,
-    lost_told: u64,
     /// By number of a thread: a bit that is set while it is in use.
     numbers: [u64; NUMBERS / 64],
     stacks: Stacks,
@@ -83,10 +93,12 @@ impl Log {
     fn write_head(&mut self) -> Result<(), Stop> {
         self.process = system::process();
         self.began_ns = system::now_ns();
+        self.before = system::usage();
         (self.used, self.at_ns, self.thread, self.flushed_ns) = (0, 0, 0, 0);
-        (self.id, self.lost_told) = (0, 0);
-        // ORDER: Relaxed: a count.
+        self.id = 0;
+        // ORDER: Relaxed: counts.
         LOST.store(0, Ordering::Relaxed);
+        FORKS.store(0, Ordering::Relaxed);
         self.numbers = [0; NUMBERS / 64];
         self.stacks.clear();
         self.modules.clear();
@@ -269,13 +281,14 @@ impl Log {
             // The program may have been too short for the next look.
             self.read_modules(self.at_ns);
         }
-        // ORDER: Relaxed: a count.
-        let lost = LOST.load(Ordering::Relaxed);
-        if state != GOES_ON || lost != self.lost_told {
-            self.lost_told = lost;
-            for number in [u64::from(KIND_STATE), lost, state] {
-                self.number(number);
-            }
+        // ORDER: Relaxed: counts.
+        let [lost, forks] = [&LOST, &FORKS].map(|count| count.load(Ordering::Relaxed));
+        let ([processor, faults, peak, children], before) = (system::usage(), self.before);
+        let [processor, faults, children] =
+            [(processor, before[0]), (faults, before[1]), (children, before[3])]
+                .map(|(now, then)| now.saturating_sub(then));
+        for number in [u64::from(KIND_STATE), lost, state, processor, faults, peak, forks, children] {
+            self.number(number);
         }
         let reserve = if state == GOES_ON { LAST_BLOCK_BYTES } else { 0 };
         if !self.output.has_room(BLOCK_HEAD_BYTES + self.used, reserve) && state == GOES_ON {

@@ -147,7 +147,7 @@ fn map() -> Option<&'static Shared> {
     let shared: &'static Shared = system::map_zeroed()?;
     // ORDER: Release pairs with the Acquire in `shared`. One thread at a time is `BUSY`.
     SHARED.store(ptr::from_ref(shared).cast_mut(), Ordering::Release);
-    system::at_fork(in_child);
+    system::at_fork(log::forked, in_child);
     system::at_exit(exit);
     if let Some(key) = system::thread_key(thread_ends) {
         // ORDER: Relaxed: the key is a number that the C library knows.

@@ -80,6 +80,27 @@ pub(super) fn nap() {
     unsafe { libc::nanosleep(&raw const time, ptr::null_mut()) };
 }
 
+/// What this process took of the machine so far: its processor time in nanoseconds, its page
+/// faults, the most bytes that were resident, and the processor time of its children.
+pub(super) fn usage() -> [u64; 4] {
+    let of = |whose| {
+        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: `usage` is writable. A failure leaves zeros, which are a value.
+        unsafe { libc::getrusage(whose, usage.as_mut_ptr()) };
+        // SAFETY: zeroed, and then filled.
+        unsafe { usage.assume_init() }
+    };
+    let number = |number: libc::c_long| u64::try_from(number).unwrap_or(0);
+    let nanos = |usage: &libc::rusage| -> u64 {
+        let of =
+            |time: libc::timeval| number(time.tv_sec as _) * 1_000_000_000 + number(time.tv_usec as _) * 1000;
+        of(usage.ru_utime) + of(usage.ru_stime)
+    };
+    let own = of(libc::RUSAGE_SELF);
+    let faults = number(own.ru_minflt) + number(own.ru_majflt);
+    [nanos(&own), faults, number(own.ru_maxrss) << 10, nanos(&of(libc::RUSAGE_CHILDREN))]
+}
+
 /// Returns the number of this process.
 pub(super) fn process() -> u64 {
     // SAFETY: has no conditions.
@@ -367,10 +388,10 @@ pub(super) fn say(text: &[u8], to: Option<Identity>) {
     }
 }
 
-/// Has `child` called in each child of a fork.
-pub(super) fn at_fork(child: extern "C" fn()) {
-    // SAFETY: the system forgets the function when the library that it is in is unloaded.
-    unsafe { libc::pthread_atfork(None, None, Some(child)) };
+/// Has `parent` called after each fork, and `child` in the child.
+pub(super) fn at_fork(parent: extern "C" fn(), child: extern "C" fn()) {
+    // SAFETY: the system forgets the functions when the library that they are in is unloaded.
+    unsafe { libc::pthread_atfork(None, Some(parent), Some(child)) };
 }
 
 /// Has `end` called when the program exits, or when the library that `end` is in is unloaded.

@@ -1,7 +1,7 @@
 //! Reads the file of a heap recording, whatever is in it.
 
 use super::format::{self, BLOCK_HEAD_BYTES, MAGIC, MAX_BLOCK_BYTES, MAX_FRAMES, VERSION};
-use super::{Ending, Info, Module, Object, Profile, Resize};
+use super::{Ending, Info, Module, Object, Profile, Resize, Usage};
 use crate::format::Reader;
 use crate::{DecodeError, Fault, MAX_BYTES, MAX_TIME_NS, TraceError};
 
@@ -31,6 +31,25 @@ impl Profile {
     /// assert_eq!((error.offset, error.fault), (0, Fault::NotATrace));
     /// ```
     pub fn decode(file: &[u8]) -> Result<Self, DecodeError> {
+        Self::decode_first(file, usize::MAX)
+    }
+
+    /// Reads a heap recording as [`decode`](Self::decode) does, and keeps the first `most_objects`
+    /// of its objects and reallocations, as if the recording had ended with them. Lost events and
+    /// ending are those of the whole file.
+    ///
+    /// Cost: memory for those objects, for their events, and for the call stacks of the file.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`decode`](Self::decode).
+    ///
+    /// ```no_run
+    /// let profile = buftrace::Profile::decode_first(&std::fs::read("app.heap")?, 1 << 18)?;
+    /// assert!(profile.objects().len() <= 1 << 18);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn decode_first(file: &[u8], most_objects: usize) -> Result<Self, DecodeError> {
         let mut reader = Reader { file, offset: 0 };
         if reader.take(MAGIC.len()).ok() != Some(&MAGIC[..]) {
             return Err(DecodeError { offset: 0, fault: Fault::NotATrace });
@@ -43,13 +62,13 @@ impl Profile {
         if flags != 0 {
             return Err(reader.fault_at(MAGIC.len() + 1, Fault::UnknownFlags { flags }));
         }
-        let mut decoder = Decoder::new();
+        let mut decoder = Decoder::new(most_objects);
         while reader.offset < file.len() {
             match next_block(&mut reader) {
                 Ok(end) => decoder.block(&mut Reader { file: &file[..end], offset: reader.offset })?,
                 Err(error) if decoder.started => {
                     decoder.profile.ending = Ending::Torn(error);
-                    return Ok(decoder.profile);
+                    return Ok(decoder.finish());
                 }
                 Err(error) => return Err(error),
             }
@@ -58,7 +77,7 @@ impl Profile {
         if !decoder.started {
             return Err(reader.fault(Fault::Truncated));
         }
-        Ok(decoder.profile)
+        Ok(decoder.finish())
     }
 }
 
@@ -99,12 +118,17 @@ struct Decoder {
     ended: bool,
     rate: Option<u64>,
     thread: u32,
+    /// When the last event was.
+    at_ns: u64,
+    /// Objects so far, and how many of them are kept.
+    count: usize,
+    most_objects: usize,
     /// The length of the last block's payload.
     read: usize,
 }
 
 impl Decoder {
-    fn new() -> Self {
+    fn new(most_objects: usize) -> Self {
         let profile = Profile {
             info: Info::default(),
             modules: Vec::new(),
@@ -115,9 +139,27 @@ impl Decoder {
             resizes: Vec::new(),
             duration_ns: 0,
             lost: 0,
+            usage: Usage::default(),
             ending: Ending::Open,
+            is_cut: false,
         };
-        Self { profile, started: false, ended: false, rate: None, thread: 0, read: 0 }
+        Self {
+            profile,
+            started: false,
+            ended: false,
+            rate: None,
+            thread: 0,
+            at_ns: 0,
+            count: 0,
+            most_objects,
+            read: 0,
+        }
+    }
+
+    fn finish(mut self) -> Profile {
+        // A file has far fewer objects than its length allows for, and this memory is kept.
+        self.profile.objects.shrink_to_fit();
+        self.profile
     }
 
     fn block(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
@@ -160,11 +202,14 @@ impl Decoder {
     /// Reads when and on which thread an event was.
     fn moment(&mut self, at: usize, head: u64, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
         // Cannot wrap: both are under 2^62.
-        let at_ns = self.profile.duration_ns + (head >> format::HEAD_BITS);
+        let at_ns = self.at_ns + (head >> format::HEAD_BITS);
         if at_ns > MAX_TIME_NS {
             return Err(reader.fault_at(at, Fault::Trace(TraceError::TimeTooLate { at_ns })));
         }
-        self.profile.duration_ns = at_ns;
+        self.at_ns = at_ns;
+        if !self.profile.is_cut {
+            self.profile.duration_ns = at_ns;
+        }
         if head & format::HEAD_OTHER_THREAD != 0 {
             self.thread = reader.small_number()?;
         }
@@ -222,8 +267,12 @@ impl Decoder {
         }
         let bytes = size(reader)?;
         let grown_from = if head & format::HEAD_GROWN == 0 { None } else { Some(size(reader)?) };
+        self.count += 1;
+        if self.cut() {
+            return Ok(());
+        }
         self.profile.objects.push(Object {
-            at_ns: self.profile.duration_ns,
+            at_ns: self.at_ns,
             thread: self.thread,
             stack,
             bytes,
@@ -239,8 +288,10 @@ impl Decoder {
 
     fn release(&mut self, head: u64, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
         self.no_flags(head, reader)?;
-        let object = self.object(reader)?;
-        self.profile.objects[object].released = Some((self.profile.duration_ns, self.thread));
+        let released = (self.at_ns, self.thread);
+        if let Some(number) = self.object(reader)? {
+            self.profile.objects[number].released = Some(released);
+        }
         Ok(())
     }
 
@@ -248,12 +299,20 @@ impl Decoder {
         self.no_flags(head, reader)?;
         let number = self.object(reader)?;
         let bytes = size(reader)?;
+        let Some(number) = number.filter(|_| !self.cut()) else { return Ok(()) };
         let object = &mut self.profile.objects[number];
         object.largest = object.largest.max(bytes);
         object.resizes = object.resizes.saturating_add(1);
-        let (at_ns, thread) = (self.profile.duration_ns, self.thread);
+        let (at_ns, thread) = (self.at_ns, self.thread);
         self.profile.resizes.push(Resize { object: number, at_ns, thread, bytes });
         Ok(())
+    }
+
+    /// Returns whether what comes now is left out: as many objects and reallocations are kept as
+    /// may be.
+    fn cut(&mut self) -> bool {
+        self.profile.is_cut |= self.profile.objects.len() + self.profile.resizes.len() >= self.most_objects;
+        self.profile.is_cut
     }
 
     fn no_flags(&self, head: u64, reader: &Reader<'_>) -> Result<(), DecodeError> {
@@ -264,15 +323,18 @@ impl Decoder {
         Err(reader.fault(Fault::UnknownFlags { flags: (head & flags) as u8 }))
     }
 
-    /// Reads the number of an object that was not released.
-    fn object(&self, reader: &mut Reader<'_>) -> Result<usize, DecodeError> {
+    /// Reads the number of an object that was not released. From the first object on that is left
+    /// out, no event is noted, and it is not known which objects are out.
+    fn object(&self, reader: &mut Reader<'_>) -> Result<Option<usize>, DecodeError> {
         let at = reader.offset;
         let distance = usize::try_from(reader.number()?).ok();
-        let number = distance.and_then(|distance| self.profile.objects.len().checked_sub(distance));
-        let out = number.filter(|number| {
-            self.profile.objects.get(*number).is_some_and(|object| object.released.is_none())
-        });
-        out.ok_or_else(|| reader.fault_at(at, Fault::BadReference))
+        let number = distance.and_then(|distance| self.count.checked_sub(distance));
+        let is_out = |number: &usize| match self.profile.objects.get(*number) {
+            Some(object) => self.profile.is_cut || object.released.is_none(),
+            None => *number < self.count,
+        };
+        let number = number.filter(is_out).ok_or_else(|| reader.fault_at(at, Fault::BadReference))?;
+        Ok(Some(number).filter(|_| !self.profile.is_cut))
     }
 
     fn state(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
@@ -285,6 +347,16 @@ impl Decoder {
             _ => return Err(reader.fault_at(at, Fault::BadNumber)),
         };
         self.ended = self.profile.ending != Ending::Open;
+        let usage = Usage {
+            processor_ns: reader.number()?,
+            faults: reader.number()?,
+            peak_bytes: reader.number()?,
+            forks: reader.number()?,
+            children_ns: reader.number()?,
+        };
+        if !self.profile.is_cut {
+            self.profile.usage = usage;
+        }
         Ok(())
     }
 }

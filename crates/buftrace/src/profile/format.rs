@@ -40,7 +40,7 @@
 //! | 4 | acquire | stack; bytes; if bit 5 is set: the bytes that it was grown from | bit 4: zeroed; bit 5: grown |
 //! | 5 | release | distance to the object | |
 //! | 6 | resize | distance to the object; bytes | |
-//! | 7 | state | events that were lost so far; how it ends: 0 it continues, 1 it was stopped, 2 the file reached its limit | |
+//! | 7 | state | events that were lost so far; how it ends: 0 it continues, 1 it was stopped, 2 the file reached its limit; of the process so far: processor time in nanoseconds, page faults, the most resident bytes, forks, processor time of its children in nanoseconds | |
 //!
 //! The first record is a start, and there is no other. A rate comes before the first acquire and
 //! holds until the next. Stacks are numbered from 1 in the order of their records; stack 0 is

@@ -13,7 +13,6 @@ mod sites;
 
 pub mod format;
 
-pub use replay::Growth;
 pub use sites::Site;
 
 /// A recording of a program's heap.
@@ -50,7 +49,9 @@ pub struct Profile {
     resizes: Vec<Resize>,
     duration_ns: u64,
     lost: u64,
+    usage: Usage,
     ending: Ending,
+    is_cut: bool,
 }
 
 /// The head of a heap recording: the program, and what was recorded of it.
@@ -74,6 +75,29 @@ pub struct Info {
     pub started_at: u64,
     /// The smallest request that was recorded, in bytes.
     pub min_bytes: u64,
+}
+
+/// What the process took of the machine from the start of its recording to the last block. All are
+/// zero in a recording without a block.
+///
+/// ```no_run
+/// let usage = buftrace::Profile::load("app.heap")?.usage();
+/// println!("{} ns, {} page faults, {} bytes", usage.processor_ns, usage.faults, usage.peak_bytes);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Usage {
+    /// Processor time of all its threads, in nanoseconds.
+    pub processor_ns: u64,
+    /// Page faults.
+    pub faults: u64,
+    /// The most bytes that were resident.
+    pub peak_bytes: u64,
+    /// How often it forked. The children are not recorded.
+    pub forks: u64,
+    /// Processor time of children that have ended and were waited for, in nanoseconds.
+    pub children_ns: u64,
 }
 
 /// A piece of code in the memory of the program: of the program itself, or of a library.
@@ -244,8 +268,7 @@ impl Profile {
     /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
     /// ```
     pub fn load(path: impl AsRef<Path>) -> io::Result<Self> {
-        let file = fs::read(path)?;
-        Self::decode(&file).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+        Self::decode(&fs::read(path)?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 
     /// Returns the head.
@@ -322,6 +345,19 @@ impl Profile {
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// Returns what the process took of the machine.
+    #[must_use]
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// Returns whether objects of the file were left out: see
+    /// [`decode_first`](Self::decode_first).
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// Returns how the recording ends.

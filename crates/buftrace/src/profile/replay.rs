@@ -6,26 +6,6 @@ use super::{Object, Profile};
 use crate::format::MAX_TEXT_BYTES;
 use crate::{Event, EventKind, Meta, Trace};
 
-/// Says what a trace shows of an object that grew.
-///
-/// ```no_run
-/// use buftrace::{Growth, Profile};
-///
-/// let profile = Profile::load("app.heap")?;
-/// let as_it_is = profile.expanded_trace(Growth::Steps, 1 << 20, |_| true);
-/// let with_a_pool = profile.expanded_trace(Growth::Largest, 1 << 20, |_| true);
-/// assert!(with_a_pool.events().len() <= as_it_is.events().len());
-/// # Ok::<(), std::io::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Growth {
-    /// One buffer of the largest size that the object ever had: what a pool would hand out.
-    Largest,
-    /// A release and an acquire at each reallocation: what the program does.
-    Steps,
-}
-
 /// An event before the numbers of buffers and threads are given.
 struct Step {
     at_ns: u64,
@@ -39,7 +19,8 @@ struct Step {
 impl Profile {
     /// Returns the objects for which `keep` returns `true` as a trace: each as often as its
     /// [weight](Object::weight) says. So the trace has as many requests as the program is estimated
-    /// to have made, and as many buffers out at once.
+    /// to have made, and as many buffers out at once. An object that grew is one buffer of the
+    /// largest size that it ever had: what a pool would hand out.
     ///
     /// The copies of an object are spread evenly over the time until the next object of the same
     /// call stack. A trace of over `max_events` events is marked as cut and ends there.
@@ -47,38 +28,30 @@ impl Profile {
     /// Cost: memory for the events, at most `max_events` and those of one object more.
     ///
     /// ```no_run
-    /// use buftrace::{Growth, Profile};
+    /// use buftrace::Profile;
     ///
     /// let profile = Profile::load("app.heap")?;
-    /// let trace = profile.expanded_trace(Growth::Largest, 1 << 20, |object| object.bytes >= 4096);
+    /// let trace = profile.expanded_trace(1 << 20, |object| object.bytes >= 4096);
     /// println!("{}", trace.summary());
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[must_use]
-    pub fn expanded_trace(
-        &self,
-        growth: Growth,
-        max_events: usize,
-        mut keep: impl FnMut(&Object) -> bool,
-    ) -> Trace {
+    pub fn expanded_trace(&self, max_events: usize, mut keep: impl FnMut(&Object) -> bool) -> Trace {
         // The part that was rounded off goes to the next object of the stack.
         let mut owed: HashMap<u32, f64> = HashMap::new();
         let (mut left, mut is_cut) = (max_events, false);
         let gaps = self.gaps();
-        let sizes = self.sizes(growth);
         let mut steps = Vec::new();
         let mut copy = 0;
         for (number, object) in self.objects().iter().enumerate().filter(|(_, object)| keep(object)) {
-            let resizes = sizes.get(&number).map_or(&[][..], Vec::as_slice);
-            let events = 2 + 2 * resizes.len();
             let owed = owed.entry(object.stack).or_insert(0.5);
             *owed += object.weight();
             let whole = owed.floor();
             *owed -= whole;
             // A float that is too large becomes the largest number.
-            let copies = (whole as usize).min(left.div_ceil(events));
+            let copies = (whole as usize).min(left.div_ceil(2));
             is_cut |= copies < whole as usize;
-            left = left.saturating_sub(events.saturating_mul(copies));
+            left = left.saturating_sub(copies.saturating_mul(2));
             for nth in 0..copies {
                 let shift = (gaps[number] as u128 * nth as u128 / copies as u128) as u64;
                 let step = |at_ns: u64, thread, bytes| Step {
@@ -87,12 +60,7 @@ impl Profile {
                     copy,
                     bytes,
                 };
-                let first = if growth == Growth::Largest { object.largest } else { object.bytes };
-                steps.push(step(object.at_ns, object.thread, Some(first)));
-                for (at_ns, thread, bytes) in resizes {
-                    steps.push(step(*at_ns, *thread, None));
-                    steps.push(step(*at_ns, *thread, Some(*bytes)));
-                }
+                steps.push(step(object.at_ns, object.thread, Some(object.largest)));
                 if let Some((at_ns, thread)) = object.released {
                     steps.push(step(at_ns, thread, None));
                 }
@@ -118,17 +86,6 @@ impl Profile {
         gaps
     }
 
-    /// Returns for each object when, where and to what it was resized, if that is to be shown.
-    fn sizes(&self, growth: Growth) -> HashMap<usize, Vec<(u64, u32, u64)>> {
-        let mut sizes: HashMap<usize, Vec<_>> = HashMap::new();
-        if growth == Growth::Steps {
-            for resize in self.resizes() {
-                sizes.entry(resize.object).or_default().push((resize.at_ns, resize.thread, resize.bytes));
-            }
-        }
-        sizes
-    }
-
     fn meta(&self) -> Meta {
         let info = self.info();
         let name = info.program.rsplit('/').next().unwrap_or_default();
@@ -142,7 +99,7 @@ impl Profile {
         while made_by.len() > MAX_TEXT_BYTES {
             made_by.pop();
         }
-        Meta { made_by, cut: self.ending() != super::Ending::Stopped, ..Meta::new(name) }
+        Meta { made_by, cut: self.is_cut() || self.ending() != super::Ending::Stopped, ..Meta::new(name) }
     }
 }
 

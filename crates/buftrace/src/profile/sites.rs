@@ -31,8 +31,6 @@ pub struct Site {
     pub count_error: f64,
     /// Estimates the bytes of all requested objects, each at its largest.
     pub bytes: f64,
-    /// The standard error of `bytes`.
-    pub bytes_error: f64,
     /// The most bytes of one sampled object.
     pub largest: u64,
     /// Estimates how many objects were requested zeroed.
@@ -41,8 +39,6 @@ pub struct Site {
     pub grown: f64,
     /// Estimates how many reallocations there were.
     pub resizes: f64,
-    /// Estimates how many objects were released by another thread than requested them.
-    pub released_elsewhere: f64,
     /// Estimates how many objects were still out at the end.
     pub out_at_end: f64,
     /// Estimates the bytes of those.
@@ -122,28 +118,19 @@ fn site(objects: &[(&Object, f64)]) -> Site {
         objects.iter().map(|object| object.weight() * value(object)).sum()
     };
     // Objects are drawn independently of each other: the variance of a sum of weights is w (w - 1).
-    let error = |value: &dyn Fn(&Object) -> f64| -> f64 {
-        let square = |object: &&Object| {
-            let weight = object.weight();
-            weight * (weight - 1.0) * value(object) * value(object)
-        };
-        objects.iter().map(square).sum::<f64>().sqrt()
-    };
+    let error: f64 = objects.iter().map(|object| object.weight() * (object.weight() - 1.0)).sum();
     let share = |value: bool| f64::from(u8::from(value));
     let bytes = |object: &Object| object.largest as f64;
-    let elsewhere = |object: &Object| object.released.is_some_and(|(_, thread)| thread != object.thread);
     Site {
         stack: objects.first().map_or(0, |object| object.stack),
         samples: objects.len(),
         count: sum(&|_| 1.0),
-        count_error: error(&|_| 1.0),
+        count_error: error.sqrt(),
         bytes: sum(&bytes),
-        bytes_error: error(&bytes),
         largest: objects.iter().map(|object| object.largest).max().unwrap_or(0),
         zeroed: sum(&|object| share(object.zeroed)),
         grown: sum(&|object| share(object.resizes > 0 || object.grown_from.is_some())),
         resizes: sum(&|object| f64::from(object.resizes) + share(object.grown_from.is_some())),
-        released_elsewhere: sum(&|object| share(elsewhere(object))),
         out_at_end: sum(&|object| share(object.released.is_none())),
         out_at_end_bytes: sum(&|object| share(object.released.is_none()) * bytes(object)),
         byte_seconds,

@@ -3,7 +3,7 @@
 use core::hint::black_box;
 use std::path::Path;
 
-use buftrace::{EventKind, Growth, Profile, hooks, start_heap_recording};
+use buftrace::{EventKind, Profile, hooks, start_heap_recording};
 
 use crate::{Temporary, run as run_scenario};
 
@@ -53,19 +53,18 @@ fn estimates_are_within_their_error() {
         let site = sites.iter().find(|site| site.largest == bytes as u64).expect("a place");
         assert!((site.count_error / error - 1.0).abs() < 0.2, "{} for {error}", site.count_error);
 
-        let trace =
-            profile.expanded_trace(Growth::Largest, usize::MAX, |object| object.bytes == bytes as u64);
+        let trace = profile.expanded_trace(usize::MAX, |object| object.bytes == bytes as u64);
         let acquires = trace.events().iter().filter(|event| matches!(event.kind, EventKind::Acquire { .. }));
         let off = (acquires.count() as f64 - estimate).abs();
         assert!(off <= 2.0, "{off}");
     }
-    let cut = profile.expanded_trace(Growth::Largest, 1001, |_| true);
+    let cut = profile.expanded_trace(1001, |_| true);
     assert!(cut.events().len() <= 1001 && cut.meta().made_by.contains("sampled"));
 }
 
 /// Samples that stand for thousands of objects each, and grow and shrink a thousand times.
 pub(crate) fn expanded(file: &Path) {
-    const EVENTS: usize = 1 << 16;
+    const EVENTS: usize = 1 << 13;
     let memory = |number: usize| core::ptr::without_provenance(number << 12);
     start_heap_recording(file, "rate=1MiB,depth=0,min=256").expect("it starts");
     (1..20_000).for_each(|number| hooks::allocated(memory(number), 512, false));
@@ -80,7 +79,7 @@ pub(crate) fn expanded(file: &Path) {
     let limit = libc::rlimit { rlim_cur: 512 << 20, rlim_max: 512 << 20 };
     // SAFETY: the limit is readable.
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
-    let trace = profile.expanded_trace(Growth::Steps, EVENTS, |_| true);
+    let trace = profile.expanded_trace(EVENTS, |_| true);
     assert!(trace.meta().cut && (EVENTS / 2..=EVENTS).contains(&trace.events().len()));
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 
-use buftrace::{Ending, EventKind, Growth, start_heap_recording};
+use buftrace::{Ending, EventKind, start_heap_recording};
 
 use crate::count::{COUNTS, MIN_BYTES};
 use crate::{Temporary, run as run_scenario};
@@ -69,7 +69,7 @@ fn exact_recordings_have_all() {
     let threads = objects.iter().map(|object| object.thread).max().unwrap();
     assert!(threads <= 2 * THREADS as u32 + 1, "{threads} threads");
 
-    let trace = profile.expanded_trace(Growth::Largest, usize::MAX, |_| true);
+    let trace = profile.expanded_trace(usize::MAX, |_| true);
     let acquires = trace.events().iter().filter(|event| matches!(event.kind, EventKind::Acquire { .. }));
     assert_eq!(acquires.count(), objects.len());
     let sites: f64 = profile.sites().iter().map(|site| site.count).sum();

@@ -2,7 +2,7 @@
 
 use buftrace::format::MAGIC;
 use buftrace::profile::format::{MAX_BLOCK_BYTES, MAX_FRAMES};
-use buftrace::{DecodeError, Ending, EventKind, Fault, Growth, Profile, Trace};
+use buftrace::{DecodeError, Ending, EventKind, Fault, Profile, Trace};
 use proptest::prelude::*;
 use testkit::words::says;
 
@@ -44,7 +44,7 @@ fn small() -> Vec<u8> {
     records.extend([0x8c + 32, 0x01, 3, 0, 20, 10]); // 2 ns later, thread 3, no stack: 20 bytes, 10 before
     records.extend([6, 2, 120]); // the first: 120 bytes
     records.extend([5 + 8 + 64, 0, 2]); // 1 ns later, thread 0: the first is released
-    records.extend([7, 4, 1]); // 4 lost, stopped
+    records.extend([7, 4, 1, 50, 60, 70, 2, 80]); // 4 lost, stopped; the process
     recording(&records)
 }
 
@@ -68,6 +68,26 @@ fn the_bytes_are_those_of_the_description() {
     let resize = profile.resizes()[0];
     assert_eq!((resize.object, resize.at_ns, resize.thread, resize.bytes), (0, 2, 3, 120));
     assert_eq!((profile.duration_ns(), profile.lost(), profile.ending()), (3, 4, Ending::Stopped));
+    let usage = profile.usage();
+    assert_eq!((usage.processor_ns, usage.faults, usage.peak_bytes), (50, 60, 70));
+    assert_eq!((usage.forks, usage.children_ns, profile.is_cut()), (2, 80, false));
+}
+
+/// What is kept of a large recording is as if it had ended there; the rest of the file is read.
+#[test]
+fn a_recording_is_cut_at_a_number_of_objects() {
+    let first = Profile::decode_first(&small(), 1).unwrap();
+    let [object] = first.objects() else { panic!("{first:?}") };
+    assert_eq!((object.largest, object.released, first.resizes()), (100, None, &[][..]));
+    assert_eq!((first.is_cut(), first.duration_ns(), first.lost()), (true, 2, 4));
+    assert_eq!((first.ending(), first.usage().faults), (Ending::Stopped, 0));
+    assert!(first.expanded_trace(1000, |_| true).meta().cut);
+    let both = Profile::decode_first(&small(), 2).unwrap();
+    assert_eq!((both.objects().len(), both.resizes().len(), both.is_cut()), (2, 0, true));
+    assert_eq!(Profile::decode_first(&small(), 3), Profile::decode(&small()));
+    // What is left out is checked all the same: the third object was never introduced.
+    let wrong = recording(&[4, 0, 1, 4, 0, 2, 5, 3]);
+    assert_eq!(Profile::decode_first(&wrong, 1).unwrap_err().fault, Fault::BadReference);
 }
 
 #[test]
@@ -86,14 +106,11 @@ fn sites_and_traces_of_a_small_one() {
     assert_eq!((all.stack, all.samples, all.bytes), (1, 2, 140.0));
     assert!(held(340.0, all), "{all:?}");
 
-    let kinds = |growth| -> Vec<EventKind> {
-        profile.expanded_trace(growth, 1000, |_| true).events().iter().map(|event| event.kind).collect()
-    };
+    let whole = profile.expanded_trace(1000, |_| true);
+    let kinds: Vec<EventKind> = whole.events().iter().map(|event| event.kind).collect();
     let (acquire, release) = (|id, bytes| EventKind::Acquire { id, bytes }, |id| EventKind::Release { id });
-    assert_eq!(kinds(Growth::Largest), [acquire(0, 120), acquire(1, 20), release(0)]);
-    let steps = [acquire(0, 100), release(0), acquire(0, 120), acquire(1, 20), release(0)];
-    assert_eq!(kinds(Growth::Steps), steps);
-    let one = profile.expanded_trace(Growth::Largest, 1000, |object| object.zeroed);
+    assert_eq!(kinds, [acquire(0, 120), acquire(1, 20), release(0)]);
+    let one = profile.expanded_trace(1000, |object| object.zeroed);
     assert_eq!((one.events().len(), &one.meta().name[..], one.meta().cut), (2, "p", false));
 }
 
@@ -105,12 +122,12 @@ fn weights() {
     let weights: Vec<_> = profile.objects().iter().map(|object| object.weight()).collect();
     assert!((weights[0] - 1.0 / (1.0 - (-1.0_f64).exp())).abs() < 1e-9, "{weights:?}");
     assert!((weights[1] - 100.5).abs() < 0.01, "{weights:?}");
-    let expanded = profile.expanded_trace(Growth::Largest, 1000, |_| true);
+    let expanded = profile.expanded_trace(1000, |_| true);
     assert!((expanded.events().len() as f64 - weights.iter().sum::<f64>()).abs() < 2.0);
     // Each object may need two events, so there is room for four of them.
-    let cut = profile.expanded_trace(Growth::Largest, 7, |_| true);
+    let cut = profile.expanded_trace(7, |_| true);
     assert_eq!((cut.events().len(), cut.meta().cut), (4, true));
-    assert_eq!(profile.expanded_trace(Growth::Largest, 0, |_| true).events(), []);
+    assert_eq!(profile.expanded_trace(0, |_| true).events(), []);
 }
 
 #[test]
@@ -168,7 +185,7 @@ fn faults_say_what_and_where() {
         // block.
         (recording(&[3, MAX_FRAMES as u8 + 1, 1]), behind + 1, Fault::BadNumber),
         (recording(&[7, 0, 3]), behind + 2, Fault::BadNumber),
-        (recording(&[7, 0, 1, 4, 0, 1]), behind + 3, bad(4)),
+        (recording(&[7, 0, 1, 0, 0, 0, 0, 0, 4, 0, 1]), behind + 8, bad(4)),
         (recording(&[4, 0]), behind + 2, Fault::Truncated),
     ];
     for (file, offset, fault) in cases {
@@ -190,12 +207,10 @@ fn faults_say_what_and_where() {
 fn check(profile: &Profile) {
     let sites = profile.sites();
     assert_eq!(sites.iter().map(|site| site.samples).sum::<usize>(), profile.objects().len());
-    for growth in [Growth::Largest, Growth::Steps] {
-        let trace = profile.expanded_trace(growth, 1000, |_| true);
-        assert_eq!(Trace::decode(&trace.encode()), Ok(trace));
-        let trace = profile.expanded_trace(growth, 100, |object| object.stack == 0);
-        assert!(trace.events().len() <= 100);
-    }
+    let trace = profile.expanded_trace(1000, |_| true);
+    assert_eq!(Trace::decode(&trace.encode()), Ok(trace));
+    let trace = profile.expanded_trace(100, |object| object.stack == 0);
+    assert!(trace.events().len() <= 100);
 }
 
 proptest! {

@@ -18,7 +18,7 @@ fn numbers() {
     ];
     let summary = Trace::new(Meta::new("t"), events).unwrap().summary();
     assert_eq!((summary.acquires, summary.releases, summary.out_at_end), (5, 3, 2));
-    assert_eq!((summary.threads, summary.cross_thread_releases, summary.overlapping), (2, 1, 4));
+    assert_eq!((summary.threads, summary.cross_thread_releases), (2, 1));
     assert_eq!((summary.max_live, summary.max_live_bytes, summary.total_bytes), (3, 257, 457));
     assert_eq!((summary.distinct_sizes, summary.size_quantiles), (4, [100, 129, 129, 129]));
     let class = |up_to, acquires| SizeClass { up_to, acquires };

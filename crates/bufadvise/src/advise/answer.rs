@@ -1,0 +1,292 @@
+//! The answer in words: the verdict, what it saves, how sure it is and why.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::study::{Study, Tried, Verdict};
+use super::verdict::{Compared, LEAST_REQUESTS, LEAST_SAMPLES, LEAST_SECONDS, NOTICED, Program, Requests};
+use crate::call_sites::CallSite;
+use crate::drawing::number::{memory, percent, time};
+use crate::print;
+
+/// The version of [`Answer`]. It rises with every change that a reader could stumble over.
+pub(crate) const SCHEMA: u32 = 6;
+
+/// All of it, as the JSON has it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Answer {
+    pub(crate) schema: u32,
+    /// The name of the program, or of its trace.
+    pub(crate) name: String,
+    pub(crate) program: Program,
+    pub(crate) requests: Requests,
+    #[serde(flatten)]
+    pub(crate) study: Study,
+    /// The pool as Rust, if the program is Rust.
+    pub(crate) code: Option<String>,
+    pub(crate) call_sites: Vec<SiteAnswer>,
+}
+
+/// The answer for one call site.
+#[derive(Debug, Serialize)]
+pub(crate) struct SiteAnswer {
+    #[serde(flatten)]
+    pub(crate) call_site: CallSite,
+    pub(crate) share_of_bytes: f64,
+    #[serde(flatten)]
+    pub(crate) study: Study,
+}
+
+/// Writes the answer as text.
+pub(crate) fn text(answer: &Answer) -> String {
+    let study = &answer.study;
+    let mut text = format!("{}\n{}\n{}\n", verdict(study), saves(answer), sure(answer));
+    if study.verdict == Verdict::Pool
+        && let Some((best, _)) = study.best()
+        && let Some(beyond) = best.settings.in_table().map(|strategy| strategy.beyond)
+    {
+        let _ = writeln!(text, "With more buffers in use than were recorded, {beyond}.");
+    }
+    for one in study.tried.iter().filter(|one| is_failure(one)) {
+        let _ = writeln!(
+            text,
+            "Not compared: `{}` {}.",
+            one.settings,
+            one.dropped.as_deref().unwrap_or_default()
+        );
+    }
+    if !answer.call_sites.is_empty() {
+        text += "\nThe call sites that request most, each replayed by itself:\n";
+    }
+    for (number, one) in (1..).zip(&answer.call_sites) {
+        let lines = one.call_site.lines().replace('\n', "\n   ");
+        let _ = writeln!(text, "{number}. {lines}\n   {}", site(one));
+    }
+    if let Some(code) = &answer.code {
+        let _ = write!(text, "\n{code}");
+    }
+    text
+}
+
+/// Returns whether a candidate was dropped for what it did, not for what it needs.
+fn is_failure(one: &Tried) -> bool {
+    one.dropped
+        .as_deref()
+        .is_some_and(|why| !why.starts_with("had no room") && !why.starts_with("takes more"))
+}
+
+fn verdict(study: &Study) -> String {
+    match (study.verdict, study.best()) {
+        (Verdict::Pool, Some((best, _))) => format!("A pool would help: `{}`.", best.settings),
+        (Verdict::TooShort, _) => "Too short to say.".into(),
+        (Verdict::NoAnswer, _) => "No answer.".into(),
+        _ => "No pool would help.".into(),
+    }
+}
+
+/// Says what is saved, or what was found in place of that.
+fn saves(answer: &Answer) -> String {
+    let (study, program) = (&answer.study, &answer.program);
+    match (study.verdict, study.best()) {
+        (Verdict::TooShort, _) if answer.requests.count == 0.0 => {
+            "The program made no request that was recorded.".into()
+        }
+        (Verdict::TooShort, _) => format!(
+            "The program ran for {} and made {}.",
+            time(program.seconds * 1e9),
+            counted(&answer.requests)
+        ),
+        (Verdict::NoAnswer, _) => {
+            format!("The replay {}.", study.why.as_deref().unwrap_or("had no time"))
+        }
+        (Verdict::Pool, Some((best, compared))) => {
+            format!("It saves {}. {}", seconds(compared.saved, program), costs(study, best, compared))
+        }
+        (_, Some((best, compared))) => {
+            let costs = costs(study, best, compared);
+            format!("The best pool, `{}`, saves {}. {costs}", best.settings, seconds(compared.saved, program))
+        }
+        (_, None) => format!(
+            "All its requests together take {}, and a pool saves less than that.",
+            seconds(study.now_share, program)
+        ),
+    }
+}
+
+/// Says how much of the program's time a share is.
+fn seconds(share: f64, program: &Program) -> String {
+    let all = program.time();
+    if share <= 0.0 {
+        return "no time".into();
+    }
+    format!(
+        "{} of the program's processor time ({} of {})",
+        percent(share),
+        time(share * all * 1e9),
+        time(all * 1e9)
+    )
+}
+
+/// Says what a pool costs in memory.
+fn costs(study: &Study, best: &Tried, compared: &Compared) -> String {
+    let bytes = best.replayed.map_or(0, |replayed| replayed.bytes);
+    let now = study.now.bytes;
+    if compared.price > 0.0 {
+        format!(
+            "It takes {} more memory, the price of which is {} of the time.",
+            memory(bytes.saturating_sub(now)),
+            percent(compared.price)
+        )
+    } else if memory(bytes) != memory(now) && bytes < now {
+        format!("It takes {} of memory, where {} are taken now.", memory(bytes), memory(now))
+    } else {
+        "It takes no more memory.".into()
+    }
+}
+
+/// Says how sure the answer is, and why.
+fn sure(answer: &Answer) -> String {
+    let study = &answer.study;
+    let requests = counted(&answer.requests);
+    let (word, more) = match study.is_sure {
+        true => ("Sure", ""),
+        false => ("Not sure", "More rounds, with --seconds, or a longer recording may change it."),
+    };
+    match (study.verdict, study.best()) {
+        (Verdict::TooShort, _) => format!(
+            "An answer needs {LEAST_SECONDS:.0} s, {LEAST_REQUESTS:.0} requests and {LEAST_SAMPLES} samples of them. Record it for longer, or with --settings exact."
+        ),
+        (Verdict::NoAnswer, _) => "Give it more time, with --seconds, or another limit of memory.".into(),
+        (_, None) => {
+            format!("{word}: of {requests}, {} were replayed without a pool.", answer.requests.replayed)
+        }
+        (_, Some((_, compared))) => {
+            let rounds = print::count(compared.rounds as u64, "round");
+            let range = |share: f64| format!("{:.1} %", share * 100.0);
+            let saved = if compared.most <= 0.0 {
+                "it saved nothing".into()
+            } else {
+                format!("it saved {} to {}", range(compared.least.max(0.0)), range(compared.most))
+            };
+            format!(
+                "{word}: {saved} in {rounds} of replays, of {requests}. Users notice {}. {more}",
+                percent(NOTICED)
+            )
+            .trim_end()
+            .to_owned()
+        }
+    }
+}
+
+/// Says how many requests there are.
+fn counted(requests: &Requests) -> String {
+    let count = print::count(requests.count.round() as u64, "request");
+    match requests.error {
+        ..0.001 => count,
+        error => format!("about {count} (± {})", percent(error)),
+    }
+}
+
+/// Says the verdict on a call site.
+fn site(one: &SiteAnswer) -> String {
+    let SiteAnswer { call_site, share_of_bytes, study } = one;
+    let requests =
+        format!("{} of all bytes, {} on average. ", percent(*share_of_bytes), memory(call_site.mean_bytes()));
+    let compared = study.best().map(|(best, compared)| (best.settings, compared.saved));
+    let verdict = match (study.verdict, compared) {
+        (Verdict::Pool, Some((settings, saved))) => {
+            format!("`{settings}` saves {} of that time.", percent(saved))
+        }
+        (Verdict::NoPool, best) => {
+            let most = best.map_or(study.now_share, |(_, saved)| saved.max(0.0));
+            format!("No pool would help: it saves at most {} of that time.", percent(most))
+        }
+        (Verdict::TooShort, _) => "Too few requests to say.".into(),
+        _ => format!("No answer: the replay {}.", study.why.as_deref().unwrap_or("had no time")),
+    };
+    requests + &verdict
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::replay::Replayed;
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn answer(verdict: Verdict, compared: Option<Compared>) -> Answer {
+        let replayed = Some(Replayed { bytes: 30 * MIB, ..Replayed::default() });
+        let settings = "slot:slots=16".parse().expect("settings");
+        let fast = Tried { settings, replayed, compared, dropped: None };
+        let slow = Tried {
+            settings: "ring".parse().expect("settings"),
+            replayed: None,
+            compared: None,
+            dropped: Some("took longer than 2.0 s".into()),
+        };
+        Answer {
+            schema: SCHEMA,
+            name: "app".into(),
+            program: Program { seconds: 10.0, processor_seconds: None, faults: None, bytes: None },
+            requests: Requests { count: 4000.0, error: 0.0, samples: 4000, replayed: 4000 },
+            study: Study {
+                verdict,
+                is_sure: true,
+                now: Replayed { bytes: 10 * MIB, ..Replayed::default() },
+                now_share: 0.003,
+                tried: if compared.is_some() { vec![fast, slow] } else { Vec::new() },
+                why: None,
+            },
+            code: None,
+            call_sites: Vec::new(),
+        }
+    }
+
+    fn saving(saved: f64, price: f64) -> Option<Compared> {
+        Some(Compared { saved, low: saved, least: saved, most: saved, price, rounds: 5 })
+    }
+
+    #[test]
+    fn the_verdict_comes_first_then_the_saving_then_how_sure() {
+        let text = text(&answer(Verdict::Pool, saving(0.12, 0.02)));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "A pool would help: `slot:slots=16`.");
+        assert_eq!(
+            lines[1],
+            "It saves 12.0 % of the program's processor time (1.20 s of 10.0 s). It takes 20.0 MiB more memory, the price of which is 2.0 % of the time."
+        );
+        assert_eq!(
+            lines[2],
+            "Sure: it saved 12.0 % to 12.0 % in 5 rounds of replays, of 4000 requests. Users notice 3.0 %."
+        );
+        assert!(lines[3].contains("fall back to the heap"), "{text}");
+        assert_eq!(lines[4], "Not compared: `ring` took longer than 2.0 s.");
+    }
+
+    #[test]
+    fn no_pool_has_its_reason() {
+        let lines = text(&answer(Verdict::NoPool, None));
+        assert!(lines.starts_with("No pool would help.\nAll its requests together take 0.3 % of"), "{lines}");
+        let lines = text(&answer(Verdict::NoPool, saving(-0.1, 0.0)));
+        assert!(lines.contains("The best pool, `slot:slots=16`, saves no time."), "{lines}");
+    }
+
+    #[test]
+    fn short_recordings_and_failures_are_no_verdict() {
+        let mut short = answer(Verdict::TooShort, None);
+        (short.program.seconds, short.requests.count) = (0.25, 1.0);
+        let lines = text(&short);
+        assert!(
+            lines.starts_with("Too short to say.\nThe program ran for 250 ms and made 1 request.\n"),
+            "{lines}"
+        );
+        let mut failed = answer(Verdict::NoAnswer, None);
+        failed.study.why = Some("took longer than 9.0 s".into());
+        let lines = text(&failed);
+        assert!(
+            lines.starts_with("No answer.\nThe replay took longer than 9.0 s.\nGive it more time"),
+            "{lines}"
+        );
+    }
+}

@@ -1,0 +1,241 @@
+//! The rule: what a pool has to save, and what its memory costs.
+//!
+//! 1. A recording of less than a second, of few requests, or of few samples is too short to say.
+//! 2. What a candidate saves is a share of the program's processor time, which other programs on
+//!    the machine change little. It is the difference between two replays of the same round. Of a
+//!    program that had fewer page faults than the replay without a pool, it is as much less. Of a
+//!    program that hardly runs, a thirtieth of the seconds counts as its processor time.
+//! 3. More memory has a price: a tenth of the program's memory costs a hundredth of its time.
+//! 4. A pool helps if it saves, without that price, what a user notices: 3 % of the time, in three
+//!    of four rounds.
+
+use serde::Serialize;
+
+use super::replay::Replayed;
+use crate::measure::statistics::quantile;
+
+/// The share of its time that a user of a program notices.
+pub(crate) const NOTICED: f64 = 0.03;
+/// The price of as much memory again as the program has, as a share of its time.
+const PRICE: f64 = 0.1;
+/// More memory up to this has no price.
+const FREE_BYTES: u64 = 1 << 20;
+/// A program that takes a smaller part of a processor than one by this is as if it took that.
+const IDLE: f64 = 30.0;
+/// The shortest recording that says something,
+pub(crate) const LEAST_SECONDS: f64 = 1.0;
+/// the fewest requests,
+pub(crate) const LEAST_REQUESTS: f64 = 100.0;
+/// and the fewest of them that were recorded, unless all of them take little.
+pub(crate) const LEAST_SAMPLES: usize = 30;
+/// The relative error of the number of requests up to which an answer is sure.
+const SURE_ERROR: f64 = 0.1;
+
+/// What the program took of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Program {
+    /// How long the recording is.
+    pub(crate) seconds: f64,
+    /// The processor time of the program, its page faults and its memory at the peak; nothing
+    /// where the recording does not say.
+    pub(crate) processor_seconds: Option<f64>,
+    pub(crate) faults: Option<u64>,
+    pub(crate) bytes: Option<u64>,
+}
+
+impl Program {
+    /// Returns the time of which savings are shares.
+    pub(crate) fn time(&self) -> f64 {
+        self.processor_seconds.map_or(self.seconds, |time| time.max(self.seconds / IDLE)).max(1e-9)
+    }
+}
+
+/// What was requested.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Requests {
+    /// How many, as far as the recording says.
+    pub(crate) count: f64,
+    /// The relative error of that.
+    pub(crate) error: f64,
+    /// How many were recorded, and how many are replayed.
+    pub(crate) samples: usize,
+    pub(crate) replayed: usize,
+}
+
+impl Requests {
+    /// Returns whether a recording is long enough for an answer.
+    pub(crate) fn are_enough(&self, program: &Program) -> bool {
+        program.seconds >= LEAST_SECONDS && self.count >= LEAST_REQUESTS && self.replayed > 0
+    }
+}
+
+/// Times and memory of the replays as shares of what the program takes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Prices {
+    pub(crate) program: Program,
+    pub(crate) requests: Requests,
+}
+
+impl Prices {
+    /// Returns nanoseconds of a replay as a share of the program's time.
+    pub(crate) fn share(&self, nanos: f64) -> f64 {
+        self.of_all(nanos) / 1e9 / self.program.time()
+    }
+
+    /// Scales what was counted in a replay to all requests.
+    fn of_all(&self, count: f64) -> f64 {
+        count * self.requests.count / self.requests.replayed.max(1) as f64
+    }
+
+    /// Returns the share of its time that the program saves by a pool, by one round of replays.
+    fn saved(&self, (now, pool): (&Replayed, &Replayed)) -> f64 {
+        let replayed = self.of_all(now.faults as f64).max(1.0);
+        let credible = self.program.faults.map_or(1.0, |faults| (faults as f64 / replayed).min(1.0));
+        let saved = self.share(now.nanos as f64 - pool.nanos as f64);
+        if saved > 0.0 { saved * credible } else { saved }
+    }
+
+    /// Returns the price of memory as a share of the program's time.
+    pub(crate) fn price(&self, now: &Replayed, pool: &Replayed) -> f64 {
+        let more = pool.bytes.saturating_sub(now.bytes);
+        let of = self.program.bytes.unwrap_or(now.bytes).max(FREE_BYTES);
+        if more <= FREE_BYTES { 0.0 } else { PRICE * more as f64 / of as f64 }
+    }
+
+    /// Compares a pool with what is there now, by its replays in the same rounds.
+    pub(crate) fn compare(&self, now: &[Replayed], pool: &[Replayed]) -> Compared {
+        let mut saved: Vec<f64> = now.iter().zip(pool).map(|pair| self.saved(pair)).collect();
+        saved.sort_by(f64::total_cmp);
+        let price = now.iter().zip(pool).map(|(now, pool)| self.price(now, pool)).fold(0.0, f64::max);
+        let at = |share| quantile(&saved, share);
+        Compared { saved: at(0.5), low: at(0.25), least: at(0.1), most: at(0.9), price, rounds: saved.len() }
+    }
+
+    /// Returns whether so large a share is less than a user notices, even if there were as many
+    /// more requests as the samples allow for.
+    pub(crate) fn is_surely_little(&self, share: f64) -> bool {
+        share * (1.0 + 2.0 * self.requests.error) < NOTICED
+    }
+
+    /// Returns whether an answer is sure: the rounds agree, and so do the samples.
+    pub(crate) fn is_sure(&self, compared: &Compared) -> bool {
+        let most = compared.most.max(0.0) - compared.price;
+        compared.is_clear() && (self.requests.error <= SURE_ERROR || self.is_surely_little(most))
+    }
+}
+
+/// What a pool saves, as shares of the program's time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Compared {
+    /// The median of the rounds.
+    pub(crate) saved: f64,
+    /// What it saves at least in three of four rounds, in nine of ten, and at most in nine of ten.
+    pub(crate) low: f64,
+    pub(crate) least: f64,
+    pub(crate) most: f64,
+    /// The price of its memory.
+    pub(crate) price: f64,
+    pub(crate) rounds: usize,
+}
+
+impl Compared {
+    /// Returns what remains of the saving behind the price.
+    pub(crate) fn worth(&self) -> f64 {
+        self.saved - self.price
+    }
+
+    pub(crate) fn helps(&self) -> bool {
+        self.low - self.price >= NOTICED
+    }
+
+    /// Returns whether more rounds would hardly change the answer.
+    pub(crate) fn is_clear(&self) -> bool {
+        self.least - self.price >= NOTICED || self.most - self.price < NOTICED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn replayed(millis: u64, faults: u64, bytes: u64) -> Replayed {
+        Replayed { nanos: millis * 1_000_000, faults, bytes, ..Replayed::default() }
+    }
+
+    /// A program that ran for 25 s and took 10 s of the processor, replayed as a whole.
+    fn prices() -> Prices {
+        let program = Program {
+            seconds: 25.0,
+            processor_seconds: Some(10.0),
+            faults: Some(100_000),
+            bytes: Some(100 * MIB),
+        };
+        Prices { program, requests: Requests { count: 1000.0, error: 0.0, samples: 1000, replayed: 1000 } }
+    }
+
+    #[test]
+    fn a_short_recording_is_not_enough() {
+        let Prices { program, requests } = prices();
+        assert!(requests.are_enough(&program));
+        assert!(!requests.are_enough(&Program { seconds: 0.25, ..program }));
+        assert!(!Requests { count: 60.0, ..requests }.are_enough(&program));
+        assert!(!Requests { replayed: 0, ..requests }.are_enough(&program));
+    }
+
+    #[test]
+    fn a_saving_is_a_share_of_the_time() {
+        let prices = prices();
+        let saves = |now, pool| prices.compare(&[now], &[pool]);
+        let close = |one: f64, other: f64| assert!((one - other).abs() < 1e-9, "{one} is not {other}");
+        let compared = saves(replayed(500, 9, MIB), replayed(100, 9, MIB));
+        close(compared.saved, 0.04);
+        assert!(prices.is_sure(&compared));
+        let few = Prices { requests: Requests { error: 0.4, ..prices.requests }, ..prices };
+        assert!(!few.is_sure(&compared) && few.is_surely_little(0.01) && !few.is_surely_little(0.02));
+        assert!(compared.helps() && compared.is_clear() && compared.price == 0.0);
+        assert!(!saves(replayed(300, 9, MIB), replayed(100, 9, MIB)).helps(), "two percent");
+        // A program that waits all the time, and one of which it is not known.
+        let idle = Program { processor_seconds: Some(0.001), seconds: 300.0, ..prices.program };
+        close(Prices { program: idle, ..prices }.share(1e8), 0.01);
+        close(Prices { program: Program { processor_seconds: None, ..idle }, ..prices }.share(3e8), 0.001);
+        // The replay was a tenth of the program.
+        let part = Requests { replayed: 100, ..prices.requests };
+        close(Prices { requests: part, ..prices }.share(1e8), 0.1);
+    }
+
+    /// `zstd`: what the replay faults in again and again was no fault of the program.
+    #[test]
+    fn faults_that_the_program_did_not_have_are_not_saved() {
+        let prices = prices();
+        let compared = prices.compare(&[replayed(500, 1_000_000, MIB)], &[replayed(100, 10, MIB)]);
+        assert!((compared.saved - 0.004).abs() < 1e-9 && !compared.helps(), "{compared:?}");
+        let unknown = Prices { program: Program { faults: None, ..prices.program }, ..prices };
+        assert!(unknown.compare(&[replayed(500, 1_000_000, MIB)], &[replayed(100, 10, MIB)]).helps());
+    }
+
+    /// `git log -p`: a pool with 37 % more memory has to save more than the price of that.
+    #[test]
+    fn memory_has_a_price() {
+        let prices = prices();
+        let (now, pool) = (replayed(500, 9, 10 * MIB), replayed(100, 9, 47 * MIB));
+        let compared = prices.compare(&[now], &[pool]);
+        assert!((compared.price - 0.037).abs() < 1e-9 && !compared.helps(), "{compared:?}");
+        assert!(prices.compare(&[replayed(1100, 9, 10 * MIB)], &[pool]).helps());
+        // A little is free, and less earns nothing.
+        assert_eq!(prices.price(&now, &replayed(100, 9, 11 * MIB)), 0.0);
+        assert_eq!(prices.price(&pool, &now), 0.0);
+    }
+
+    #[test]
+    fn a_round_that_was_disturbed_decides_nothing() {
+        let prices = prices();
+        let now = [200, 200, 900, 200, 200, 200, 200].map(|millis| replayed(millis, 9, MIB));
+        let pool = [150; 7].map(|millis| replayed(millis, 9, MIB));
+        assert!(!prices.compare(&now, &pool).helps());
+        let now = [500, 500, 120, 500, 500, 500, 500].map(|millis| replayed(millis, 9, MIB));
+        let compared = prices.compare(&now, &pool);
+        assert!(compared.helps() && !compared.is_clear(), "{compared:?}");
+    }
+}

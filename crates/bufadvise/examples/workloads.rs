@@ -32,6 +32,7 @@ use bufworks::any::AnyLease;
 const CHUNK: usize = 64 << 10;
 
 /// What allocates the buffers of one thread.
+#[allow(clippy::large_enum_variant, reason = "one for each thread")]
 enum Memory {
     Heap,
     Pool(AnyPool),

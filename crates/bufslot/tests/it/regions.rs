@@ -195,7 +195,10 @@ fn whole_multiples_of_the_alignment_are_not_wasted() {
                 let required = builder.required_bytes().expect("settings are right");
                 let gaps = if alignment > 64 { 0 } else { 128 };
                 let beside = required - slots * bytes;
-                assert!(beside <= (64 + gaps) * (slots + 1) + 2 * alignment + 512, "{what}: {beside} beside");
+                assert!(
+                    beside <= (64 + 8 + gaps) * (slots + 1) + 2 * alignment + 512,
+                    "{what}: {beside} beside"
+                );
                 for skip in [0, 1, 63] {
                     let region = Region::from_static(&mut leaked(required + skip)[skip..]);
                     let mut pool = builder.build_in(region, NoFallback).expect("as many bytes are required");

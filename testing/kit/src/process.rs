@@ -58,7 +58,9 @@ fn name_in_harness(module: &str, test: &str) -> String {
 fn start_alone(name: &str, limit: Duration) {
     let binary = env::current_exe().expect("the test binary has a path");
     let words = env::var_os(RUNNER).into_iter().chain([binary.into_os_string()]).collect::<Vec<_>>();
-    let mut child = Command::new(&words[0])
+    let mut command = Command::new(&words[0]);
+    end_with_parent(&mut command);
+    let mut child = command
         .args(&words[1..])
         .args([name, "--exact", "--nocapture", "--test-threads=1"])
         .env(ALONE, name)
@@ -92,6 +94,25 @@ fn start_alone(name: &str, limit: Duration) {
     let stderr = stderr.join().expect("reading does not panic");
     assert!(status.success(), "{name} failed in its own process ({status}):\n{stdout}\n{stderr}");
     assert!(stdout.contains("1 passed"), "{name} was not run in its own process:\n{stdout}");
+}
+
+/// Lets the process end when the calling thread does: whoever ends this program for being too late
+/// knows nothing of its children.
+fn end_with_parent(command: &mut Command) {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::process::CommandExt;
+
+        // SAFETY: one system call, which a child of a process of many threads may do.
+        let set = || match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        };
+        // SAFETY: it allocates nothing and takes no lock.
+        unsafe { command.pre_exec(set) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = command;
 }
 
 /// Returns how long an emulator may take for what takes at most `limit`.

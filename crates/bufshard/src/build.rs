@@ -149,7 +149,7 @@ bufkit::settings! {
             /// took the last such one, of whatever class. With 0, threads keep nothing.
             ///
             /// A thread that has more of a class out at once, and releases them all, exchanges them
-            /// with the shards, up to 32 or 64 KiB at a time.
+            /// with the shards, up to 32 or 256 KiB at a time.
             ///
             /// ```
             /// use bufshard::ShardPool;

@@ -35,7 +35,7 @@ use crate::sync::{CountU32, Ordering};
 const BATCH: u32 = 32;
 /// and their bytes, or one block: what is between two threads is to be little more than what they
 /// need.
-const BATCH_BYTES: usize = 64 << 10;
+const BATCH_BYTES: usize = 256 << 10;
 /// Trips to the depot after which a magazine of less than a batch grows.
 const TRIPS: u32 = 8;
 /// The same for a magazine without slots, whose thread has released nothing of the class.

@@ -113,29 +113,6 @@ fn threads_that_only_take_or_give_grow_to_a_batch() {
     consumer.join().expect("the thread ends well");
 }
 
-/// Large buffers go from thread to thread one by one, so that those under way are few, and hot.
-#[test]
-fn large_buffers_are_handed_over_one_by_one() {
-    const BYTES: usize = 64 << 10;
-    let pool = ShardPool::new().expect("settings are right");
-    let (sender, receiver) = mpsc::channel::<ShardBuf>();
-    let (done, wait) = mpsc::channel::<()>();
-    let consumer = thread::spawn(move || {
-        for buf in receiver {
-            drop(buf);
-            done.send(()).expect("the producer waits");
-        }
-    });
-    for _ in 0..1000 {
-        sender.send(pool.acquire(BYTES).expect("room")).expect("the consumer lives");
-        wait.recv().expect("the consumer lives");
-    }
-    let reserved = pool.stats().reserved_bytes;
-    assert!(reserved <= 3 * (BYTES + 4096), "{reserved} bytes for one buffer at a time");
-    drop(sender);
-    consumer.join().expect("the thread ends well");
-}
-
 /// What a phase needed goes when the next one does not need it: half by half while the class is
 /// used, all of it when it is not.
 #[test]

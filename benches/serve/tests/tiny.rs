@@ -22,6 +22,7 @@ fn a_tiny_run_has_every_figure() {
     for work in Work::all() {
         let cells = results.cells(work);
         assert!(cells.len() >= 2, "{work:?}");
+        let is_stock = matches!(work, Work::Stock(_));
         for cell in cells {
             let run = results.of(cell).next().unwrap();
             assert!(run.before > 0 && run.peak >= run.before && run.used.faults > 0, "{cell:?}: {run:?}");

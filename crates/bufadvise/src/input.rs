@@ -36,6 +36,7 @@ pub(crate) fn read(path: &Path) -> Result<Input> {
     decoded.with_context(|| format!("cannot decode {}", path.display()))
 }
 
+#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only what records says it"))]
 impl Input {
     /// Says how much is in it, how it ends, and what is not in it.
     pub(crate) fn ending(&self) -> String {

@@ -15,7 +15,7 @@ static ALLOC: Large = Large::new();
 
 #[cfg(not(all(target_os = "linux", not(miri))))]
 fn main() {
-    drop(vec![1_u8; 1 << 20]);
+    drop(std::hint::black_box(vec![1_u8; 1 << 20]));
 }
 
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -76,7 +76,7 @@ mod linux {
         assert!(block.iter().all(|byte| *byte == 5));
         *KEPT.lock().unwrap() = block;
         BEFORE_MAIN.store(bufalloc::stats().resident_bytes, Relaxed);
-        drop(vec![1_u8; 64 << 10]);
+        drop(std::hint::black_box(vec![1_u8; 64 << 10]));
     }
 
     struct AtEnd(Vec<u8>);
@@ -86,7 +86,7 @@ mod linux {
             let mut other = take(&mut self.0);
             other.resize(3 << 20, 9);
             assert!(other.iter().all(|byte| *byte == 9));
-            drop(vec![0_u8; 40 << 10]);
+            drop(std::hint::black_box(vec![0_u8; 40 << 10]));
         }
     }
 

@@ -1,5 +1,6 @@
 //! What the system refuses, and what goes back to it.
 
+use std::hint::black_box;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -68,7 +69,7 @@ fn a_block_that_grows_keeps_the_pages_it_has() {
 #[test]
 fn t12_zeroed_blocks_are_not_touched() {
     alone(module_path!(), "t12_zeroed_blocks_are_not_touched", LIMIT, || {
-        drop(vec![1_u8; 16 << 20]);
+        drop(black_box(vec![1_u8; 16 << 20]));
         let before = resident_bytes();
         let block = vec![0_u8; 1 << 30];
         assert!(resident_bytes() < before + (4 << 20));
@@ -192,7 +193,7 @@ fn t12_dead_threads() {
     alone(module_path!(), "t12_dead_threads", LIMIT, || {
         let before = resident_bytes();
         for _ in 0..1000 {
-            std::thread::spawn(|| drop(vec![1_u8; 1 << 20])).join().unwrap();
+            std::thread::spawn(|| drop(black_box(vec![1_u8; 1 << 20]))).join().unwrap();
         }
         assert!(wait_until(|| bufalloc::stats().dirty_bytes == 0), "{:?}", bufalloc::stats());
         assert!(resident_bytes() < before + (4 << 20), "{} of {before}", resident_bytes());
@@ -210,7 +211,7 @@ fn t25_signals_interrupt_nothing() {
 #[test]
 fn t25_signals_are_not_for_the_thread() {
     alone(module_path!(), "t25_signals_are_not_for_the_thread", LIMIT, || {
-        drop(vec![1_u8; 1 << 20]);
+        drop(black_box(vec![1_u8; 1 << 20]));
         let blocked = |name: &str| {
             let tasks = std::fs::read_dir("/proc/self/task").unwrap();
             let mut texts = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("status")));
@@ -247,15 +248,15 @@ fn t25_forked_children_go_on() {
             }
             let kept = vec![7_u8; 1 << 20];
             // With this the thread starts.
-            drop(kept.clone());
+            drop(black_box(kept.clone()));
             let first_bad = (0..24).find_map(|seed| {
                 let ended = forked(LIMIT / 3, || {
                     traffic(seed, false, 100);
-                    drop(vec![1_u8; 8 << 20]);
+                    drop(black_box(vec![1_u8; 8 << 20]));
                     // Without the thread, calls give it back.
                     let has_gone = seed > 0
                         || wait_until(|| {
-                            drop(vec![1_u8; 64 << 10]);
+                            drop(black_box(vec![1_u8; 64 << 10]));
                             bufalloc::stats().dirty_bytes < 1 << 20
                         });
                     u8::from(!has_gone || kept.iter().any(|byte| *byte != 7))

@@ -93,7 +93,7 @@ impl Gaps {
     }
 
     /// Returns what was noted of the slot with this `index`.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "std"))]
     pub(crate) fn noted(&self, index: usize) -> u32 {
         self.node(self.leaves + index).get()
     }

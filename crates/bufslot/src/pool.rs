@@ -71,10 +71,10 @@ pub struct SlotPool<F: BufferPool = DefaultFallback> {
     /// Buffers of at least this number of bytes are staggered.
     stagger_from: usize,
     pub(crate) fell_back: bool,
-    /// How many slots the next sweep of a crowd may look at.
-    pub(crate) credit: usize,
     pub(crate) table: Table,
     pub(crate) capacity: usize,
+    /// How many slots the next sweep of a crowd may look at.
+    pub(crate) credit: usize,
     pub(crate) fallback: F,
     pub(crate) counters: Counters,
     pub(crate) tracker: Tracker,

@@ -44,16 +44,18 @@ pub(crate) use self::slots::Slots;
 /// - T3: one table per control block; only it touches the slots' `Cell`s, but that the lease of a
 ///   live slot may read its `start`, its `end` and its `control`. Meanwhile only `resize` in `grow`
 ///   writes `end`, for a buffer that it has alone.
+// In this order: what each request reads comes first.
+#[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Table {
     head: NonNull<Head>,
     slots: Slots,
-    pub(crate) gaps: Gaps,
     memory: NonNull<u8>,
     /// Where the last slot stands, which holds no buffer but closes the list. Never free.
     sentinel: u32,
     /// Whether [`Table::leave`] was called: T1 holds no more.
     left: bool,
+    pub(crate) gaps: Gaps,
 }
 
 impl Table {

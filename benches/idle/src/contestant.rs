@@ -95,6 +95,6 @@ mod tests {
 
     #[test]
     fn every_contestant_has_a_colour() {
-        assert!(Contestant::all().all(|one| bufadvise::drawing::colours::has_colour(one.class())));
+        assert!(Contestant::all().all(|one| buftrials::drawing::colours::has_colour(one.class())));
     }
 }

@@ -63,7 +63,7 @@ impl Row {
 /// A power of two in the largest unit.
 #[must_use]
 pub fn size(bytes: usize) -> String {
-    bufadvise::drawing::number::exact_memory(bytes as u64)
+    bufadvise::number::exact_memory(bytes as u64)
 }
 
 /// A row with its contestant.

@@ -1,6 +1,6 @@
 //! What was measured, for people: a table for each work, and a chart.
 
-use bufadvise::drawing::number;
+use bufadvise::number;
 use buftrials::allocator::Allocator;
 use buftrials::bars::{Bar, Bars};
 use buftrials::mark;

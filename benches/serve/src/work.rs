@@ -184,7 +184,7 @@ impl Work {
     #[must_use]
     pub fn title(self) -> String {
         let size = |bytes: usize| match bytes {
-            1024.. if bytes.is_power_of_two() => bufadvise::drawing::number::exact_memory(bytes as u64),
+            1024.. if bytes.is_power_of_two() => bufadvise::number::exact_memory(bytes as u64),
             _ => format!("{bytes} B"),
         };
         match self {

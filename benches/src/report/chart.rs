@@ -1,7 +1,8 @@
 //! Charts of a row for each line of a workload, with a dot for each contestant on a logarithmic scale,
 //! since times span decades.
 
-use bufadvise::drawing::{number, svg};
+use bufadvise::number;
+use buftrials::drawing::svg;
 use buftrials::report::Picture;
 
 use super::dots::{Dot, Dots, Line};
@@ -82,7 +83,7 @@ pub(super) fn times(results: &Results, workload: &str, rows: &[&Row]) -> Option<
 
 #[cfg(test)]
 mod tests {
-    use bufadvise::drawing::colours::has_colour;
+    use buftrials::drawing::colours::has_colour;
 
     use super::*;
     use crate::harness::contestant::FLOOR;

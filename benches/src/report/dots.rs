@@ -3,9 +3,9 @@
 use super::chart::class;
 use crate::harness::contestant::FLOOR;
 use crate::harness::record::Results;
-use bufadvise::drawing::number;
-use bufadvise::drawing::scale::Log;
-use bufadvise::drawing::svg::{Drawing, MARGIN, text_width};
+use bufadvise::number;
+use buftrials::drawing::scale::Log;
+use buftrials::drawing::svg::{Drawing, MARGIN, text_width};
 
 /// A row of dots.
 pub(super) struct Line {

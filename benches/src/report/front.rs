@@ -4,7 +4,7 @@
 //! No workload has all strategies in it, since a ring of bytes hands out no buffers: it has a panel
 //! of its own.
 
-use bufadvise::drawing::number;
+use bufadvise::number;
 use buftrials::bars::{Bar, Bars};
 use buftrials::report::Picture;
 

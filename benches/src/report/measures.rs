@@ -1,7 +1,7 @@
 //! What is measured besides time.
 
 use crate::harness::record::Record;
-use bufadvise::drawing::number;
+use bufadvise::number;
 
 /// What is measured besides time.
 pub(super) struct Measure {

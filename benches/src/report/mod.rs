@@ -11,7 +11,7 @@ use buftrials::report::{Report, facts};
 use buftrials::table::Table;
 
 use crate::harness::record::{Outcome, Results};
-use bufadvise::drawing::number;
+use bufadvise::number;
 
 /// How it was measured, in short.
 const METHOD: &str = "Each row runs in processes of its own. Every contestant first proves that it keeps the bytes of several \

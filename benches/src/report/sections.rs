@@ -8,7 +8,7 @@ use super::{chart, front, measures, view};
 use crate::harness::Kind;
 use crate::harness::record::{Outcome, Record, Results, Row};
 use crate::workloads::WORKLOADS;
-use bufadvise::drawing::number;
+use bufadvise::number;
 
 /// All sections.
 pub(super) fn all(results: &Results) -> Vec<Section> {

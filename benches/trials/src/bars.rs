@@ -1,6 +1,6 @@
 //! A picture of bars in groups, one above the other.
 
-use bufadvise::drawing::svg::{self, Drawing, MARGIN, text_width};
+use crate::drawing::svg::{self, Drawing, MARGIN, text_width};
 
 use crate::report::Picture;
 

@@ -5,6 +5,7 @@
 //! | [`table`] | tables, in Markdown and for a terminal |
 //! | [`report`] | a report of tables and pictures: on a terminal, in Markdown, as a page |
 //! | [`bars`] | a picture of bars |
+//! | [`drawing`] | scales, colours, and a pen for SVG |
 //! | [`results`] | results, as JSON |
 //! | [`mark`] | what has to hold of the results |
 //! | [`sizes`] | frequencies of sizes at random |
@@ -22,6 +23,7 @@ use std::process::ExitCode;
 #[cfg(all(target_os = "linux", feature = "processes"))]
 pub mod allocator;
 pub mod bars;
+pub mod drawing;
 pub mod mark;
 pub mod report;
 pub mod results;

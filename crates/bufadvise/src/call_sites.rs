@@ -6,8 +6,8 @@ use buftrace::{Profile, Site};
 use comfy_table::{Cell, Table};
 use serde::Serialize;
 
-use crate::drawing::number::{memory, share, time};
 use crate::names::{Frame, Stacks};
+use crate::number::{memory, share, time};
 use crate::print;
 
 /// Call sites in a table; the JSON has all of them.

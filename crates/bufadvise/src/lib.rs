@@ -19,13 +19,13 @@
 mod advise;
 mod call_sites;
 mod command;
-// What the workspace's benchmarks need too. It is no part of what this library promises.
-#[doc(hidden)]
-pub mod drawing;
 mod input;
+// What the workspace's benchmarks need too. It is no part of what this library promises.
 #[doc(hidden)]
 pub mod measure;
 mod names;
+#[doc(hidden)]
+pub mod number;
 mod print;
 #[cfg(target_os = "linux")]
 mod recording;

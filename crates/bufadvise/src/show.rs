@@ -8,9 +8,9 @@ use buftrace::{Ending, Profile, Summary};
 use serde::Serialize;
 
 use crate::call_sites::{self, CallSite, Joined, Order};
-use crate::drawing::number::{memory, time};
 use crate::input::{self, Input};
 use crate::names::Stacks;
+use crate::number::{memory, time};
 use crate::{print, retention};
 
 /// Shows what is in a trace: sizes, lifetimes, bytes out over time. Of a heap recording it shows

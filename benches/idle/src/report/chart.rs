@@ -3,9 +3,9 @@
 
 use core::fmt::Write;
 
-use bufadvise::drawing::number;
-use bufadvise::drawing::scale::{Log, apart};
-use bufadvise::drawing::svg::{self, Drawing, MARGIN, text_width};
+use bufadvise::number;
+use buftrials::drawing::scale::{Log, apart};
+use buftrials::drawing::svg::{self, Drawing, MARGIN, text_width};
 use buftrials::report::Picture;
 
 use crate::contestant::{Allocator, Contestant};

@@ -3,7 +3,7 @@
 pub mod chart;
 pub mod table;
 
-use bufadvise::drawing::number::exact_memory;
+use bufadvise::number::exact_memory;
 use buftrials::mark;
 use buftrials::report::{Report, Section, facts};
 

@@ -1,6 +1,6 @@
 //! Tables.
 
-use bufadvise::drawing::number;
+use bufadvise::number;
 use buftrials::median;
 use buftrials::table::{Table, mib, spread};
 

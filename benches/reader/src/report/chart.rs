@@ -1,6 +1,6 @@
 //! Processor time of reads past the page cache: a bar for each contestant, on a logarithmic scale.
 
-use bufadvise::drawing::number;
+use bufadvise::number;
 use buftrials::bars::{Bar, Bars};
 use buftrials::report::Picture;
 

@@ -1,6 +1,6 @@
 //! Tables: one for each row, with a line for each contestant.
 
-use bufadvise::drawing::number;
+use bufadvise::number;
 use buftrials::table::Table;
 
 use crate::cell::{Cell, Measured, Row};

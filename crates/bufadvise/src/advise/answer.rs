@@ -7,11 +7,14 @@ use serde::Serialize;
 use super::study::{Study, Tried, Verdict};
 use super::verdict::{Compared, LEAST_REQUESTS, LEAST_SAMPLES, LEAST_SECONDS, NOTICED, Program, Requests};
 use crate::call_sites::CallSite;
-use crate::drawing::number::{memory, percent, time};
+use crate::number::{memory, percent, time};
 use crate::print;
 
 /// The version of [`Answer`]. It rises with every change that a reader could stumble over.
 pub(crate) const SCHEMA: u32 = 6;
+
+/// From this share of the bytes on, large blocks are worth an allocator of their own.
+const MOSTLY_LARGE: f64 = 0.5;
 
 /// All of it, as the JSON has it.
 #[derive(Debug, Serialize)]
@@ -20,6 +23,7 @@ pub(crate) struct Answer {
     /// The name of the program, or of its trace.
     pub(crate) name: String,
     pub(crate) program: Program,
+    pub(crate) is_rust: bool,
     pub(crate) requests: Requests,
     #[serde(flatten)]
     pub(crate) study: Study,
@@ -47,6 +51,13 @@ pub(crate) fn text(answer: &Answer) -> String {
         && let Some(beyond) = best.settings.in_table().map(|strategy| strategy.beyond)
     {
         let _ = writeln!(text, "With more buffers in use than were recorded, {beyond}.");
+    }
+    if answer.is_rust && study.verdict != Verdict::TooShort && answer.requests.large_share >= MOSTLY_LARGE {
+        let share = percent(answer.requests.large_share);
+        let _ = writeln!(
+            text,
+            "{share} of the bytes are requested in blocks of 32 KiB and more. `bufalloc` as the global allocator serves these with no other change of the program, and gives back what is idle."
+        );
     }
     for one in study.tried.iter().filter(|one| is_failure(one)) {
         let _ = writeln!(
@@ -229,7 +240,8 @@ mod tests {
             schema: SCHEMA,
             name: "app".into(),
             program: Program { seconds: 10.0, processor_seconds: None, faults: None, bytes: None },
-            requests: Requests { count: 4000.0, error: 0.0, samples: 4000, replayed: 4000 },
+            is_rust: true,
+            requests: Requests { count: 4000.0, samples: 4000, replayed: 4000, ..Requests::default() },
             study: Study {
                 verdict,
                 is_sure: true,

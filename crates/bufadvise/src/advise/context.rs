@@ -24,6 +24,8 @@ const MOST_EVENTS: usize = 1 << 19;
 const WHOLE: f64 = 0.6;
 /// What is kept of the time, to read and to print.
 const KEPT: f64 = 0.05;
+/// `bufalloc` serves blocks of this number of bytes and more, unless it is told otherwise.
+const LARGE_BYTES: u64 = 32 << 10;
 
 /// Says whether a pool would help a recorded program, which one, and with which settings.
 #[derive(Debug, clap::Args)]
@@ -84,7 +86,7 @@ impl Context {
             Input::Trace(trace) => {
                 let acquire = |event: &&Event| matches!(event.kind, EventKind::Acquire { .. });
                 let samples = trace.events().iter().filter(acquire).count();
-                let requests = Requests { count: samples as f64, error: 0.0, samples, replayed: 0 };
+                let requests = Requests { count: samples as f64, samples, ..Requests::default() };
                 (trace, requests, None)
             }
         };
@@ -100,6 +102,7 @@ impl Context {
             schema: SCHEMA,
             name: trace.meta().name.clone(),
             program,
+            is_rust,
             requests: prices.requests,
             code: code.map(|pick| codegen::rust(&pick)),
             study: found,
@@ -193,25 +196,25 @@ fn is_rust(input: &Input) -> bool {
 
 /// Returns what was requested by some objects of a heap.
 fn requests_of(heap: &Profile, is_it: impl Fn(&Object) -> bool) -> Requests {
-    let (mut samples, mut count, mut variance) = (0, 0.0, 0.0);
-    for weight in heap.objects().iter().filter(|object| is_it(object)).map(Object::weight) {
+    let (mut samples, mut count, mut variance, mut bytes, mut large) = (0, 0.0, 0.0, 0.0, 0.0);
+    for object in heap.objects().iter().filter(|object| is_it(object)) {
+        let weight = object.weight();
         samples += 1;
         count += weight;
         variance += weight * (weight - 1.0);
+        bytes += weight * object.largest as f64;
+        if object.largest >= LARGE_BYTES {
+            large += weight * object.largest as f64;
+        }
     }
-    Requests { count, error: f64::sqrt(variance) / f64::max(count, 1.0), samples, replayed: 0 }
+    let error = f64::sqrt(variance) / f64::max(count, 1.0);
+    Requests { count, error, samples, replayed: 0, large_share: large / f64::max(bytes, 1.0) }
 }
 
 /// Returns a number of bytes, with a unit or without.
-fn bytes(text: &str) -> Result<u64, String> {
-    const UNITS: [(&str, u32); 6] = [("kib", 10), ("mib", 20), ("gib", 30), ("k", 10), ("m", 20), ("g", 30)];
-    let lower = text.trim().to_ascii_lowercase();
-    let unit = UNITS.iter().find_map(|(unit, shift)| Some((lower.strip_suffix(unit)?, *shift)));
-    let (digits, shift) = unit.unwrap_or((&lower, 0));
-    let number: Option<u64> = digits.trim_end().parse().ok();
-    number
-        .and_then(|number| number.checked_mul(1 << shift))
-        .ok_or_else(|| "expected a number of bytes, such as 65536, 64K or 16M (powers of 1024)".to_owned())
+fn bytes(text: &str) -> Result<u64, parse_size::Error> {
+    // Units are powers of 1024 always.
+    parse_size::Config::new().with_binary().parse_size(text)
 }
 
 #[cfg(test)]
@@ -220,7 +223,10 @@ mod tests {
 
     #[test]
     fn limits_have_units() {
-        assert_eq!([bytes("65536"), bytes("64k"), bytes("16 MiB")], [Ok(65536), Ok(65536), Ok(16 << 20)]);
+        assert_eq!(
+            ["65536", "64k", "16 MiB"].map(|text| bytes(text).ok()),
+            [65536, 65536, 16 << 20].map(Some)
+        );
         assert!(bytes("").is_err() && bytes("16 megabytes").is_err() && bytes("99999999999G").is_err());
     }
 }

@@ -6,7 +6,7 @@ use super::replay::Replayed;
 use super::strategies::VEC;
 use super::study::{Study, Tried};
 use super::verdict::Prices;
-use crate::drawing::number::{memory, percent, three_digits, time};
+use crate::number::{memory, percent, three_digits, time};
 use crate::print;
 
 /// What the columns mean.

@@ -51,7 +51,7 @@ impl Program {
 }
 
 /// What was requested.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(crate) struct Requests {
     /// How many, as far as the recording says.
     pub(crate) count: f64,
@@ -60,6 +60,8 @@ pub(crate) struct Requests {
     /// How many were recorded, and how many are replayed.
     pub(crate) samples: usize,
     pub(crate) replayed: usize,
+    /// The share of the bytes in blocks that `bufalloc` serves, as far as the recording says.
+    pub(crate) large_share: f64,
 }
 
 impl Requests {
@@ -172,7 +174,10 @@ mod tests {
             faults: Some(100_000),
             bytes: Some(100 * MIB),
         };
-        Prices { program, requests: Requests { count: 1000.0, error: 0.0, samples: 1000, replayed: 1000 } }
+        Prices {
+            program,
+            requests: Requests { count: 1000.0, samples: 1000, replayed: 1000, ..Requests::default() },
+        }
     }
 
     #[test]

@@ -203,3 +203,23 @@ fn a_trace_without_places_has_no_profile() {
     assert!(code(&output) == 2 && errors.contains("has no call sites"), "{errors}");
     assert!(output.stdout.is_empty());
 }
+
+/// Where most bytes are in large blocks, the answer for a program in Rust names `bufalloc`.
+#[test]
+fn large_blocks_have_an_allocator() {
+    let folder = folder("large");
+    for (bytes, is_named) in [(64 << 10, true), (8 << 10, false)] {
+        let path = recorded(folder.join(format!("{bytes}.heap")), || {
+            let started = std::time::Instant::now();
+            while started.elapsed() < Duration::from_millis(1100) {
+                for number in 1..=2000 {
+                    hooks::allocated(memory(number), bytes, false);
+                    hooks::freed(memory(number));
+                }
+                thread::sleep(Duration::from_millis(100));
+            }
+        });
+        let answer = printed(&advise(&path, &[]));
+        assert_eq!(answer.contains("`bufalloc`"), is_named, "{answer}");
+    }
+}

@@ -223,8 +223,8 @@ impl<P: BufferPool<Lease: SplitLease>> Writer<P> {
             self.grow(bytes.len())?;
         }
         let to = self.parts.next;
-        // SAFETY: there is room for them (W1); these bytes of the buffer are initialised, and nobody
-        // else's.
+        // SAFETY: there is room for them (W1). These bytes of the buffer are initialised, and are
+        // nobody else's.
         copy_bytes(unsafe { slice::from_raw_parts_mut(to.as_ptr(), bytes.len()) }, bytes);
         // SAFETY: as above.
         self.parts.next = unsafe { to.add(bytes.len()) };

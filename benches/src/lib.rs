@@ -15,6 +15,7 @@
 //! | [`workloads`] | what contestants are put to | `harness` |
 //! | [`adapters`] | the contestants: strategies, controls, peers | `harness`, `workloads` |
 //! | [`report`] | the sections of the report, and its charts | `harness`, `workloads` |
+//! | [`cliffs`] | the search for traffic in which a strategy is slow | all of these but `report` |
 //! | [`select`] | which rows and columns a command line means | `harness`, `workloads`, `adapters` |
 //!
 //! The method is described in `docs/benchmarking.md`. `cargo xtask bench` runs it.
@@ -25,6 +26,7 @@
 )]
 
 pub mod adapters;
+pub mod cliffs;
 pub mod harness;
 pub mod report;
 pub mod select;

@@ -15,7 +15,7 @@ use bufbench::harness::Kind;
 use bufbench::harness::child::{self, Job};
 use bufbench::harness::measure::Scale;
 use bufbench::harness::parent::{self, Plan};
-use bufbench::{report, select};
+use bufbench::{cliffs, report, select};
 use buftrials::run::told;
 use clap::{Parser, Subcommand};
 
@@ -31,6 +31,8 @@ struct Command {
 enum Task {
     /// Run the matrix, and write a report.
     Run(Options),
+    /// Search for traffic in which a strategy is slow.
+    Cliffs(cliffs::Options),
     /// Measure one row, in a process of its own.
     #[command(hide = true)]
     Job {
@@ -70,6 +72,7 @@ struct Options {
 fn main() -> ExitCode {
     buftrials::finish(match Command::parse().task {
         Task::Run(options) => options.run(),
+        Task::Cliffs(options) => options.run(),
         // Nothing is counted here.
         Task::Job { job } => child::perform(&job, &select::named(&job.contestants), || 0),
     })

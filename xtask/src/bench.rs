@@ -29,6 +29,9 @@ pub(crate) struct Args {
     /// Write the counts to `benches/instructions/instructions.json` instead of comparing them.
     #[arg(long, requires = "instructions")]
     update: bool,
+    /// Search for so many seconds for traffic in which a strategy without settings is many times as slow as the best.
+    #[arg(long, value_name = "S", num_args = 0..=1, default_missing_value = "120", conflicts_with_all = ["quick", "test", "peers", "instructions", "workload", "contestant", "list", "out", "times_only"])]
+    cliffs: Option<u64>,
     /// Run only these workloads, or single rows such as `reuse/64B`.
     #[arg(long, short, value_delimiter = ',', value_name = "W")]
     workload: Vec<String>,
@@ -51,6 +54,11 @@ impl Args {
         if self.instructions {
             return instructions::run(self.update);
         }
+        if let Some(seconds) = self.cliffs {
+            self.build(false)?;
+            let (program, seconds) = (self.program("bufbench"), seconds.to_string());
+            return shell::run(Command::new(program).args(["cliffs", "--seconds", &seconds]));
+        }
         let counts = self.is_timed() && !self.times_only;
         self.build(counts)?;
         shell::run(&mut self.command(counts))?;
@@ -65,7 +73,7 @@ impl Args {
 
     /// Builds what measures, and what counts.
     fn build(&self, counts: bool) -> Result<()> {
-        let profile = match (self.quick, self.is_timed()) {
+        let profile = match (self.is_quick(), self.is_timed()) {
             (true, _) => "quick",
             (false, true) => "bench",
             (false, false) => "dev",
@@ -115,12 +123,17 @@ impl Args {
 
     /// Where a program that was built is. The profiles `bench` and `release` have one folder.
     fn program(&self, name: &str) -> PathBuf {
-        let folder = match (self.quick, self.is_timed()) {
+        let folder = match (self.is_quick(), self.is_timed()) {
             (true, _) => "quick",
             (false, true) => "release",
             (false, false) => "debug",
         };
         shell::target_folder().join(folder).join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+    }
+
+    /// Whether what measures is built in minutes.
+    fn is_quick(&self) -> bool {
+        self.quick || self.cliffs.is_some()
     }
 
     /// Whether something is measured.

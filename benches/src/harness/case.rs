@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::harness::shape::Shape;
+
 /// In which order a burst goes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -14,6 +16,17 @@ pub enum Order {
     Lifo,
     /// Any, the same for all contestants.
     Random,
+}
+
+impl Order {
+    /// Its name, for people.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Fifo => "fifo",
+            Self::Lifo => "lifo",
+            Self::Random => "random",
+        }
+    }
 }
 
 /// Which sizes a mix has.
@@ -169,6 +182,11 @@ pub enum Case {
         /// The trace's file, without folder and extension.
         trace: String,
     },
+    /// Traffic of any shape. No row of the matrix.
+    Shape {
+        /// Which.
+        shape: Shape,
+    },
 }
 
 impl Case {
@@ -205,6 +223,7 @@ impl Case {
             Self::Messages { .. } => "messages",
             Self::File { .. } => "file",
             Self::Replay { .. } => "replay",
+            Self::Shape { .. } => "shape",
         }
     }
 
@@ -217,12 +236,7 @@ impl Case {
             }
             Self::Reuse { bytes, held } => format!("{} {} live", size(*bytes), held + 1),
             Self::Burst { count, bytes, order } => {
-                let order = match order {
-                    Order::Fifo => "fifo",
-                    Order::Lifo => "lifo",
-                    Order::Random => "random",
-                };
-                format!("{count} × {} {order}", size(*bytes))
+                format!("{count} × {} {}", size(*bytes), order.name())
             }
             Self::TwoPools { bytes, pools: 1 } => format!("{} one pool", size(*bytes)),
             Self::TwoPools { bytes, pools } => format!("{} {pools} in turn", size(*bytes)),
@@ -265,6 +279,7 @@ impl Case {
                 format!("{} {producers} to {consumers}{}", sized(*bytes), of_ring(*ring, 64 << 10))
             }
             Self::Replay { trace } => trace.clone(),
+            Self::Shape { shape } => shape.parameters(),
         }
     }
 

@@ -14,7 +14,7 @@ pub const BASELINE: &str = "vec";
 pub const FLOOR: &str = "floor";
 
 /// The workloads that contestants without settings are in: those in which settings matter most.
-const UNSET: &[&str] = &["reuse", "burst", "queue", "frame", "handoff"];
+const UNSET: &[&str] = &["reuse", "burst", "queue", "frame", "handoff", "shape"];
 
 /// What kind of contestant one is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, clap::ValueEnum)]
@@ -187,7 +187,8 @@ impl Group {
             | Case::RingFixed { .. }
             | Case::Chaos { threads: 1, .. }
             | Case::File { .. }
-            | Case::Replay { .. } => Self::Whole,
+            | Case::Replay { .. }
+            | Case::Shape { .. } => Self::Whole,
             Case::Handoff { .. } => Self::Sends,
             Case::Threads { .. } | Case::Chaos { .. } => Self::Threads,
             Case::Frame { .. } | Case::RingExtend { .. } => Self::Frames,

@@ -2,7 +2,7 @@
 //! kept of it.
 //!
 //! - `plan`, `serve`: what a contestant is asked for, and implements.
-//! - `case`, `contestant`, `cell`: a row, a column, and the two together.
+//! - `case`, `contestant`, `cell`: a row, a column, and the two together. `shape`: a row of any traffic.
 //! - `check`, `measure`: right bytes first, then times.
 //! - `crew`, `courier`: threads.
 //! - `parent`, `child`: a process for each row. `record`: what it found; `ratios`: how that
@@ -29,6 +29,7 @@ pub mod plan;
 pub mod ratios;
 pub mod record;
 pub mod serve;
+pub mod shape;
 pub mod tail;
 
 pub use bufadvise::measure::{place, process, statistics};

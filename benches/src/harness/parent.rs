@@ -95,6 +95,17 @@ pub fn run(plan: &Plan) -> Result<Results> {
     Ok(results)
 }
 
+/// Measures the times of one row.
+///
+/// # Errors
+///
+/// When no child can be started.
+pub fn row(case: &Case, contestants: Vec<Contestant>, scale: Scale) -> Result<Vec<Record>> {
+    let plan = Plan { scale, cases: Vec::new(), contestants, count: None, memory: false };
+    let program = std::env::current_exe().context("cannot find this program")?;
+    Rows { plan: &plan, case, program: &program }.run(UNSEEN)
+}
+
 /// One row.
 #[derive(Clone, Copy)]
 struct Rows<'a> {

@@ -14,6 +14,7 @@ pub mod replay;
 pub mod reuse;
 pub mod ring;
 mod script;
+mod shape;
 pub mod spsc;
 pub mod stream;
 pub mod threads;
@@ -155,6 +156,7 @@ pub(crate) fn whole<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn 
         Case::Chaos { .. } => chaos::alone::<P>(case, settings),
         Case::File { .. } => file::cell::<P>(case, settings),
         Case::Replay { .. } => replay::cell::<P>(case, settings),
+        Case::Shape { .. } => shape::cell::<P>(case, settings),
         _ => Err(not_mine(case)),
     }
 }

@@ -1,6 +1,6 @@
 //! The pool that does not pool.
 
-use alloc::alloc::{alloc_zeroed, dealloc};
+use alloc::alloc::{alloc, alloc_zeroed, dealloc};
 use core::alloc::Layout;
 use core::fmt;
 use core::ptr::NonNull;
@@ -21,6 +21,10 @@ use alloc::sync::Arc;
 type Releases = Arc<Released>;
 #[cfg(not(all(feature = "stats", target_has_atomic = "ptr")))]
 type Releases = Released;
+
+/// Up to this number of bytes the pool clears the memory itself. Where glibc is asked for zeroed
+/// memory, it does not use what it keeps for a thread.
+const CLEARED_HERE: usize = 1024;
 
 /// Serves every acquire with a fresh, zeroed heap allocation, which the release frees.
 ///
@@ -342,11 +346,16 @@ impl HeapPool {
         let offset = header_offset(capacity);
         let layout = Layout::from_size_align(offset + size_of::<Header>(), self.alignment)
             .map_err(|_| AcquireError::TooLarge { requested: capacity, limit })?;
+        let allocate = if capacity <= CLEARED_HERE { alloc } else { alloc_zeroed };
         // SAFETY: the layout is not of zero size: the header is not.
-        let start = unsafe { alloc_zeroed(layout) };
+        let start = unsafe { allocate(layout) };
         let Some(start) = NonNull::new(start) else {
             return Err(AcquireError::OutOfMemory { requested: capacity });
         };
+        if capacity <= CLEARED_HERE {
+            // SAFETY: that many bytes were just allocated.
+            unsafe { start.write_bytes(0, capacity) };
+        }
         // SAFETY: a header's bytes are left from there on.
         let header = unsafe { start.add(offset) }.cast::<Header>();
         let contents = Header {

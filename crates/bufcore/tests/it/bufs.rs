@@ -116,6 +116,19 @@ fn zeroed_and_rejected() {
     assert_eq!((NoFallback.max_capacity(), NoFallback.stats().acquired), (0, 0));
 }
 
+/// The heap's memory is zeroed, whoever had it before.
+#[test]
+fn heap_memory_comes_zeroed() {
+    let mut pool = HeapPool::new();
+    for capacity in [1, 100, 1023, 1024, 1025, 5000] {
+        for _ in 0..10 {
+            let mut buf = pool.acquire(capacity).expect("the heap has room");
+            assert!(buf.spare_mut().iter().all(|byte| *byte == 0), "{capacity}");
+            buf.spare_mut().fill(0xff);
+        }
+    }
+}
+
 /// A view that is the only one again can be filled up to the end of its memory, and a cut-off end
 /// comes back with it.
 #[test]

@@ -62,6 +62,7 @@ struct Inner {
     /// Written by several threads.
     is_common: bool,
     singles: AtomicUsize,
+    exhausted: AtomicUsize,
     /// By [`Count`].
     classes: [[AtomicUsize; MAX_CLASSES]; Count::Released as usize + 1],
     /// Buffers that were acquired, and their bytes; and those that were released.
@@ -80,6 +81,7 @@ impl Default for Inner {
         Self {
             is_common: false,
             singles: AtomicUsize::new(0),
+            exhausted: AtomicUsize::new(0),
             classes: core::array::from_fn(|_| core::array::from_fn(|_| AtomicUsize::new(0))),
             acquired: pair(),
             released: pair(),
@@ -173,6 +175,12 @@ impl Counts {
         }
     }
 
+    /// Counts a request that was refused as exhausted.
+    pub(crate) fn exhausted(&self) {
+        #[cfg(feature = "stats")]
+        self.inner.add(&self.inner.exhausted, 1);
+    }
+
     /// Counts an idle block of a class, or of none, as freed.
     pub(crate) fn freed(&self, class: usize, why: Why) {
         #[cfg(feature = "stats")]
@@ -243,6 +251,7 @@ impl Counts {
             stats.acquired += load(&inner.acquired[0]) as u64;
             stats.reused += sum(Tier::Thread) + sum(Tier::Shard);
             stats.fallbacks += load(&inner.singles) as u64;
+            stats.exhausted += load(&inner.exhausted) as u64;
             stats.fresh += sum(Tier::Fresh) + load(&inner.singles) as u64;
             stats.in_use = stats.in_use.wrapping_add(inner.out(0));
             stats.in_use_bytes = stats.in_use_bytes.wrapping_add(inner.out(1));

@@ -77,7 +77,7 @@ impl ShardPool {
     #[inline]
     #[cfg_attr(feature = "track", track_caller)]
     pub fn acquire_each(&self, sizes: &[usize]) -> Result<Vec<ShardBuf>, AcquireError> {
-        Ok(Each(sizes).serve(self, Turn::Any)?)
+        self.counted(Each(sizes).serve(self, Turn::Any).map_err(AcquireError::from))
     }
 
     /// Returns a future that acquires as [`acquire_each`](Self::acquire_each) does, and waits as

@@ -98,6 +98,16 @@ impl ShardPool {
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     pub fn acquire(&self, capacity: usize) -> Result<Buf<ShardLease>, AcquireError> {
+        self.acquire_at_once::<true>(capacity)
+    }
+
+    /// Acquires, and counts a refusal if it is `FINAL`: of a request that does not wait then.
+    #[inline(always)]
+    #[cfg_attr(feature = "track", track_caller)]
+    pub(crate) fn acquire_at_once<const FINAL: bool>(
+        &self,
+        capacity: usize,
+    ) -> Result<Buf<ShardLease>, AcquireError> {
         let class = class_of(capacity);
         if let Some(cache) = ThreadCache::recall(self.id)
             && let Some(block) = cache.pop(class)
@@ -108,7 +118,7 @@ impl ShardPool {
         }
         // The slow path returns its `Buf` through memory. Re-wrapping it here keeps the fast path's
         // in registers. That it is empty is said once more, where the compiler can see it.
-        let mut buf = self.acquire_slow(capacity)?;
+        let mut buf = self.acquire_slow::<FINAL>(capacity)?;
         buf.clear();
         Ok(buf)
     }
@@ -137,7 +147,7 @@ impl ShardPool {
         if len == 0 {
             return self.acquire(0);
         }
-        let found = self.shared().find(len, Turn::Any)?;
+        let found = self.counted(self.shared().find(len, Turn::Any).map_err(AcquireError::from))?;
         let is_zero = found.is_zero;
         let mut buf = self.deliver(found, len);
         if !is_zero {
@@ -145,6 +155,15 @@ impl ShardPool {
         }
         buf.commit(len);
         Ok(buf)
+    }
+
+    /// Counts a request that is refused as exhausted.
+    #[inline]
+    pub(crate) fn counted<T>(&self, result: Result<T, AcquireError>) -> Result<T, AcquireError> {
+        if let Err(AcquireError::Exhausted { .. }) = result {
+            self.shared().common.exhausted();
+        }
+        result
     }
 
     /// Makes the buffer in a block.
@@ -197,7 +216,7 @@ impl ShardPool {
     #[cold]
     #[inline(never)]
     #[cfg_attr(feature = "track", track_caller)]
-    fn acquire_slow(&self, bytes: usize) -> Result<Buf<ShardLease>, AcquireError> {
+    fn acquire_slow<const FINAL: bool>(&self, bytes: usize) -> Result<Buf<ShardLease>, AcquireError> {
         if bytes == 0 {
             let shared = self.shared();
             return Ok(shared.tracker.attach(bufkit::empty_buf(shared.settings.alignment_of(bytes))));
@@ -208,7 +227,8 @@ impl ShardPool {
             // SAFETY: just taken.
             return Ok(unsafe { self.hand_out(block, bytes) });
         }
-        let found = self.shared().find(bytes, Turn::Any)?;
+        let found = self.shared().find(bytes, Turn::Any);
+        let found = if FINAL { self.counted(found.map_err(AcquireError::from))? } else { found? };
         Ok(self.deliver(found, bytes))
     }
 

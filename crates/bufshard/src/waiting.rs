@@ -106,7 +106,7 @@ impl Request for One {
             let found = pool.shared().find(self.0, turn)?;
             return Ok(pool.deliver(found, self.0));
         }
-        Ok(pool.acquire(self.0)?)
+        Ok(pool.acquire_at_once::<false>(self.0)?)
     }
 }
 
@@ -165,7 +165,7 @@ impl ShardPool {
     #[cfg_attr(feature = "track", track_caller)]
     pub fn acquire_timeout(&self, bytes: usize, timeout: Duration) -> Result<Buf<ShardLease>, AcquireError> {
         let started = Instant::now();
-        match self.acquire(bytes) {
+        match self.acquire_at_once::<false>(bytes) {
             Err(AcquireError::Exhausted { .. }) => {}
             other => return other,
         }
@@ -175,7 +175,9 @@ impl ShardPool {
             match waiting.attempt(Waiter::this_thread()) {
                 Attempt::Done(result) => return result,
                 Attempt::Waits(error, is_soon) => {
-                    let Some(left) = timeout.checked_sub(started.elapsed()) else { return Err(error) };
+                    let Some(left) = timeout.checked_sub(started.elapsed()) else {
+                        return self.counted(Err(error));
+                    };
                     // Before it counts as gone, and to look whether others do.
                     thread::park_timeout(left.min(if is_soon { SOON } else { PATIENCE / 2 }));
                 }

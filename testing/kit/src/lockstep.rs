@@ -310,7 +310,17 @@ impl<P: BufferPool<Lease: SplitLease>> Lockstep<P> {
     }
 
     fn acquire(&mut self, bytes: usize) {
-        match self.writer.get_mut().acquire(bytes) {
+        let pool = self.writer.get_mut();
+        let before = pool.stats();
+        let acquired = pool.acquire(bytes);
+        // A pool that counts nothing has acquired nothing.
+        let refusals = pool.stats().since(&before).exhausted;
+        let is_exhausted = matches!(acquired, Err(AcquireError::Exhausted { .. }));
+        assert!(
+            before.acquired == 0 || refusals == u64::from(is_exhausted),
+            "{refusals} refusals counted of {acquired:?}"
+        );
+        match acquired {
             Ok(buf) => {
                 assert!(buf.is_empty(), "a fresh buffer has {} bytes", buf.len());
                 self.admit(buf, bytes, Vec::new());

@@ -368,3 +368,24 @@ fn t27_refusals() {
         refusing::t27_refusals(&kit);
     }
 }
+
+/// Each request that is refused as exhausted is counted once, whether it could have waited or not.
+#[test]
+#[cfg(feature = "stats")]
+fn refusals_are_counted() {
+    let pool = built(ShardPool::builder().max_bytes(100_000));
+    let held = pool.acquire(90_000).unwrap();
+    assert!(is_exhausted(&pool.acquire(80_000)));
+    assert!(is_exhausted(&pool.acquire_zeroed(80_000)));
+    assert!(is_exhausted(&pool.acquire_each(&[1000, 80_000])));
+    assert!(is_exhausted(&pool.acquire_timeout(80_000, SHORT)));
+    assert_eq!(pool.stats().exhausted, 4);
+    let other = std::thread::spawn({
+        let pool = pool.clone();
+        move || pool.acquire_timeout(80_000, LONG).map(drop)
+    });
+    std::thread::sleep(SHORT);
+    drop(held);
+    assert_eq!(other.join().unwrap(), Ok(()));
+    assert_eq!(pool.stats().exhausted, 4, "the one that waited was served");
+}

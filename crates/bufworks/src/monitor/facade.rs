@@ -43,7 +43,7 @@ impl Monitor {
             describe(series);
             let name = series.name;
             for read in &all {
-                let (pool, number) = (read.reading.name.clone(), (series.get)(&read.reading.stats));
+                let (pool, number) = (read.reading.name.clone(), (series.get)(&read.reading));
                 match series.kind {
                     // As exact as the recorder's numbers are.
                     Kind::Gauge => metrics::gauge!(name, "pool" => pool).set(number as f64),
@@ -59,6 +59,7 @@ fn describe<T>(series: &Series<T>) {
     let unit = match series.unit {
         Unit::Bytes => metrics::Unit::Bytes,
         Unit::Count => metrics::Unit::Count,
+        Unit::Seconds => metrics::Unit::Seconds,
     };
     match series.kind {
         Kind::Gauge => metrics::describe_gauge!(series.name, unit, series.help),

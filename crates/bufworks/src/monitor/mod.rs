@@ -43,6 +43,7 @@
 //! | `memory_pool_allocated_buffers_total` | counter | `fresh` | absent | .NET `BufferAllocated`; `aspnetcore.memory_pool.allocated` counts bytes |
 //! | `memory_pool_fallback_buffers_total` | counter | `fallbacks` | absent | here; .NET says `PoolExhausted` |
 //! | `memory_pool_exhausted_requests_total` | counter | `exhausted` | absent | here |
+//! | `memory_pool_stalled_seconds` | gauge | [`Trim::stalled`](crate::Trim::stalled), whole seconds | known in shard pools, 0 in others | here |
 //!
 //! The label `pool` is the name that the program gave. It is Prometheus's label for the pools of a
 //! Java program. OpenTelemetry calls it `jvm.buffer.pool.name`, and .NET
@@ -66,6 +67,8 @@
 //! | `memory_large_faulted_bytes_total` | counter | `faulted_bytes` |
 //! | `memory_large_returned_bytes_total` | counter | `returned_bytes` |
 //! | `memory_large_moved_bytes_total` | counter | `moved_bytes` |
+//!
+//! It is not to be watched under a name too: a pool's series say nothing of blocks.
 //!
 //! # Without the feature `stats`
 //!

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::any::TypeId;
 use core::fmt;
 use core::mem;
+use core::time::Duration;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bufcore::PoolStats;
@@ -81,6 +82,8 @@ struct Watched {
     pool: Option<Box<dyn WeakPool>>,
     /// What it said last; `None` before the first time.
     last: Option<PoolStats>,
+    /// How long a request had been waiting then.
+    stalled: Duration,
 }
 
 /// A look at a pool.
@@ -89,6 +92,7 @@ struct Look {
     pool: Box<dyn WeakPool>,
     /// What the pool said. `None` when it could not tell.
     stats: Option<PoolStats>,
+    stalled: Duration,
     has_ended: bool,
 }
 
@@ -153,7 +157,14 @@ impl Monitor {
             state.next += 1;
             let most = 2 * state.pools.len();
             state.pools.shrink_to(most);
-            state.pools.push(Watched { number, name: place, id, pool: pool.take(), last: None });
+            state.pools.push(Watched {
+                number,
+                name: place,
+                id,
+                pool: pool.take(),
+                last: None,
+                stalled: Duration::ZERO,
+            });
         }
     }
 
@@ -232,7 +243,7 @@ impl State {
     fn take(&mut self) -> Vec<Look> {
         let looks = self.pools.iter_mut().filter_map(|watched| {
             let (number, pool) = (watched.number, watched.pool.take()?);
-            Some(Look { number, pool, stats: None, has_ended: false })
+            Some(Look { number, pool, stats: None, stalled: Duration::ZERO, has_ended: false })
         });
         looks.collect()
     }
@@ -246,6 +257,7 @@ impl State {
                 watched.pool = Some(look.pool);
                 if let Some(stats) = look.stats {
                     watched.last = Some(risen(&watched.last.unwrap_or_default(), stats));
+                    watched.stalled = look.stalled;
                 }
             }
         }
@@ -262,7 +274,12 @@ impl State {
     /// Returns the sums by name.
     fn sum(&mut self, tells: bool) -> Vec<Read> {
         let names = self.names.iter().map(|name| Read {
-            reading: Reading { name: Arc::clone(&name.text), pools: 0, stats: name.ended },
+            reading: Reading {
+                name: Arc::clone(&name.text),
+                pools: 0,
+                stats: name.ended,
+                stalled: Duration::ZERO,
+            },
             #[cfg(feature = "tracing")]
             told: name.told,
         });
@@ -272,6 +289,7 @@ impl State {
                 let reading = &mut all[watched.name].reading;
                 reading.pools += 1;
                 add(&mut reading.stats, last);
+                reading.stalled = reading.stalled.max(watched.stalled);
             }
         }
         #[cfg(feature = "tracing")]
@@ -300,11 +318,12 @@ impl Name {
 impl Look {
     /// Asks the pool. One whose code panics counts as ended, as with a keeper.
     fn look(&mut self, reads: bool) {
-        let Self { pool, stats, .. } = self;
+        let Self { pool, stats, stalled, .. } = self;
         let found = catch_user_panic(|| {
             pool.with(&mut |pool| {
                 if reads {
                     *stats = pool.stats();
+                    *stalled = pool.stalled().unwrap_or_default();
                 }
             })
         });

@@ -65,7 +65,7 @@ impl Monitor {
                 line.push_str(series.name);
                 line.push_str("{pool=\"");
                 push_escaped(&mut line, &reading.name);
-                writeln!(line, "\"}} {}", (series.get)(&reading.stats))?;
+                writeln!(line, "\"}} {}", (series.get)(reading))?;
                 text.write_str(&line)?;
             }
         }

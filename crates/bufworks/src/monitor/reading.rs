@@ -1,6 +1,7 @@
 //! The numbers of the pools of one name, and how numbers of pools add up.
 
 use alloc::sync::Arc;
+use core::time::Duration;
 
 use bufcore::PoolStats;
 
@@ -29,6 +30,9 @@ pub struct Reading {
     pub pools: usize,
     /// The sums of their numbers. Counters have what pools counted that have ended, too.
     pub stats: PoolStats,
+    /// How long the first request that waits for memory of one of them has been waiting; the longest
+    /// of them. None waits if it is zero.
+    pub stalled: Duration,
 }
 
 /// Combines fields of one with the other's.

@@ -4,8 +4,10 @@
 use bufalloc::PageStats;
 use bufcore::PoolStats;
 
-/// A number of each pool, or of what has statistics of another kind.
-pub(super) struct Series<T = PoolStats> {
+use super::reading::Reading;
+
+/// A number of the pools of one name, or of what has statistics of another kind.
+pub(super) struct Series<T = Reading> {
     pub(super) name: &'static str,
     /// One line, without a backslash.
     pub(super) help: &'static str,
@@ -30,6 +32,7 @@ pub(super) enum Kind {
 pub(super) enum Unit {
     Bytes,
     Count,
+    Seconds,
 }
 
 /// Lists the series that pools can tell.
@@ -46,14 +49,14 @@ pub(super) fn large() -> Option<(&'static [Series<PageStats>], PageStats)> {
 
 /// The rows of a table.
 macro_rules! series {
-    ($($name:literal $kind:ident $unit:ident $is_counted:literal $field:ident $help:literal;)*) => {
+    ($($name:literal $kind:ident $unit:ident $is_counted:literal ($($field:tt)+) $help:literal;)*) => {
         &[$(Series {
             name: $name,
             help: $help,
             kind: Kind::$kind,
             unit: Unit::$unit,
             is_counted: $is_counted,
-            get: |stats| number(stats.$field),
+            get: |read| number(read.$($field)+),
         }),*]
     };
 }
@@ -65,45 +68,47 @@ fn number<T: TryInto<u64>>(number: T) -> u64 {
 
 /// The documentation of the module lists them too, and says where the names are from.
 const SERIES: &[Series] = series! {
-    "memory_pool_committed_bytes" Gauge Bytes false reserved_bytes
+    "memory_pool_committed_bytes" Gauge Bytes false (stats.reserved_bytes)
         "Bytes of memory that the pool holds, in use or idle.";
-    "memory_pool_pooled_bytes" Gauge Bytes false idle_bytes
+    "memory_pool_pooled_bytes" Gauge Bytes false (stats.idle_bytes)
         "Bytes of the pool's memory that no buffer has, available for reuse.";
-    "memory_pool_pinned_bytes" Gauge Bytes false pinned_bytes
+    "memory_pool_pinned_bytes" Gauge Bytes false (stats.pinned_bytes)
         "Bytes of the pool's memory that no request can use because a buffer near them is out.";
-    "memory_pool_used_bytes" Gauge Bytes true in_use_bytes
+    "memory_pool_used_bytes" Gauge Bytes true (stats.in_use_bytes)
         "Bytes that are out, as capacity of buffers.";
-    "memory_pool_used_buffers" Gauge Count true in_use
+    "memory_pool_used_buffers" Gauge Count true (stats.in_use)
         "Buffers that are out.";
-    "memory_pool_max_used_bytes" Gauge Bytes true high_water_bytes
+    "memory_pool_max_used_bytes" Gauge Bytes true (stats.high_water_bytes)
         "The most bytes that were out at once.";
-    "memory_pool_max_used_buffers" Gauge Count true high_water
+    "memory_pool_max_used_buffers" Gauge Count true (stats.high_water)
         "The most buffers that were out at once.";
-    "memory_pool_rented_buffers_total" Counter Count true acquired
+    "memory_pool_rented_buffers_total" Counter Count true (stats.acquired)
         "Buffers that were handed out.";
-    "memory_pool_allocated_buffers_total" Counter Count true fresh
+    "memory_pool_allocated_buffers_total" Counter Count true (stats.fresh)
         "Buffers that were handed out whose memory the pool did not hold before.";
-    "memory_pool_fallback_buffers_total" Counter Count true fallbacks
+    "memory_pool_fallback_buffers_total" Counter Count true (stats.fallbacks)
         "Buffers that the fallback served because the pool was exhausted.";
-    "memory_pool_exhausted_requests_total" Counter Count true exhausted
+    "memory_pool_exhausted_requests_total" Counter Count true (stats.exhausted)
         "Requests that were refused because the pool was exhausted.";
+    "memory_pool_stalled_seconds" Gauge Seconds false (stalled.as_secs())
+        "How long the first request that waits for memory has been waiting.";
 };
 
 /// As `SERIES`, without labels: the heap is the process's.
 #[cfg(feature = "alloc-large")]
 const LARGE: &[Series<PageStats>] = series! {
-    "memory_large_resident_bytes" Gauge Bytes false resident_bytes
+    "memory_large_resident_bytes" Gauge Bytes false (resident_bytes)
         "Bytes of pages that the process has for large blocks, in use or free.";
-    "memory_large_dirty_bytes" Gauge Bytes false dirty_bytes
+    "memory_large_dirty_bytes" Gauge Bytes false (dirty_bytes)
         "Bytes of free pages of large blocks, available for reuse.";
-    "memory_large_max_resident_bytes" Gauge Bytes false most_resident_bytes
+    "memory_large_max_resident_bytes" Gauge Bytes false (most_resident_bytes)
         "The most bytes of pages that the process had for large blocks.";
-    "memory_large_mapped_bytes" Gauge Bytes false address_bytes
+    "memory_large_mapped_bytes" Gauge Bytes false (address_bytes)
         "Bytes of addresses that are reserved for large blocks.";
-    "memory_large_faulted_bytes_total" Counter Bytes false faulted_bytes
+    "memory_large_faulted_bytes_total" Counter Bytes false (faulted_bytes)
         "Bytes of pages that the system gave for large blocks.";
-    "memory_large_returned_bytes_total" Counter Bytes false returned_bytes
+    "memory_large_returned_bytes_total" Counter Bytes false (returned_bytes)
         "Bytes of pages of large blocks that went back to the system.";
-    "memory_large_moved_bytes_total" Counter Bytes false moved_bytes
+    "memory_large_moved_bytes_total" Counter Bytes false (moved_bytes)
         "Bytes of pages of large blocks that were moved to other addresses.";
 };

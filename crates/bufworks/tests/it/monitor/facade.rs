@@ -113,7 +113,11 @@ fn the_same_as_the_text() {
     with_local_recorder(&recorder, || monitor.record());
     let mut expected = BTreeMap::new();
     for (name, series) in parse(&monitor.prometheus()) {
-        let unit = if name.ends_with("_bytes") { Unit::Bytes } else { Unit::Count };
+        let unit = match name.rsplit('_').next() {
+            Some("bytes") => Unit::Bytes,
+            Some("seconds") => Unit::Seconds,
+            _ => Unit::Count,
+        };
         assert_eq!(recorder.described.lock().unwrap()[&name], Some(unit), "{name}");
         for (pool, value) in series.values {
             expected.insert((name.clone(), pool), value as f64);
@@ -134,7 +138,7 @@ fn pools_that_end() {
     for ((name, _), value) in &*recorder.values.lock().unwrap() {
         assert_eq!(*value > 0.0, name.ends_with("_total"), "{name} is {value}");
     }
-    assert_eq!(recorder.values.lock().unwrap().len(), if PoolStats::ARE_COUNTED { 11 } else { 3 });
+    assert_eq!(recorder.values.lock().unwrap().len(), if PoolStats::ARE_COUNTED { 12 } else { 4 });
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod facade;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use bufworks::{PoolStats, Trim};
 
@@ -40,7 +41,7 @@ fn parse(text: &str) -> BTreeMap<String, Series> {
         assert_eq!(name.ends_with("_total"), kind == "counter", "{of_type}");
         assert!(kind == "counter" || kind == "gauge", "{of_type}");
         let unit = name.trim_end_matches("_total").rsplit('_').next().expect("there is a last word");
-        assert!(["bytes", "buffers", "requests"].contains(&unit), "{name}");
+        assert!(["bytes", "buffers", "requests", "seconds"].contains(&unit), "{name}");
         let mut values = BTreeMap::new();
         while let Some(line) = lines.next_if(|line| !line.starts_with('#')) {
             let rest = line.strip_prefix(name).and_then(|rest| rest.strip_prefix("{pool=\"")).expect(line);
@@ -100,6 +101,10 @@ impl Trim for &Says {
     fn stats(&self) -> Option<PoolStats> {
         (self.first)();
         Some(*self.stats.lock().unwrap())
+    }
+
+    fn stalled(&self) -> Option<Duration> {
+        Some(Duration::from_millis(12_999))
     }
 }
 

@@ -25,6 +25,7 @@ const SERIES: &[(&str, u64, bool)] = &[
     ("memory_pool_allocated_buffers_total", 2, true),
     ("memory_pool_fallback_buffers_total", 3, true),
     ("memory_pool_exhausted_requests_total", 4, true),
+    ("memory_pool_stalled_seconds", 12, false),
 ];
 
 #[test]

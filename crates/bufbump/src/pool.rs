@@ -24,7 +24,7 @@ use crate::shared::Shared;
 /// any more. It never waits.
 ///
 /// Threads: any number acquire and release, through clones or through a shared reference. Between
-/// `fork` and `exec` a child uses no pool.
+/// `fork` and `exec` a child uses no pool; it may exit.
 ///
 /// ```
 /// use bufbump::BumpPool;

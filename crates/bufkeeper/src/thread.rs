@@ -4,6 +4,7 @@ use alloc::string::ToString;
 use core::fmt;
 use core::mem;
 use std::io;
+use std::process;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
@@ -17,7 +18,7 @@ const NAME: &str = "buffer-keeper";
 impl Keeper {
     /// Starts a thread that looks at the pools, until the value that it returns is dropped.
     ///
-    /// Between `fork` and `exec` a child uses no pool.
+    /// Between `fork` and `exec` a child uses no pool. It has no such thread, and may exit.
     ///
     /// # Errors
     ///
@@ -35,7 +36,7 @@ impl Keeper {
     pub fn spawn(self) -> io::Result<KeeperThread> {
         let handle = self.handle();
         let thread = thread::Builder::new().name(NAME.to_string()).spawn(move || self.keep())?;
-        Ok(KeeperThread { handle, thread: Some(thread) })
+        Ok(KeeperThread { handle, thread: Some(thread), process: process::id() })
     }
 
     /// Looks at the pools until the keeper is stopped, on its thread.
@@ -81,6 +82,8 @@ pub struct KeeperThread {
     handle: KeeperHandle,
     /// Taken by the drop alone.
     thread: Option<JoinHandle<()>>,
+    /// The process that it is in.
+    process: u32,
 }
 
 impl KeeperThread {
@@ -101,6 +104,10 @@ impl Drop for KeeperThread {
     #[inline]
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
+        if self.process != process::id() {
+            // A forked child does not have the thread.
+            return mem::forget(thread);
+        }
         self.handle.calls.stop();
         // A pool's own code may drop it, on that thread: it ends by itself then.
         if thread.thread().id() != thread::current().id()

@@ -26,7 +26,7 @@ use crate::trim::Slots;
 /// keep their memory, and do not need the pool any more.
 ///
 /// Threads: any number acquire and release, through clones or through a shared reference. Between
-/// `fork` and `exec` a child uses no pool.
+/// `fork` and `exec` a child uses no pool; it may exit.
 ///
 /// ```
 /// use bufshard::ShardPool;
@@ -101,7 +101,7 @@ impl ShardPool {
         self.acquire_at_once::<true>(capacity)
     }
 
-    /// Acquires, and counts a refusal if it is `FINAL`: of a request that does not wait then.
+    /// Acquires, and counts a refusal if it is `FINAL`.
     #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     pub(crate) fn acquire_at_once<const FINAL: bool>(
@@ -227,9 +227,8 @@ impl ShardPool {
             // SAFETY: just taken.
             return Ok(unsafe { self.hand_out(block, bytes) });
         }
-        let found = self.shared().find(bytes, Turn::Any);
-        let found = if FINAL { self.counted(found.map_err(AcquireError::from))? } else { found? };
-        Ok(self.deliver(found, bytes))
+        let found = self.shared().find(bytes, Turn::Any).map_err(AcquireError::from);
+        Ok(self.deliver(if FINAL { self.counted(found)? } else { found? }, bytes))
     }
 
     /// Allocates buffers for requests of `size` bytes, and keeps them in the shards, for any

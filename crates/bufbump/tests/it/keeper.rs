@@ -87,3 +87,11 @@ fn wakers_are_users_code() {
     keeper::wakers_are_users_code(&pool);
     assert_eq!(pool.stats().pinned_bytes, 0, "nothing was lost");
 }
+
+#[cfg(all(unix, not(miri)))]
+#[test]
+fn t25_forked_children_exit() {
+    testkit::process::alone(module_path!(), "t25_forked_children_exit", Duration::from_secs(120), || {
+        keeper::t25_forked_children_exit(&pool());
+    });
+}

@@ -15,7 +15,7 @@ use core::cell::Cell;
 use core::fmt;
 use core::ptr::{self, NonNull};
 
-use super::Methods;
+use super::{Methods, process};
 
 /// Trees.
 const ROOTS: usize = 8;
@@ -110,6 +110,8 @@ pub(super) struct Caches {
     roots: [Cell<*const Cache>; ROOTS],
     /// The cache of the ring at which the next look round begins.
     round: Cell<*const Cache>,
+    /// The process that the first cache came in.
+    process: Cell<u32>,
 }
 
 /// Follows a link to a cache, which is valid as long as the list is borrowed.
@@ -125,7 +127,16 @@ unsafe fn follow<'a>(link: &Cell<*const Cache>) -> Option<&'a Cache> {
 
 impl Caches {
     pub(super) const fn new() -> Self {
-        Self { roots: [const { Cell::new(ptr::null()) }; ROOTS], round: Cell::new(ptr::null()) }
+        Self {
+            roots: [const { Cell::new(ptr::null()) }; ROOTS],
+            round: Cell::new(ptr::null()),
+            process: Cell::new(0),
+        }
+    }
+
+    /// Returns whether the caches, if there are any, are of the process with this number.
+    pub(super) fn are_of(&self, process: u32) -> bool {
+        self.round.get().is_null() || self.process.get() == process
     }
 
     /// Returns the link that leads to the cache with that number, or that would.
@@ -160,6 +171,7 @@ impl Caches {
         let Some(round) = (unsafe { follow(&self.round) }) else {
             cache.next.set(cache);
             cache.previous.set(cache);
+            self.process.set(process());
             return self.round.set(cache);
         };
         // The last that a look round comes to.

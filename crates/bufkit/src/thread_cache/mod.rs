@@ -121,8 +121,17 @@ crate::sync::checker::lazy_static! {
 
 impl Drop for Caches {
     fn drop(&mut self) {
-        end(self);
+        // In a forked child, what another thread of the parent had locked stays locked: the child
+        // leaves all caches as they are, and ends.
+        if self.are_of(process()) {
+            end(self);
+        }
     }
+}
+
+/// Returns the number of the process; on systems where no process forks, any.
+fn process() -> u32 {
+    if cfg!(unix) { std::process::id() } else { 0 }
 }
 
 /// Ends the thread's use of its caches.

@@ -276,3 +276,11 @@ fn traffic_amid_looks() {
     wait_until("memory stays", || reserved(&pool) == 0);
     drop(running);
 }
+
+#[cfg(all(unix, not(miri)))]
+#[test]
+fn t25_forked_children_exit() {
+    testkit::process::alone(module_path!(), "t25_forked_children_exit", Duration::from_secs(120), || {
+        keeper::t25_forked_children_exit(&pool());
+    });
+}

@@ -30,8 +30,8 @@ pub struct Reading {
     pub pools: usize,
     /// The sums of their numbers. Counters have what pools counted that have ended, too.
     pub stats: PoolStats,
-    /// How long the first request that waits for memory of one of them has been waiting; the longest
-    /// of them. None waits if it is zero.
+    /// How long the first request in a queue has been waiting, the longest of all; zero while no
+    /// request waits.
     pub stalled: Duration,
 }
 

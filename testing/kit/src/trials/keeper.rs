@@ -3,14 +3,17 @@
 
 use std::panic::RefUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::task::Wake;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bufcore::{BufferPool, PoolStats};
-use bufkeeper::{Keeper, PressureSource, Trim};
+use bufkeeper::{Keeper, PressureSource, Trim, Watch};
+
+#[cfg(unix)]
+use crate::sandbox::{Ended, forked};
 
 const MIB: usize = 1 << 20;
 /// The shortest that a keeper takes.
@@ -87,4 +90,46 @@ where
     // ORDER: Relaxed, as above.
     assert_eq!(hostile.calls.load(Relaxed), 1);
     assert_eq!(acquire(pool), Ok(MIB));
+}
+
+/// Checks that a forked child, which uses no pool, ends as a program does, with the destructors of
+/// its thread: whatever other threads had locked. The test runs alone in its process.
+#[cfg(unix)]
+pub fn t25_forked_children_exit<P>(pool: &P)
+where
+    P: Trim + Clone + Send + Sync + Watch,
+    for<'a> &'a P: BufferPool,
+{
+    const CHILDREN: usize = 200;
+    let is_over = AtomicBool::new(false);
+    let keeper = keeper().watch(pool).spawn().expect("there is a thread");
+    let hung = thread::scope(|scope| {
+        for number in 1..3_usize {
+            let (mut theirs, is_over) = (pool.clone(), &is_over);
+            scope.spawn(move || {
+                while !is_over.load(Relaxed) {
+                    burst(&theirs, 20 * number, 30_000 * number);
+                    theirs.trim_idle(Duration::ZERO);
+                }
+            });
+        }
+        let mut hung = 0;
+        for _ in 0..CHILDREN {
+            burst(pool, 3, 300_000);
+            // SAFETY: ends this process as a program does that returns from `main`.
+            let ended = forked(LONG / 10, || unsafe { libc::exit(3) });
+            if ended != Ended::With(3) {
+                hung += 1;
+                break;
+            }
+        }
+        is_over.store(true, Relaxed);
+        hung
+    });
+    assert_eq!(hung, 0, "a child does not end");
+    let ended = forked(LONG / 10, || {
+        drop(keeper);
+        3
+    });
+    assert_eq!(ended, Ended::With(3));
 }

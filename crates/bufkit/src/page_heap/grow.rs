@@ -51,8 +51,9 @@ pub(super) struct Whole {
 
 /// How far the pages of a span came.
 enum Moved {
-    /// All, by this number of calls, and by copies of this number of pages.
-    All(usize, usize),
+    /// All, by this number of calls, and by copies of so many pages, of which so many are still
+    /// where they were.
+    All(usize, usize, usize),
     /// None.
     Refused,
     /// This number of pages, and the addresses of so many behind these are lost.
@@ -242,7 +243,7 @@ impl PageHeap {
     ///
     /// Both are the caller's; of the other one, nothing was written to the first `pages` pages.
     unsafe fn move_span(&self, from: NonNull<Entry>, to: NonNull<Entry>, pages: usize) -> Moved {
-        let (mut at, mut most, mut calls, mut copied) = (0, pages, 0, 0);
+        let (mut at, mut most, mut calls, mut copied, mut kept) = (0, pages, 0, 0, 0);
         while at < pages {
             let count = most.min(pages - at);
             let (offset, bytes) = (at * self.page_bytes, count * self.page_bytes);
@@ -263,6 +264,8 @@ impl PageHeap {
                 Outcome::Refused => {
                     // SAFETY: the pages of two spans.
                     unsafe { ptr::copy_nonoverlapping(old.as_ptr(), new.as_ptr(), bytes) };
+                    // SAFETY: likewise. At once, so that the process has few pages twice.
+                    kept += if unsafe { system::discard(old, bytes) } { 0 } else { count };
                     (at, copied) = (at + count, copied + count);
                 }
                 Outcome::Lost => {
@@ -274,7 +277,7 @@ impl PageHeap {
                 }
             }
         }
-        Moved::All(calls, copied)
+        Moved::All(calls, copied, kept)
     }
 }
 
@@ -378,11 +381,18 @@ impl Inner {
         unsafe {
             let (its, pages) = (index::pages_at(span), index::pages_at(other));
             match moved {
-                Moved::All(calls, copied) => {
+                Moved::All(calls, copied, kept) => {
                     self.moved += its - copied;
                     self.note_moves(calls);
-                    // Where some were copied, those are there still.
-                    self.index.add(span, its, if copied == 0 { Kind::Clean } else { Kind::Dirty });
+                    self.faulted += copied;
+                    self.returned += copied - kept;
+                    if kept == 0 {
+                        self.index.add(span, its, Kind::Clean);
+                    } else {
+                        // As if all were there.
+                        self.faulted += its - kept;
+                        self.index.add(span, its, Kind::Dirty);
+                    }
                 }
                 Moved::Refused => {
                     self.pause_moves();
@@ -397,8 +407,15 @@ impl Inner {
                     let lost = if at > 0 { index::split(other, at, self.page_bytes) } else { other };
                     let rest = index::split(lost, count, self.page_bytes);
                     self.lose(lost, count);
-                    self.index.add(rest, pages - at - count, Kind::Dirty);
+                    let (left, more) = (its - at - count, pages - its);
+                    let more_at = if left > 0 { index::split(rest, left, self.page_bytes) } else { rest };
+                    self.index.add(more_at, more, Kind::Dirty);
+                    if left > 0 {
+                        self.index.add(rest, left, Kind::Clean);
+                    }
                     if at > 0 {
+                        // They came back by a copy.
+                        self.faulted += at;
                         self.index.add(other, at, Kind::Dirty);
                     }
                 }

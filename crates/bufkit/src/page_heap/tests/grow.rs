@@ -102,19 +102,23 @@ fn stop_in_the_middle(heap: &PageHeap, is_lost: bool) {
 #[cfg(target_os = "linux")]
 #[test]
 fn what_is_not_moved_is_copied() {
-    let (heap, first, _second) = neighbours(usize::MAX);
-    let bytes = PAGES * heap.page_bytes();
-    stop_in_the_middle(&heap, false);
-    // SAFETY: the test's.
-    let grown = unsafe { heap.grow(first, 2 * bytes, 1) }.unwrap();
-    assert!(grown != first && starts_with(grown, 7, bytes));
-    let stats = heap.stats();
-    assert_eq!((stats.moved_bytes, stats.dirty_bytes, heap.used()), (bytes / 2, bytes, 3 * bytes));
-    table::check(&heap);
-    // Old pages are not taken for zeros.
-    let span = heap.take(bytes, 1).unwrap();
-    // SAFETY: likewise.
-    assert!(!unsafe { span.is_zero() });
+    for is_kept in [false, true] {
+        let (heap, first, _second) = neighbours(usize::MAX);
+        let bytes = PAGES * heap.page_bytes();
+        stop_in_the_middle(&heap, false);
+        hooks::with(|hooks| hooks.is_refused[Call::Discard as usize] = is_kept);
+        // SAFETY: the test's.
+        let grown = unsafe { heap.grow(first, 2 * bytes, 1) }.unwrap();
+        assert!(grown != first && starts_with(grown, 7, bytes));
+        let (stats, kept) = (heap.stats(), if is_kept { bytes } else { 0 });
+        assert_eq!((stats.moved_bytes, stats.dirty_bytes, heap.used()), (bytes / 2, kept, 3 * bytes));
+        table::check(&heap);
+        hooks::with(|hooks| hooks.is_refused = [false; 6]);
+        // Old pages are not taken for zeros.
+        let span = heap.take(bytes, 1).unwrap();
+        // SAFETY: likewise.
+        assert!(starts_with(span, 0, bytes) || !unsafe { span.is_zero() });
+    }
 }
 
 /// Checks that what came before addresses were lost is where it was.

@@ -39,6 +39,8 @@ pub(super) fn check(heap: &PageHeap) -> usize {
     }
     let listed = |inner: &Inner| (inner.index.dirty.listed(), inner.index.clean.listed());
     assert!(listed(&inner) == (dirty, clean), "X2");
+    let resident = inner.resident() - inner.slabs.gone;
+    assert_eq!(inner.faulted - inner.returned, resident, "what the system gave is there");
     assert_eq!((inner.index.dirty.pages, inner.index.clean.pages), (dirty_pages, clean_pages));
     assert!(inner.used == used || inner.is_torn && inner.used > used, "{} for {used}", inner.used);
     assert_eq!(inner.reserved_bytes, reserved);

@@ -28,8 +28,8 @@ const SMALLEST_AGE_MILLIS: u32 = 10;
 /// use bufalloc::Large;
 ///
 /// #[global_allocator]
-/// static ALLOC: Large = Large::over(System) // or `MiMalloc`, …
-///     .from(64 << 10)
+/// static ALLOC: Large<System> = Large::over(System) // `Large<MiMalloc>` over `MiMalloc`, …
+///     .threshold(64 << 10)
 ///     .max_bytes(1 << 30)
 ///     .age(Duration::from_secs(1));
 ///
@@ -38,12 +38,12 @@ const SMALLEST_AGE_MILLIS: u32 = 10;
 /// assert_eq!(bytes[..64 << 10], [0; 64 << 10]);
 /// ```
 ///
-/// Cost: of a block below the border, a comparison beside what the allocator below takes. Of a
+/// Cost: of a block below the threshold, a comparison beside what the allocator below takes. Of a
 /// large one, a short lock, and system calls and page faults where no free pages are there.
 #[derive(Debug, Clone, Copy)]
 pub struct Large<A = System> {
     below: A,
-    from: usize,
+    threshold: usize,
     max_bytes: usize,
     age: Duration,
     upkeep: Upkeep,
@@ -67,27 +67,34 @@ impl<A> Large<A> {
     /// Makes an allocator over another one, which has the small blocks.
     #[must_use]
     pub const fn over(below: A) -> Self {
-        Self { below, from: FROM_BYTES, max_bytes: usize::MAX, age: AGE, upkeep: Upkeep::Thread }
+        Self { below, threshold: FROM_BYTES, max_bytes: usize::MAX, age: AGE, upkeep: Upkeep::Thread }
     }
 
     /// Sets the size from which a block is of the heap: by default 32 KiB, and at least 4 KiB.
     #[must_use]
-    pub const fn from(mut self, bytes: usize) -> Self {
-        self.from = if bytes > SMALLEST_FROM { bytes } else { SMALLEST_FROM };
+    pub const fn threshold(mut self, bytes: usize) -> Self {
+        self.threshold = if bytes > SMALLEST_FROM { bytes } else { SMALLEST_FROM };
         self
     }
 
-    /// Sets the most bytes of pages that the process has for large blocks, free ones included. By
-    /// default there is no limit. What does not fit is refused, as an allocation for which there is
-    /// no memory is.
+    /// Sets the most bytes of pages that large blocks have, free pages included, and without the
+    /// heap's own tables. By default there is no limit. A page counts from when its block is
+    /// allocated, before the program touches it.
+    ///
+    /// A block that does not fit is refused as if there were no memory, and most programs end then:
+    /// only `try_reserve` and its like return an error. So this is the last line of defence of a
+    /// process, and no budget for its traffic. A collection that grows needs room for both its old
+    /// and its new block, unless the block grows in place.
     #[must_use]
     pub const fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Sets the time for which pages have to be unused before they go: by default 400 ms. They go
-    /// after one to two times as long.
+    /// Sets the time for which pages have to be unused before they go: by default 400 ms. The
+    /// thread gives them back after one to two times as long. With [`Upkeep::Calls`] and
+    /// [`Upkeep::Ticks`], one call notes what is idle, and one that comes this time later gives it
+    /// back.
     #[must_use]
     pub const fn age(mut self, age: Duration) -> Self {
         let smallest = Duration::from_millis(SMALLEST_AGE_MILLIS as u64);
@@ -187,9 +194,9 @@ impl<A: GlobalAlloc> Large<A> {
     #[cold]
     #[inline(never)]
     unsafe fn resize(&self, start: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        let is_large = layout.size() >= self.from;
+        let is_large = layout.size() >= self.threshold;
         match NonNull::new(start).filter(|_| is_large).and_then(heap::span_at) {
-            Some((heap, span)) if new_size >= self.from && !fork::is_here() => {
+            Some((heap, span)) if new_size >= self.threshold && !fork::is_here() => {
                 // SAFETY: the span that starts there is the block.
                 if let Some(span) = unsafe { self.resize_span(heap, span, layout.align(), new_size) } {
                     // SAFETY: the caller's from now on.
@@ -251,7 +258,7 @@ impl<A: GlobalAlloc> Large<A> {
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Large<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if layout.size() < self.from {
+        if layout.size() < self.threshold {
             // SAFETY: the caller's promise.
             unsafe { self.below.alloc(layout) }
         } else {
@@ -262,7 +269,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Large<A> {
 
     #[inline]
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        if layout.size() < self.from {
+        if layout.size() < self.threshold {
             // SAFETY: the caller's promise: a block of this size is of the allocator below.
             unsafe { self.below.dealloc(ptr, layout) };
         } else {
@@ -273,7 +280,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Large<A> {
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if layout.size() < self.from {
+        if layout.size() < self.threshold {
             // SAFETY: the caller's promise.
             unsafe { self.below.alloc_zeroed(layout) }
         } else {
@@ -284,7 +291,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Large<A> {
 
     #[inline]
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        if layout.size() < self.from && new_size < self.from {
+        if layout.size() < self.threshold && new_size < self.threshold {
             // SAFETY: the caller's promise: a block of this size is of the allocator below.
             unsafe { self.below.realloc(ptr, layout, new_size) }
         } else {

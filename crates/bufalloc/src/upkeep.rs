@@ -28,7 +28,8 @@ pub enum Upkeep {
     /// A thread, which starts when the first large block is freed, and sleeps while nothing is
     /// idle. Where it does not start, and in a forked child, it is as with `Calls`.
     Thread,
-    /// Calls that free a large block, or a part of one. While there are none, idle memory stays.
+    /// Calls that free a large block, or a part of one. While there are none, idle memory stays:
+    /// [`trim`](crate::trim) gives it back.
     Calls,
     /// The program, which calls [`Large::tick`](crate::Large::tick).
     Ticks,

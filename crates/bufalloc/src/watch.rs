@@ -41,8 +41,10 @@ impl WeakPool for LargeBlocks {
     }
 }
 
-/// A keeper of the program gives idle pages back beside the memory of its pools, at an age of its
-/// own. [`Upkeep::Ticks`](crate::Upkeep::Ticks) leaves it to the keeper alone.
+/// A keeper of the program gives idle pages back beside the memory of its pools, after its
+/// `purge_delay`. [`Upkeep::Ticks`](crate::Upkeep::Ticks) leaves it to the keeper alone. An
+/// allocator does not wake a keeper: one that sleeps because nothing was idle looks after eight
+/// such times.
 ///
 /// ```
 /// use bufalloc::{Large, Upkeep};

@@ -16,6 +16,8 @@ impl BumpPool {
     ///
     /// - When `fresh` rises all the time, [`max_idle_bytes`](crate::Builder::max_idle_bytes) is too
     ///   small for the traffic.
+    /// - A buffer larger than a shard counts in `in_use_bytes` with all of its span: its pages, or
+    ///   those of a larger one that its thread had kept.
     /// - When `pinned_bytes` is much more than `in_use_bytes`, small survivors hold large shards.
     ///   [`evacuate`](Self::evacuate) copies them out.
     ///

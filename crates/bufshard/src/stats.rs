@@ -14,8 +14,8 @@ use crate::shared::Shared;
 ///
 /// Taking it stops no thread, so the numbers need not agree with each other while threads use the
 /// pool. While no other thread does, with the `stats` feature,
-/// `allocations + preallocations == in_use + thread_idle + shard_idle + discards + trims`, and the
-/// bytes of the idle buffers of all classes are [`idle_bytes`](bufcore::PoolStats::idle_bytes).
+/// `allocations + preallocations == in_use + thread_idle + shard_idle + discards + trims`. The
+/// pool's [`idle_bytes`](bufcore::PoolStats::idle_bytes) have free pages beside the idle buffers.
 ///
 /// The counters are zero unless the `stats` feature is on. The numbers of idle buffers are known
 /// without it.

@@ -197,7 +197,8 @@ impl ShardPool {
     /// for itself, or for tasks that do the same. A task that needs several at once asks for all of
     /// them in one request, with [`acquire_each_async`](Self::acquire_each_async). Or it waits for
     /// the largest first, and asks for the others with [`acquire`](Self::acquire), which does not
-    /// wait. [`stalled`](Self::stalled) shows a queue in which nothing moves.
+    /// wait, and is refused what has to be allocated while any request waits.
+    /// [`stalled`](Self::stalled) shows a queue in which nothing moves.
     ///
     /// # Errors
     ///

@@ -248,7 +248,7 @@ where
 /// - It takes one buffer for all that it needs, and splits it; or several in one request, with
 ///   `acquire_each_async` of the sharded pool.
 /// - It takes the largest buffer first. The smaller ones come from a pool of their own, or from
-///   `acquire`, which is refused and does not wait.
+///   `acquire`, which does not wait: a pool refuses what it would have to allocate while others do.
 ///
 /// # Errors
 ///

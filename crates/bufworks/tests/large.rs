@@ -16,7 +16,7 @@ use metrics::{Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, Share
 
 /// Nobody but the test has blocks of the heap, or gives pages back.
 #[global_allocator]
-static ALLOC: Large = Large::new().from(1 << 20).upkeep(Upkeep::Ticks);
+static ALLOC: Large = Large::new().threshold(1 << 20).upkeep(Upkeep::Ticks);
 
 /// What a monitor shows of these.
 fn expected(stats: &PageStats) -> BTreeMap<String, u64> {

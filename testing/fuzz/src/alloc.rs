@@ -12,7 +12,7 @@ mod model;
 /// Allocators with borders of their own, over one heap, which no thread looks after.
 static BORDERS: [Large; 3] = {
     let one = Large::over(System).upkeep(Upkeep::Calls);
-    [one, one.from(0), one.from(1 << 20)]
+    [one, one.threshold(0), one.threshold(1 << 20)]
 };
 
 /// Runs one program. The heap is the process's, and has what earlier programs left free.

@@ -6,7 +6,7 @@ use bufalloc::Large;
 
 /// From a page on, so that small tests have large blocks too.
 #[global_allocator]
-static ALLOC: Large = Large::new().from(4 << 10);
+static ALLOC: Large = Large::new().threshold(4 << 10);
 
 #[cfg(target_os = "linux")]
 #[used]

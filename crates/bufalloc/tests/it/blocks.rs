@@ -11,7 +11,8 @@ use testkit::bytes::Bytes;
 use super::model::Model;
 
 /// Allocators with borders of their own, over one heap.
-static BORDERS: [Large; 3] = [Large::new(), Large::over(System).from(0), Large::new().from(1 << 20)];
+static BORDERS: [Large; 3] =
+    [Large::new(), Large::over(System).threshold(0), Large::new().threshold(1 << 20)];
 
 /// What a step takes, about.
 const STEP_BYTES: usize = 8;

@@ -195,7 +195,8 @@ impl core::error::Error for PageError {}
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PageStats {
-    /// Pages that the process has: spans and dirty ones. jemalloc's `resident`.
+    /// Pages of spans, which count whether they were touched or not, and dirty ones. jemalloc's
+    /// `resident`.
     pub resident_bytes: usize,
     /// Free pages that the process has. jemalloc's `dirty`, tcmalloc's `pageheap_free`.
     pub dirty_bytes: usize,
@@ -208,7 +209,7 @@ pub struct PageStats {
     pub address_bytes: usize,
     /// The most that was resident.
     pub most_resident_bytes: usize,
-    /// What the system had to give, all together.
+    /// What spans took that was clean, all together: the system gives a page when it is touched.
     pub faulted_bytes: usize,
     /// What went back to it, all together. tcmalloc's `pageheap_unmapped`.
     pub returned_bytes: usize,

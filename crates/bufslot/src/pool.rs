@@ -50,8 +50,8 @@ type DefaultFallback = bufcore::NoFallback;
 /// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-// In this order: what each request reads is in the first cache lines, at the shortest offsets. Small
-// processors have no such lines.
+// In this order: what each request reads is in the first cache lines, at the shortest offsets.
+// Small processors have no such lines.
 #[repr(C)]
 #[cfg_attr(target_pointer_width = "64", repr(align(64)))]
 pub struct SlotPool<F: BufferPool = DefaultFallback> {

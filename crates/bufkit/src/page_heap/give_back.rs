@@ -10,7 +10,7 @@ use super::inner::Inner;
 use super::segment::Segment;
 use super::system::{self, Outcome};
 
-/// Where there is no limit and nobody looks after the memory, so much stays that nobody uses.
+/// Where there is no limit, so much stays that nobody uses.
 const MOST_DIRTY_BYTES: usize = 32 << 20;
 /// With so many pages that went back side by side, their table goes too.
 const TABLE_FROM_PAGES: usize = 1024;
@@ -79,6 +79,7 @@ impl Inner {
             }
         }
         self.least_dirty = self.least_dirty.min(self.index.dirty.pages);
+        self.most_dirty = self.index.dirty.pages;
         self.index.dirty.pages <= target && !is_lost
     }
 
@@ -133,6 +134,7 @@ impl Inner {
             }
         }
         self.least_dirty = self.least_dirty.min(self.index.dirty.pages);
+        self.most_dirty = self.index.dirty.pages;
         self.index.dirty.pages <= target
     }
 
@@ -146,18 +148,22 @@ impl Inner {
         }
     }
 
-    /// Gives back what is over the most that stays where nobody looks after it.
+    /// Gives back what is over the most that stays where there is no limit. Where somebody looks
+    /// after the heap, twice as much stays beside that as requests drew lately: at the end of a
+    /// burst nobody needs it.
     pub(super) fn return_excess(&mut self) {
-        let most = if self.is_ended { 0 } else { MOST_DIRTY_BYTES / self.page_bytes };
+        let dirty = self.index.dirty.pages;
+        self.most_dirty = self.most_dirty.max(dirty);
+        let mut most = if self.is_ended { 0 } else { MOST_DIRTY_BYTES / self.page_bytes };
         let has_limit = self.limit < usize::MAX / self.page_bytes;
-        // The time is asked for where there is much.
-        if self.index.dirty.pages <= most
-            || !self.is_ended
-                && (has_limit || self.watched.is_some_and(|since| since.elapsed() < WATCHED_FOR))
-        {
+        if dirty <= most || has_limit && !self.is_ended {
             return;
         }
-        if self.index.dirty.pages > most {
+        // The time is asked for where there is much.
+        if !self.is_ended && self.watched.is_some_and(|since| since.elapsed() < WATCHED_FOR) {
+            most += 2 * self.drawn;
+        }
+        if dirty > most {
             self.return_pages(most, Order::Largest);
         }
     }
@@ -171,6 +177,7 @@ impl Inner {
             self.return_tables();
         }
         self.least_dirty = self.index.dirty.pages;
+        self.drawn /= 2;
     }
 
     /// Takes the segments that are to be given back without the lock.

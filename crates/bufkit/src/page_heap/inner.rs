@@ -56,6 +56,10 @@ pub(super) struct Inner {
     pub(super) used: usize,
     /// The least that was dirty since the last look.
     pub(super) least_dirty: usize,
+    /// The most that was dirty since pages went back, and how much less it was later, because of
+    /// requests; each look halves that.
+    pub(super) most_dirty: usize,
+    pub(super) drawn: usize,
     /// Of all segments, with their tables.
     pub(super) reserved_bytes: usize,
     pub(super) most_resident: usize,
@@ -92,6 +96,8 @@ impl Inner {
             limit,
             used: 0,
             least_dirty: 0,
+            most_dirty: 0,
+            drawn: 0,
             reserved_bytes: 0,
             most_resident: 0,
             faulted: 0,

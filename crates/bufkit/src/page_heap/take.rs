@@ -212,7 +212,9 @@ impl Inner {
             (*first.as_ptr()).page_shift = self.page_bytes.trailing_zeros() as u8;
         }
         self.used += pages;
-        self.least_dirty = self.least_dirty.min(self.index.dirty.pages);
+        let dirty = self.index.dirty.pages;
+        self.least_dirty = self.least_dirty.min(dirty);
+        self.drawn = self.drawn.max(self.most_dirty.saturating_sub(dirty));
         self.most_resident = self.most_resident.max(self.resident());
         first
     }

@@ -149,3 +149,24 @@ fn absurd_sizes_are_refused() {
     assert_eq!(heap.take(1, 1), Err(PageError::Exhausted { available: 0, slabs: 0 }));
     assert_eq!(heap.stats().resident_bytes, 0);
 }
+
+/// What a burst leaves goes at once, though somebody looks; what requests draw stays.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_requests_draw_stays() {
+    const COUNT: usize = 128;
+    let heap = PageHeap::new(PageSource::System, usize::MAX);
+    heap.trim_unused(0);
+    let round = || {
+        let spans: Vec<_> = (0..COUNT).map(|_| heap.take(1 << 20, 1).unwrap()).collect();
+        give(&heap, spans);
+        heap.stats()
+    };
+    let first = round();
+    assert_eq!((first.faulted_bytes, first.dirty_bytes), (COUNT << 20, 32 << 20));
+    (0..3).for_each(|_| drop(round()));
+    let before = heap.stats();
+    let after = round();
+    assert_eq!((after.faulted_bytes, after.dirty_bytes), (before.faulted_bytes, COUNT << 20), "{before:?}");
+    table::check(&heap);
+}

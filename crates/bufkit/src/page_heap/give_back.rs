@@ -79,7 +79,6 @@ impl Inner {
             }
         }
         self.least_dirty = self.least_dirty.min(self.index.dirty.pages);
-        self.most_dirty = self.index.dirty.pages;
         self.index.dirty.pages <= target && !is_lost
     }
 
@@ -134,7 +133,6 @@ impl Inner {
             }
         }
         self.least_dirty = self.least_dirty.min(self.index.dirty.pages);
-        self.most_dirty = self.index.dirty.pages;
         self.index.dirty.pages <= target
     }
 
@@ -149,11 +147,10 @@ impl Inner {
     }
 
     /// Gives back what is over the most that stays where there is no limit. Where somebody looks
-    /// after the heap, twice as much stays beside that as requests drew lately: at the end of a
-    /// burst nobody needs it.
+    /// after the heap, more stays: four times as much as requests missed lately of what went. At
+    /// the end of a burst they miss nothing.
     pub(super) fn return_excess(&mut self) {
         let dirty = self.index.dirty.pages;
-        self.most_dirty = self.most_dirty.max(dirty);
         let mut most = if self.is_ended { 0 } else { MOST_DIRTY_BYTES / self.page_bytes };
         let has_limit = self.limit < usize::MAX / self.page_bytes;
         if dirty <= most || has_limit && !self.is_ended {
@@ -161,10 +158,11 @@ impl Inner {
         }
         // The time is asked for where there is much.
         if !self.is_ended && self.watched.is_some_and(|since| since.elapsed() < WATCHED_FOR) {
-            most += 2 * self.drawn;
+            most += 4 * self.missed;
         }
         if dirty > most {
             self.return_pages(most, Order::Largest);
+            self.excess += dirty - self.index.dirty.pages;
         }
     }
 
@@ -177,7 +175,7 @@ impl Inner {
             self.return_tables();
         }
         self.least_dirty = self.index.dirty.pages;
-        self.drawn /= 2;
+        (self.excess, self.missed) = (self.excess / 2, self.missed / 2);
     }
 
     /// Takes the segments that are to be given back without the lock.

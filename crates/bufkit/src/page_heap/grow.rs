@@ -304,7 +304,7 @@ impl Inner {
                 self.put_back(held, pages);
                 return None;
             }
-            self.faulted += pages;
+            self.count_faulted(pages);
             Some(self.end_take(held, pages))
         }
     }

@@ -56,10 +56,10 @@ pub(super) struct Inner {
     pub(super) used: usize,
     /// The least that was dirty since the last look.
     pub(super) least_dirty: usize,
-    /// The most that was dirty since pages went back, and how much less it was later, because of
-    /// requests; each look halves that.
-    pub(super) most_dirty: usize,
-    pub(super) drawn: usize,
+    /// What went back as too much, of which requests have not missed any yet; and what they missed.
+    /// Each look halves both.
+    pub(super) excess: usize,
+    pub(super) missed: usize,
     /// Of all segments, with their tables.
     pub(super) reserved_bytes: usize,
     pub(super) most_resident: usize,
@@ -96,8 +96,8 @@ impl Inner {
             limit,
             used: 0,
             least_dirty: 0,
-            most_dirty: 0,
-            drawn: 0,
+            excess: 0,
+            missed: 0,
             reserved_bytes: 0,
             most_resident: 0,
             faulted: 0,
@@ -113,6 +113,14 @@ impl Inner {
     /// Pages that the process has.
     pub(super) fn resident(&self) -> usize {
         self.used + self.index.dirty.pages
+    }
+
+    /// Counts pages that the system gives.
+    pub(super) fn count_faulted(&mut self, pages: usize) {
+        self.faulted += pages;
+        let missed = pages.min(self.excess);
+        self.excess -= missed;
+        self.missed += missed;
     }
 
     /// Returns how many pages are left of the limit, if all that is free goes.

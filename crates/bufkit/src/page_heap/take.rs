@@ -212,9 +212,7 @@ impl Inner {
             (*first.as_ptr()).page_shift = self.page_bytes.trailing_zeros() as u8;
         }
         self.used += pages;
-        let dirty = self.index.dirty.pages;
-        self.least_dirty = self.least_dirty.min(dirty);
-        self.drawn = self.drawn.max(self.most_dirty.saturating_sub(dirty));
+        self.least_dirty = self.least_dirty.min(self.index.dirty.pages);
         self.most_resident = self.most_resident.max(self.resident());
         first
     }
@@ -269,7 +267,7 @@ impl Inner {
                 return Err(Refused::System);
             }
         }
-        self.faulted += missing;
+        self.count_faulted(missing);
         Ok(true)
     }
 

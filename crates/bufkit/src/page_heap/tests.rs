@@ -150,10 +150,10 @@ fn absurd_sizes_are_refused() {
     assert_eq!(heap.stats().resident_bytes, 0);
 }
 
-/// What a burst leaves goes at once, though somebody looks; what requests draw stays.
+/// What a burst leaves goes at once, though somebody looks; what requests miss stays.
 #[cfg(target_os = "linux")]
 #[test]
-fn what_requests_draw_stays() {
+fn what_requests_miss_stays() {
     const COUNT: usize = 128;
     let heap = PageHeap::new(PageSource::System, usize::MAX);
     heap.trim_unused(0);

@@ -12,11 +12,10 @@ use bufkit::{PageSource, PoolProvider};
 use crate::block::{LEAST_ALIGNMENT, MOST_ALIGNMENT};
 use crate::class::{self, MAX_CLASSES};
 use crate::pool::ShardPool;
-use crate::settings::{self, MOST_SHARDS, Settings};
+use crate::settings::{self, MOST_SHARDS, MOST_THREAD_CACHE, Settings};
 
 const DEFAULT_THREAD_CACHE: usize = MOST_THREAD_CACHE;
 const DEFAULT_LARGEST_BYTES: usize = 64 << 20;
-const MOST_THREAD_CACHE: usize = 1024;
 const MOST_SHARD_BUFFERS: usize = 1 << 16;
 
 bufkit::settings! {
@@ -145,11 +144,12 @@ bufkit::settings! {
             ///
             /// It is a bound. A thread begins with none, and keeps more when its requests and
             /// releases show that it would use them. Of a class it keeps at most 4 MiB, and from
-            /// 256 KiB on one buffer. Beside these it keeps the one that it released first after it
-            /// took the last such one, of whatever class. With 0, threads keep nothing.
+            /// 256 KiB on one buffer. Beside these it keeps one buffer, of whatever class, that it
+            /// released while it took one of that class after the other. With 0, threads keep
+            /// nothing.
             ///
             /// A thread that has more of a class out at once, and releases them all, exchanges them
-            /// with the shards, up to 32 or 256 KiB at a time.
+            /// with the shards, up to 32 or 64 KiB at a time.
             ///
             /// ```
             /// use bufshard::ShardPool;

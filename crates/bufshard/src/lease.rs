@@ -9,7 +9,6 @@ use bufcore::{Buf, Frozen, Lease};
 use crate::block::Block;
 use crate::cache::ThreadCache;
 use crate::release;
-#[cfg(feature = "wipe")]
 use crate::shared::Shared;
 
 /// A buffer of a [`ShardPool`](crate::ShardPool).
@@ -146,7 +145,7 @@ impl Drop for ShardLease {
         // SAFETY: the buffer is out until the release below.
         let header = unsafe { block.as_ref() };
         let class = header.class();
-        if let Some(cache) = ThreadCache::recall_for(header) {
+        if let Some(cache) = ThreadCache::recall_last(Shared::id_of(header)) {
             // SAFETY: as above.
             cache.counts.released(class, unsafe { Block::counted_bytes(block) });
             // SAFETY: this lease was the last of its buffer, and is dropped once; the cache is that

@@ -28,7 +28,7 @@
 //!            from 256 KiB on a thread keeps one block of a class, and shards none
 //! ```
 //!
-//! A request is served from the thread's magazine. If that is empty, up to 32 blocks or 256 KiB
+//! A request is served from the thread's magazine. If that is empty, up to 32 blocks or 64 KiB
 //! come from a bin, and if all bins are empty, from the page heap. A released block goes into the
 //! magazine of the thread that releases it. If that is full, as many of its blocks go to bins, and
 //! blocks for which the bins have no room are freed.

@@ -9,8 +9,8 @@ use crate::counts::Why;
 use crate::request::Turn;
 use crate::shared::{CoreRef, Shared};
 
-/// Releases a block that a thread's cache did not take at once. Where that cache was found, the
-/// release is counted already.
+/// Releases a block that a thread's cache did not take at once. Where that was the last cache that
+/// the thread has found, the release is counted already.
 ///
 /// # Safety
 ///
@@ -19,11 +19,22 @@ use crate::shared::{CoreRef, Shared};
 #[inline(never)]
 pub(crate) unsafe fn release_slow(block: NonNull<Block>) {
     // SAFETY: the caller has the block.
-    match ThreadCache::recall_for(unsafe { block.as_ref() }) {
+    let header = unsafe { block.as_ref() };
+    let (id, class) = (Shared::id_of(header), header.class());
+    if let Some(cache) = ThreadCache::recall_last(id) {
         // SAFETY: the caller's promise; the cache is that of the block's pool.
-        Some(cache) => unsafe { release_cached(cache, block) },
+        return unsafe { release_cached(cache, block) };
+    }
+    let Some(cache) = ThreadCache::recall(id) else {
         // SAFETY: the caller's promise.
-        None => unsafe { release_uncached(block) },
+        return unsafe { release_uncached(block) };
+    };
+    // SAFETY: the caller has the block.
+    cache.counts.released(class, unsafe { Block::counted_bytes(block) });
+    // SAFETY: the caller's promise; the cache is that of the block's pool.
+    if !unsafe { cache.push(class, block) } {
+        // SAFETY: the same; it was not taken.
+        unsafe { release_cached(cache, block) };
     }
 }
 
@@ -41,6 +52,7 @@ unsafe fn release_cached(cache: &ThreadCache, block: NonNull<Block>) {
         // SAFETY: the caller's promise.
         return unsafe { free(shared, block) };
     }
+    let is_warm = cache.is_warm_now();
     if !cache.enter() {
         // SAFETY: the caller's promise; of this pool.
         return unsafe { release_beside(cache, block) };
@@ -58,7 +70,11 @@ unsafe fn release_cached(cache: &ThreadCache, block: NonNull<Block>) {
     let pool = unsafe { shared.as_ref() };
     let mut over = (Chain::new(), None);
     // SAFETY: the caller's promise; of this pool.
-    let mut is_kept = unsafe { cache.put_one(class, block) };
+    let mut is_kept = is_warm && unsafe { cache.put_apart(class, block) };
+    if !is_kept {
+        // SAFETY: as above: it was not taken.
+        is_kept = unsafe { cache.put_one(class, block) };
+    }
     let mut arrays = Arrays::new();
     if !is_kept {
         let is_grown;

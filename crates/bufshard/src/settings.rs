@@ -5,7 +5,9 @@ use bufcore::size;
 use crate::block::{self, LEAST_ALIGNMENT, LINES_FROM_BYTES, Layout, MOST_SLAB_CLASS};
 use crate::class::{self, NO_CLASS, class_of};
 
-/// A thread keeps this number of bytes of a class.
+/// A thread keeps this number of buffers of a class at most,
+pub(crate) const MOST_THREAD_CACHE: usize = 1024;
+/// and this number of bytes.
 const THREAD_CLASS_BYTES: usize = 4 << 20;
 /// A shard keeps this number of bytes of a class.
 const SHARD_CLASS_BYTES: usize = 16 << 20;

@@ -22,8 +22,6 @@
 //! - L4: code of the user's (wakers that go with a pool, the allocator) is called when nothing of a
 //!   list is borrowed or half done. It is called for caches that are off the list already. So it
 //!   may use these functions itself.
-//! - L5: `TlsSlot` is the offset in bytes of one of the table's entries. Only `TlsSlot::of` makes
-//!   one.
 
 mod caches;
 
@@ -88,13 +86,43 @@ struct Entry {
 /// the system allows that.
 struct Local {
     token: Cell<usize>,
+    /// The one that was used last, in a place that depends on nothing: a release finds the pool's
+    /// number in memory, and what it stores would come late if its address did.
+    last: Entry,
     entries: [Entry; ENTRIES],
+}
+
+impl Entry {
+    const fn new() -> Self {
+        Self { id: Cell::new(0), value: Cell::new(NonNull::dangling()) }
+    }
+
+    fn set(&self, id: usize, value: NonNull<()>) {
+        self.value.set(value);
+        self.id.set(id);
+    }
 }
 
 impl Local {
     const fn new() -> Self {
-        let entries = [const { Entry { id: Cell::new(0), value: Cell::new(NonNull::dangling()) } }; ENTRIES];
-        Self { token: Cell::new(NO_TOKEN), entries }
+        Self { token: Cell::new(NO_TOKEN), last: Entry::new(), entries: [const { Entry::new() }; ENTRIES] }
+    }
+
+    /// Returns the places of the pool `id`.
+    fn of(&self, id: usize) -> [&Entry; 2] {
+        [&self.last, &self.entries[id % ENTRIES]]
+    }
+
+    /// Makes the entry of another pool than the last one the last, if there is one.
+    #[cold]
+    #[inline(never)]
+    fn look_up(&self, id: usize) -> bool {
+        let [last, entry] = self.of(id);
+        let is_found = entry.id.get() == id;
+        if is_found {
+            last.set(id, entry.value.get());
+        }
+        is_found
     }
 }
 
@@ -137,7 +165,8 @@ fn process() -> u32 {
 /// Ends the thread's use of its caches.
 fn end(caches: &Caches) {
     // No fast path finds a cache from here on. Where the table is gone already, none looks.
-    let _ = LOCAL.try_with(|local| local.entries.iter().for_each(|entry| entry.id.set(0)));
+    let _ =
+        LOCAL.try_with(|local| local.entries.iter().chain([&local.last]).for_each(|entry| entry.id.set(0)));
     let mut chain = caches.take_all();
     while let Some(cache) = chain.pop() {
         // SAFETY: a cache of this thread's is valid (L2) until its method is called.
@@ -213,63 +242,34 @@ pub fn token() -> usize {
     LOCAL.try_with(|local| local.token.get()).unwrap_or(NO_TOKEN)
 }
 
-/// Names the entry of a thread's table that a pool's value is in: one byte, which a pool can note
-/// where it has room for that.
-///
-/// ```
-/// use bufkit::thread_cache::{TlsSlot, self};
-///
-/// /// What a strategy notes in front of each buffer.
-/// struct Header {
-///     class: u8,
-///     place: TlsSlot,
-/// }
-///
-/// let pool = thread_cache::new_id()?;
-/// let header = Header { class: 3, place: TlsSlot::of(pool) };
-/// assert_eq!(size_of_val(&header), 2);
-/// assert_eq!(thread_cache::get_fast_at(header.place, pool), thread_cache::get_fast(pool));
-/// # let _ = header.class;
-/// # Ok::<(), bufcore::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TlsSlot(u8);
-
-// One byte names each entry (L5).
-const _: () = assert!(ENTRIES * size_of::<Entry>() <= 1 << u8::BITS);
-
-impl TlsSlot {
-    /// Returns the place of the pool `id`.
-    #[inline(always)]
-    #[must_use]
-    pub const fn of(id: usize) -> Self {
-        Self((id % ENTRIES * size_of::<Entry>()) as u8)
-    }
-}
-
 /// Returns the value that the calling thread remembered for the pool `id`, if it is found at once.
 /// [`set_fast`] has an example.
+///
+/// Cost: as [`get_last`] for the pool that was found last; a call for another.
 #[inline(always)]
 #[must_use]
 pub fn get_fast(id: usize) -> Option<NonNull<()>> {
-    get_fast_at(TlsSlot::of(id), id)
+    let find =
+        |local: &Local| (local.last.id.get() == id || local.look_up(id)).then(|| local.last.value.get());
+    LOCAL.try_with(find).ok().flatten()
 }
 
-/// Returns what [`get_fast`] does, with the place of the pool `id`; of another place, `None`.
+/// Returns the value that the calling thread remembered for the pool `id`, if that was the last
+/// pool for which [`get_fast`] found one.
 ///
-/// Cost: where `place` is read from one thing and `id` through another, the processor looks at the
-/// entry before it has the number. It waits for both in `get_fast`.
+/// Cost: a comparison.
+///
+/// ```
+/// use bufkit::thread_cache;
+///
+/// let pool = thread_cache::new_id()?;
+/// assert_eq!(thread_cache::get_last(pool), None); // nothing was remembered
+/// # Ok::<(), bufcore::Error>(())
+/// ```
 #[inline(always)]
 #[must_use]
-pub fn get_fast_at(place: TlsSlot, id: usize) -> Option<NonNull<()>> {
-    let find = |local: &Local| {
-        let entries = NonNull::from(&local.entries).cast::<Entry>();
-        // SAFETY: a place is the offset of an entry (L5).
-        let entry = unsafe { entries.byte_add(usize::from(place.0)) };
-        // SAFETY: it is borrowed with the table.
-        let entry = unsafe { entry.as_ref() };
-        (entry.id.get() == id).then(|| entry.value.get())
-    };
+pub fn get_last(id: usize) -> Option<NonNull<()>> {
+    let find = |local: &Local| (local.last.id.get() == id).then(|| local.last.value.get());
     LOCAL.try_with(find).ok().flatten()
 }
 
@@ -286,7 +286,7 @@ pub fn get_fast_at(place: TlsSlot, id: usize) -> Option<NonNull<()>> {
 /// ```
 /// use std::ptr::{self, NonNull};
 ///
-/// use bufkit::thread_cache::{Cache, Methods, TlsSlot, self};
+/// use bufkit::thread_cache::{Cache, Methods, self};
 ///
 /// static METHODS: Methods =
 ///     Methods { is_closed: |_| false, end_of_thread: |_| (), on_pool_closed: |_| () };
@@ -300,8 +300,8 @@ pub fn get_fast_at(place: TlsSlot, id: usize) -> Option<NonNull<()>> {
 /// // SAFETY: the cache is on the list, and the value is its address.
 /// unsafe { thread_cache::set_fast(pool, cache.cast()) };
 /// assert_eq!(thread_cache::get_fast(pool), Some(cache.cast()));
-/// assert_eq!(thread_cache::get_fast_at(TlsSlot::of(pool), pool), Some(cache.cast()));
-/// assert_eq!(thread_cache::get_fast_at(TlsSlot::of(pool + 1), pool), None); // that of other pools
+/// assert_eq!(thread_cache::get_last(pool), Some(cache.cast()));
+/// assert_eq!(thread_cache::get_fast(thread_cache::new_id()?), None); // that of another pool
 /// // SAFETY: the pool is this example's; its caches are never freed.
 /// let removed = unsafe { thread_cache::remove(pool) };
 /// assert!(ptr::eq(removed, cache.as_ptr()) && thread_cache::get_fast(pool).is_none());
@@ -309,17 +309,14 @@ pub fn get_fast_at(place: TlsSlot, id: usize) -> Option<NonNull<()>> {
 /// ```
 pub unsafe fn set_fast(id: usize, value: NonNull<()>) {
     let _ = LOCAL.try_with(|local| {
-        let entry = &local.entries[id % ENTRIES];
-        entry.value.set(value);
-        entry.id.set(id);
+        local.of(id).iter().for_each(|entry| entry.set(id, value));
     });
 }
 
 /// Clears the entry of the pool `id` (L1).
 fn forget(id: usize) {
     let _ = LOCAL.try_with(|local| {
-        let entry = &local.entries[id % ENTRIES];
-        if entry.id.get() == id {
+        for entry in local.of(id).iter().filter(|entry| entry.id.get() == id) {
             entry.id.set(0);
         }
     });

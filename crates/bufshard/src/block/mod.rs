@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  of a slab   | header, 16 bytes                  | the buffer's bytes |
-//!              | pool, views, class, place, lead   |
+//!              | pool, views, class, lead          |
 //!  a span      | up to the colour | span | header  | the buffer's bytes | up to a page |
 //! ```
 //!
@@ -28,7 +28,7 @@ use core::mem::offset_of;
 use core::ptr::NonNull;
 
 use bufcore::author::RefCount;
-use bufkit::{Cut, Given, PageError, PageHeap, Span, thread_cache};
+use bufkit::{Cut, Given, PageError, PageHeap, Span};
 
 pub(crate) use self::layout::{
     LEAST_ALIGNMENT, LINES_FROM_BYTES, Layout, MOST_ALIGNMENT, MOST_SLAB_CLASS, class_of_small, is_apart,
@@ -49,15 +49,6 @@ const SPAN: u16 = u16::MAX - 1;
 /// Bytes that `lead` counts.
 const LEAD_UNIT: usize = 16;
 
-/// What a block knows of its pool.
-#[derive(Clone, Copy)]
-pub(crate) struct Owner {
-    /// The address of its bookkeeping.
-    pub(crate) link: NonNull<()>,
-    /// Where threads have their cache of it.
-    pub(crate) place: thread_cache::TlsSlot,
-}
-
 /// The header.
 #[repr(C, align(16))]
 pub(crate) struct Block {
@@ -67,8 +58,6 @@ pub(crate) struct Block {
     views: RefCount,
     /// The size class, or `NO_CLASS`.
     class: u8,
-    /// Where threads have their cache of the pool.
-    cache_place: thread_cache::TlsSlot,
     /// From the start of the slab to the header, in units of 16 bytes; or `APART` or `SPAN`.
     lead: u16,
 }
@@ -98,18 +87,12 @@ impl Block {
     ///
     /// When the heap has none.
     pub(crate) fn make(
-        owner: Owner,
+        owner: NonNull<()>,
         layout: Layout,
         heap: &PageHeap,
         is_pooled: impl Fn(usize) -> bool,
     ) -> Result<Made, PageError> {
-        let header = |class, lead| Self {
-            link: Cell::new(owner.link),
-            views: RefCount::new(),
-            class,
-            cache_place: owner.place,
-            lead,
-        };
+        let header = |class, lead| Self { link: Cell::new(owner), views: RefCount::new(), class, lead };
         if let Some(shape) = layout.slab() {
             let Cut { block, offset, number } = heap.take_block(shape)?;
             let block = block.cast::<Self>();
@@ -294,12 +277,6 @@ impl Block {
     #[inline(always)]
     pub(crate) fn class(&self) -> usize {
         self.class as usize
-    }
-
-    /// Returns where threads have their cache of the pool.
-    #[inline(always)]
-    pub(crate) fn cache_place(&self) -> thread_cache::TlsSlot {
-        self.cache_place
     }
 
     /// Returns whether the block is for one buffer only, and is freed with it.

@@ -16,8 +16,7 @@ pub(crate) struct Array(NonNull<Slot>);
 impl Array {
     /// Allocates an array of `slots` empty slots; returns `None` when there is no memory. The
     /// caller has no cache entered or claimed.
-    pub(super) fn new(slots: u32) -> Option<Self> {
-        let slots = slots as usize;
+    pub(super) fn new(slots: usize) -> Option<Self> {
         let mut all: Vec<Slot> = Vec::new();
         all.try_reserve_exact(slots + 1).ok()?;
         all.push(Cell::new(ptr::without_provenance(slots)));
@@ -28,11 +27,11 @@ impl Array {
     }
 
     /// Returns the number of slots.
-    pub(super) fn len(&self) -> u32 {
+    pub(super) fn len(&self) -> usize {
         // SAFETY: the number is in front.
         let number = unsafe { self.0.sub(1) };
         // SAFETY: likewise.
-        unsafe { number.as_ref() }.get().addr() as u32
+        unsafe { number.as_ref() }.get().addr()
     }
 
     /// Makes the array again from slots that a magazine had.
@@ -55,7 +54,7 @@ impl Drop for Array {
     fn drop(&mut self) {
         // SAFETY: the number is in front.
         let first = unsafe { self.0.sub(1) };
-        let all = ptr::slice_from_raw_parts_mut(first.as_ptr(), self.len() as usize + 1);
+        let all = ptr::slice_from_raw_parts_mut(first.as_ptr(), self.len() + 1);
         // SAFETY: made by `new` as a box of this length.
         drop(unsafe { Box::from_raw(all) });
     }

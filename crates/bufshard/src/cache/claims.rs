@@ -6,14 +6,12 @@
 //! The thread stores `intent` and loads `word`; the claimer changes `word` and loads `intent`; a
 //! fence lies between the steps of each. The cases that are not plain:
 //!
-//! - Counters that were read before a claim came and went: the epoch in `word` is another than in
-//!   `seen`, and the values are not used. A claim that changed nothing puts the old word back, and
-//!   then no value is wrong.
-//! - A claimer cannot make the announcement of an aborted operation true by raising a counter:
-//!   that thread reads a word with the claim or a later epoch, and its slow path announces anew.
-//! - The block apart has a state and no counter, so the same may be announced twice in a row. A
-//!   claimer that takes the second for the first overwrites it; its thread finds the claim, or the
-//!   next epoch.
+//! - A state that was read before a claim came and went: `CHANGED` stays in `word` until the
+//!   thread's next slow path, and the state is not used.
+//! - A claimer cannot make the announcement of an aborted operation true by storing a state: that
+//!   thread reads a word with the claim or `CHANGED`, and its slow path announces anew.
+//! - The block apart has no count, so the same may be announced twice in a row. A claimer that
+//!   takes the second for the first overwrites it; its thread finds the claim, or `CHANGED`.
 //! - `intent` is reset by an exchange for what was seen, never by a store: the thread may have
 //!   announced anew.
 //!
@@ -22,8 +20,8 @@
 //! and keeps nothing from then on. So there is nothing for others to take.
 
 use super::{
-    BUSY, CLAIMED, CLOSED, DISABLED, EPOCH, FLAGS, FREE, IDLE, LAST_CLASS, LAST_IN, LAST_OUT, NEVER, NO_LAST,
-    ThreadCache, WAITED, record,
+    CHANGED, CLAIMED, CLASS_MASK, CLASS_OF_BUSY, CLASS_OF_IDLE, CLASS_OF_LAST_IN, CLASS_OF_LAST_OUT,
+    CLASS_SHIFT, CLOSED, DISABLED, FREE, IDLE, LAST_CLASS, NEVER, NO_LAST, ThreadCache, WAITED,
 };
 use crate::sync::{self, Ordering, RELEASE};
 
@@ -44,31 +42,25 @@ pub(crate) enum ClaimError {
 impl ThreadCache {
     /// Returns what the thread announced last, if it is done with that. The caller has claimed the
     /// cache and executed the fence.
-    fn done(&self) -> Option<u32> {
+    fn done(&self) -> Option<usize> {
         // ORDER: Acquire pairs with the Release in `begin` and `settle`: all that the thread did
         // before is seen.
         let intent = self.intent.load(Ordering::Acquire);
-        let is_done = match intent & 0xFF {
-            IDLE => true,
-            BUSY => false,
-            // ORDER: Acquire pairs with the Release in `pop` and `push`, for both: what was
+        let is_done = match intent >> CLASS_SHIFT & CLASS_MASK {
+            CLASS_OF_IDLE => true,
+            CLASS_OF_BUSY => false,
+            // ORDER: Acquire pairs with the Release in `pop` and `push`, for all: what was
             // announced is done and seen.
-            LAST_OUT => self.last_freed.load(Ordering::Acquire) & LAST_CLASS == NO_LAST,
-            LAST_IN => self.last_freed.load(Ordering::Acquire) & LAST_CLASS != NO_LAST,
-            which => {
-                let magazine = self.magazines.get((which / 2) as usize)?;
-                let counter = if which % 2 == 0 { &magazine.popped } else { &magazine.pushed };
-                // ORDER: Acquire pairs with the Release in `pop` and `push`: what was announced is
-                // done and seen.
-                record(which as usize, counter.load(Ordering::Acquire)) == intent
-            }
+            CLASS_OF_LAST_OUT => self.last_freed.load(Ordering::Acquire) & LAST_CLASS == NO_LAST,
+            CLASS_OF_LAST_IN => self.last_freed.load(Ordering::Acquire) & LAST_CLASS != NO_LAST,
+            class => self.magazines.get(class)?.state.load(Ordering::Acquire) == intent,
         };
         is_done.then_some(intent)
     }
 
     /// Waits, not for long, until the thread is done with what it announced, and returns that. The
     /// caller keeps the bookkeeping.
-    pub(super) fn rest(&self) -> Option<u32> {
+    pub(super) fn rest(&self) -> Option<usize> {
         (0..LOOKS).find_map(|look| {
             if look > 0 {
                 core::hint::spin_loop();
@@ -93,10 +85,10 @@ impl ThreadCache {
             if word & (DISABLED | FREE) == DISABLED {
                 return Err(ClaimError::NoFence);
             }
+            let marked = word | CLAIMED | CHANGED;
             // ORDER: Acquire pairs with the Release of the last one who had it; Release keeps
             // `unclaim`'s for those behind. What the fence orders is said there.
-            let claimed =
-                self.word.compare_exchange_weak(word, word | CLAIMED, Ordering::AcqRel, Ordering::Relaxed);
+            let claimed = self.word.compare_exchange_weak(word, marked, Ordering::AcqRel, Ordering::Relaxed);
             match claimed {
                 Ok(_) => break,
                 Err(now) => word = now,
@@ -104,16 +96,16 @@ impl ThreadCache {
         }
         // A cache that no thread has gets none while it is claimed.
         if !sync::heavy_fence(word & FREE != 0) {
-            self.unclaim(false);
+            self.unclaim();
             return Err(ClaimError::NoFence);
         }
         let result = self.rest().map(|done| {
             self.touch();
             let result = f(self);
-            // It need not agree with the counters any more. By an exchange: the thread may have
+            // It need not agree with the state any more. By an exchange: the thread may have
             // announced something else since, which is not to be overwritten. (Of the block that is
             // apart it may have announced the same again, which then is: it finds the claim in
-            // `word`, or the next epoch, and does without.)
+            // `word`, or `CHANGED`, and does without.)
             // ORDER: Release, as in `settle`: who claims the cache next sees what the thread and we
             // did. A failure publishes nothing.
             if done != IDLE {
@@ -121,16 +113,15 @@ impl ThreadCache {
             }
             result
         });
-        self.unclaim(result.is_some());
+        self.unclaim();
         result.ok_or(ClaimError::Busy)
     }
 
-    /// Ends a claim. `used` says whether the magazines changed.
-    fn unclaim(&self, used: bool) {
-        let step = if used { EPOCH.wrapping_sub(CLAIMED) } else { CLAIMED.wrapping_neg() };
+    /// Ends a claim.
+    fn unclaim(&self) {
         // ORDER: Release pairs with the Acquire in `begin`, `enter`, `adopt` and `claimed`: who has
         // the magazines next sees what was done.
-        self.word.fetch_add(step, RELEASE);
+        self.word.fetch_and(!CLAIMED, RELEASE);
     }
 
     /// Makes a cache that no thread has the calling thread's.
@@ -142,12 +133,8 @@ impl ThreadCache {
         }
         // ORDER: Acquire pairs with the Release of `end_of_thread` and `unclaim`: the cache is as
         // it was left.
-        let adopted =
-            self.word.compare_exchange(word, word & !FREE, Ordering::Acquire, Ordering::Relaxed).is_ok();
-        if adopted {
-            self.seen.set(word & !FLAGS);
-        }
-        adopted
+        let own = word & !(FREE | CHANGED);
+        self.word.compare_exchange(word, own, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// Returns whether a thread could take the cache.
@@ -192,5 +179,32 @@ impl ThreadCache {
     pub(crate) fn set_emptied(&self) {
         // ORDER: Relaxed: the caller has the cache; `leave` publishes it.
         self.last_freed.store(NEVER, Ordering::Relaxed);
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::super::BUSY;
+    use super::*;
+    use crate::ShardPool;
+
+    /// A thread that announces a slow path while it is claimed may look at `word` when the claim is
+    /// over: the next one has to see what it announced.
+    #[test]
+    fn what_a_thread_announces_meanwhile_stays() {
+        let pool = ShardPool::new().expect("settings are right");
+        drop(pool.acquire(100));
+        drop(pool.acquire(100));
+        let cache = pool.shared().caches().next().expect("this thread's");
+        // ORDER: Relaxed: one thread.
+        let announce = |cache: &ThreadCache| cache.intent.store(BUSY, Ordering::Relaxed);
+        if cache.claimed(announce) == Err(ClaimError::NoFence) {
+            return;
+        }
+        // ORDER: Relaxed, as above.
+        assert_eq!(cache.intent.load(Ordering::Relaxed), BUSY);
+        assert_eq!(cache.claimed(|_| ()), Err(ClaimError::Busy));
+        cache.settle();
+        assert_eq!(cache.claimed(|_| ()), Ok(()));
     }
 }

@@ -32,10 +32,10 @@ use crate::class;
 use crate::sync::{CountU32, Ordering};
 
 /// Blocks that a trip to the depot moves at most,
-const BATCH: u32 = 32;
+const BATCH: usize = 32;
 /// and their bytes, or one block: what is between two threads is to be little more than what they
 /// need.
-const BATCH_BYTES: usize = 256 << 10;
+const BATCH_BYTES: usize = 64 << 10;
 /// Trips to the depot after which a magazine of less than a batch grows.
 const TRIPS: u32 = 8;
 /// The same for a magazine without slots, whose thread has released nothing of the class.
@@ -43,15 +43,15 @@ const FIRST_TRIPS: u32 = 2;
 /// The first slots of a class have no more bytes than this, or are one.
 const FIRST_BYTES: usize = 64 << 10;
 /// No magazine is halved to less.
-const LEAST_HALF: u32 = 8;
+const LEAST_HALF: usize = 8;
 
 /// Slots that are given out together. In models one is all that a cache has, so that its magazine
 /// needs an array for two.
-const RANGE: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
+const RANGE: usize = if cfg!(any(loom, shuttle)) { 1 } else { 4 };
 /// Such ranges in a cache: a batch, and the first slots of some classes.
-const RANGES: u32 = if cfg!(any(loom, shuttle)) { 1 } else { 24 };
+const RANGES: usize = if cfg!(any(loom, shuttle)) { 1 } else { 24 };
 /// Slots within a cache.
-pub(super) const STORE_SLOTS: usize = (RANGES * RANGE) as usize;
+pub(super) const STORE_SLOTS: usize = RANGES * RANGE;
 
 /// The bits of the evidence: trips since the slots changed, at most this number,
 const TRIPS_MASK: u32 = 0xFF;
@@ -121,18 +121,18 @@ enum Trip {
 
 impl ThreadCache {
     /// Returns how many slots the magazine of a class would grow to; 0 when it may not grow.
-    fn next_limit(&self, class: usize, magazine: &Magazine) -> u32 {
-        let most = self.settings().thread_limit(class) as u32;
+    fn next_limit(&self, class: usize, magazine: &Magazine) -> usize {
+        let most = self.settings().thread_limit(class);
         let limit = magazine.limit();
         let next = match limit {
-            0 => ((FIRST_BYTES / class::bytes_of(class)) as u32).clamp(1, RANGE),
+            0 => (FIRST_BYTES / class::bytes_of(class)).clamp(1, RANGE),
             limit => limit.saturating_mul(2),
         };
         if limit >= most { 0 } else { next.min(most) }
     }
 
     /// Returns how many slots the evidence speaks for; 0 when there is not enough.
-    fn wanted_limit(&self, class: usize, magazine: &Magazine, trip: Trip) -> u32 {
+    fn wanted_limit(&self, class: usize, magazine: &Magazine, trip: Trip) -> usize {
         let (next, evidence) = (self.next_limit(class, magazine), &magazine.evidence);
         let is_due = match (trip, magazine.limit()) {
             (Trip::Overflow, 0) => true,
@@ -161,7 +161,7 @@ impl ThreadCache {
 
     /// Returns how many slots a request will want for its class where the cache has none to give,
     /// or 0. The caller is between `enter` and `leave`.
-    fn lacks(&self, class: usize) -> u32 {
+    fn lacks(&self, class: usize) -> usize {
         self.touch();
         let Some(magazine) = self.magazines.get(class).filter(|magazine| magazine.is_empty()) else {
             return 0;
@@ -207,9 +207,8 @@ impl ThreadCache {
 
     /// Gives a magazine `wanted` slots, if that is more than it has, as many are to be had,
     /// and all caches together may keep as much. Returns the slots that are left over.
-    fn grow(&self, class: usize, magazine: &Magazine, wanted: u32, array: Option<Array>) -> Arrays {
-        let limit = magazine.limit();
-        if wanted <= limit {
+    fn grow(&self, class: usize, magazine: &Magazine, wanted: usize, array: Option<Array>) -> Arrays {
+        if wanted <= magazine.limit() {
             return array.into();
         }
         let has_slots = wanted <= magazine.slots_len(self);
@@ -246,7 +245,7 @@ impl ThreadCache {
         if !magazine.is_empty() || magazine.limit() == 0 {
             return None;
         }
-        self.shared().discharge(magazine.limit() as usize * class::bytes_of(class));
+        self.shared().discharge(magazine.limit() * class::bytes_of(class));
         magazine.evidence.forget();
         let (slots, limit) = magazine.take_slots()?;
         self.take_back(slots, limit)
@@ -263,14 +262,14 @@ impl ThreadCache {
         let limit = magazine.limit();
         let half = (limit / 2).max(magazine.len()).max(LEAST_HALF);
         if half < limit && !self.is_stored(magazine) {
-            self.shared().discharge((limit - half) as usize * class::bytes_of(class));
+            self.shared().discharge((limit - half) * class::bytes_of(class));
             magazine.set_limit(half);
         }
     }
 
     /// Takes back slots that a magazine uses no more. Slots of the store return to it; others are
     /// returned as an array.
-    fn take_back(&self, slots: NonNull<Slot>, limit: u32) -> Option<Array> {
+    fn take_back(&self, slots: NonNull<Slot>, limit: usize) -> Option<Array> {
         let Some(first) = self.index_in_store(slots) else {
             // SAFETY: not of the store, so of an array; the magazine has given it up.
             return Some(unsafe { Array::from_slots(slots) });
@@ -281,10 +280,10 @@ impl ThreadCache {
     }
 
     /// Returns the index of slots in the store, if they are of the store.
-    fn index_in_store(&self, slots: NonNull<Slot>) -> Option<u32> {
+    fn index_in_store(&self, slots: NonNull<Slot>) -> Option<usize> {
         let offset = slots.addr().get().wrapping_sub(self.store.as_ptr().addr());
         let index = offset / size_of::<Slot>();
-        (index < STORE_SLOTS).then_some(index as u32)
+        (index < STORE_SLOTS).then_some(index)
     }
 
     /// Returns whether the slots of a magazine are of the store.
@@ -293,11 +292,11 @@ impl ThreadCache {
     }
 
     /// Returns whether the store has `slots` free slots in a row.
-    fn has_stored(&self, slots: u32) -> bool {
+    fn has_stored(&self, slots: usize) -> bool {
         self.free_run(slots).is_some()
     }
 
-    fn free_run(&self, slots: u32) -> Option<u32> {
+    fn free_run(&self, slots: usize) -> Option<usize> {
         if slots > BATCH {
             return None;
         }
@@ -305,10 +304,10 @@ impl ThreadCache {
         (0..RANGES).find(|at| free >> at & bits == bits)
     }
 
-    fn take_stored(&self, slots: u32) -> Option<NonNull<Slot>> {
+    fn take_stored(&self, slots: usize) -> Option<NonNull<Slot>> {
         let at = self.free_run(slots)?;
         self.free_ranges.set(self.free_ranges.get() & !(ranges(slots) << at));
-        Some(NonNull::from(&self.store[(at * RANGE) as usize..]).cast())
+        Some(NonNull::from(&self.store[at * RANGE..]).cast())
     }
 
     /// Returns the number of the next look of `trim_idle`.
@@ -320,7 +319,7 @@ impl ThreadCache {
 impl Magazine {
     /// Returns how many slots the magazine could use without getting others. The caller has the
     /// cache.
-    fn slots_len(&self, cache: &ThreadCache) -> u32 {
+    fn slots_len(&self, cache: &ThreadCache) -> usize {
         match self.slots() {
             Some(slots) if cache.index_in_store(slots).is_none() => {
                 // SAFETY: not of the store, so of an array, which is the magazine's.
@@ -333,8 +332,8 @@ impl Magazine {
 
     /// Returns the bytes that are charged for those of `slots` slots that the magazine does not
     /// use.
-    fn charge_of(&self, class: usize, slots: u32) -> usize {
-        slots.saturating_sub(self.limit()) as usize * class::bytes_of(class)
+    fn charge_of(&self, class: usize, slots: usize) -> usize {
+        slots.saturating_sub(self.limit()) * class::bytes_of(class)
     }
 
     /// Returns whether a look takes half of the blocks: there was no trip since the look before.
@@ -344,13 +343,13 @@ impl Magazine {
 }
 
 /// Returns how many blocks of a class a trip moves at most.
-pub(crate) fn batch(class: usize) -> u32 {
-    ((BATCH_BYTES / class::bytes_of(class)) as u32).clamp(1, BATCH)
+pub(crate) fn batch(class: usize) -> usize {
+    (BATCH_BYTES / class::bytes_of(class)).clamp(1, BATCH)
 }
 
 /// Returns the bits of the ranges that `slots` slots take.
-const fn ranges(slots: u32) -> u32 {
-    u32::MAX >> (u32::BITS - slots.div_ceil(RANGE))
+const fn ranges(slots: usize) -> u32 {
+    u32::MAX >> (u32::BITS - slots.div_ceil(RANGE) as u32)
 }
 
 /// All ranges.

@@ -6,24 +6,24 @@ use core::ptr::{self, NonNull};
 
 use super::arrays::{Arrays, Slot};
 use super::growth::{self, Evidence};
-use super::{LAST_CLASS, NO_LAST, ThreadCache};
+use super::{BLOCKS, CLASS_SHIFT, COLD, LAST_CLASS, NO_LAST, PUSH, ThreadCache, WARM_AFTER};
 use crate::block::Block;
 use crate::chain::Chain;
 use crate::class::MAX_CLASSES;
-use crate::sync::{AtomicU32, CountU32, Ordering, RELEASE};
+use crate::sync::{AtomicUsize, CountU32, Ordering, RELEASE};
 
 /// The magazine of one class.
 pub(super) struct Magazine {
-    /// Blocks that were ever taken out.
-    pub(super) popped: AtomicU32,
-    /// Blocks that were ever put in.
-    pub(super) pushed: AtomicU32,
+    /// How often a block was put in, its class, and the number of its blocks.
+    pub(super) state: AtomicUsize,
+    /// Of the cache's store, or of an array (`growth`); null without any.
+    slots: Cell<*const Slot>,
+    pub(super) evidence: Evidence,
     /// Slots that it may use. Written by who has the cache, and read by the thread before it knows
     /// that it has: what it read counts only when it finds that nobody had the cache since.
     limit: CountU32,
-    pub(super) evidence: Evidence,
-    /// Of the cache's store, or of an array (`growth`); null without any.
-    slots: Cell<*const Slot>,
+    /// Its state when `trim_idle` last looked; guarded by the lock of that.
+    mark: Cell<usize>,
 }
 
 /// Magazines that have more than was needed for a time; see `ThreadCache::note_use`.
@@ -54,27 +54,39 @@ enum Need {
 }
 
 impl Magazine {
-    /// Makes a magazine without slots.
-    pub(super) fn empty() -> Self {
+    /// Makes the magazine of a class, without slots.
+    pub(super) fn empty(class: usize) -> Self {
         Self {
-            popped: AtomicU32::new(0),
-            pushed: AtomicU32::new(0),
-            limit: CountU32::new(0),
-            evidence: Evidence::none(),
+            state: AtomicUsize::new(class << CLASS_SHIFT),
             slots: Cell::new(ptr::null()),
+            evidence: Evidence::none(),
+            limit: CountU32::new(0),
+            mark: Cell::new(0),
         }
     }
 
     /// Returns how many slots the magazine may use.
     #[inline(always)]
-    pub(super) fn limit(&self) -> u32 {
+    pub(super) fn limit(&self) -> usize {
         // ORDER: Relaxed: whether it counts is said by the cache's `word`.
-        self.limit.load(Ordering::Relaxed)
+        self.limit.load(Ordering::Relaxed) as usize
     }
 
-    pub(super) fn set_limit(&self, limit: u32) {
+    pub(super) fn set_limit(&self, limit: usize) {
         // ORDER: Relaxed: the cache's `word` orders it, or it is the thread's own.
-        self.limit.store(limit, Ordering::Relaxed);
+        self.limit.store(limit as u32, Ordering::Relaxed);
+    }
+
+    /// Returns the state. The caller has the cache, or wants a hint.
+    fn state(&self) -> usize {
+        // ORDER: Relaxed: who has the magazine has seen what the last one did.
+        self.state.load(Ordering::Relaxed)
+    }
+
+    /// Stores the state. The caller has the cache.
+    fn set_state(&self, state: usize) {
+        // ORDER: Release, as in `pop`.
+        self.state.store(state, RELEASE);
     }
 
     /// Returns the magazine's slots, if it has any.
@@ -88,12 +100,16 @@ impl Magazine {
     /// # Safety
     ///
     /// `slots` are `limit` slots that nobody else uses, as many as it has blocks at least.
-    pub(super) unsafe fn move_to(&self, slots: NonNull<Slot>, limit: u32) -> Option<(NonNull<Slot>, u32)> {
+    pub(super) unsafe fn move_to(
+        &self,
+        slots: NonNull<Slot>,
+        limit: usize,
+    ) -> Option<(NonNull<Slot>, usize)> {
         for index in 0..self.len() {
             // SAFETY: below the limit (N2), and the caller has the magazine.
             let block = unsafe { self.slot(index) }.get();
             // SAFETY: there are as many slots, which are nobody else's.
-            let to = unsafe { slots.add(index as usize) };
+            let to = unsafe { slots.add(index) };
             // SAFETY: likewise.
             unsafe { to.as_ref() }.set(block);
         }
@@ -104,7 +120,7 @@ impl Magazine {
     }
 
     /// Takes the slots of an empty magazine, and says how many it might use.
-    pub(super) fn take_slots(&self) -> Option<(NonNull<Slot>, u32)> {
+    pub(super) fn take_slots(&self) -> Option<(NonNull<Slot>, usize)> {
         let old = self.slots().zip(Some(self.limit()));
         self.slots.set(ptr::null());
         self.set_limit(0);
@@ -114,21 +130,15 @@ impl Magazine {
     /// Takes the newest block. The caller has the cache.
     #[inline(always)]
     fn take_newest(&self) -> Option<NonNull<Block>> {
-        let len = self.len();
-        if len == 0 {
-            return None;
-        }
-        // SAFETY: `len` is at most the limit (N2), and the magazine is the caller's (N1).
-        let block = unsafe { self.slot(len - 1) }.get();
-        // ORDER: Relaxed: only who has the magazine reads it.
-        let popped = self.popped.load(Ordering::Relaxed);
-        // ORDER: Release, as in `pop`.
-        self.popped.store(popped.wrapping_add(1), RELEASE);
+        let last = self.len().checked_sub(1)?;
+        // SAFETY: within the limit (N2), and the magazine is the caller's (N1).
+        let block = unsafe { self.slot(last) }.get();
+        self.set_state(self.state() - 1);
         NonNull::new(block.cast_mut())
     }
 
     /// Takes the `count` oldest blocks, or all, and adds them to `chain`. The caller has the cache.
-    pub(super) fn take_oldest(&self, count: u32, chain: &mut Chain) {
+    pub(super) fn take_oldest(&self, count: usize, chain: &mut Chain) {
         let len = self.len();
         let count = count.min(len);
         for index in 0..len {
@@ -136,7 +146,7 @@ impl Magazine {
             let block = unsafe { self.slot(index) }.get();
             if index < count {
                 if let Some(block) = NonNull::new(block.cast_mut()) {
-                    // SAFETY: taken, as the counter says below.
+                    // SAFETY: taken, as the state says below.
                     unsafe { chain.push(block) };
                 }
             } else {
@@ -144,10 +154,7 @@ impl Magazine {
                 unsafe { self.slot(index - count) }.set(block);
             }
         }
-        // ORDER: Relaxed, for both: only who has the magazine reads it, and the caller gives that
-        // back by `settle` or `unclaim`.
-        let popped = self.popped.load(Ordering::Relaxed);
-        self.popped.store(popped.wrapping_add(count), Ordering::Relaxed);
+        self.set_state(self.state() - count);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -155,15 +162,8 @@ impl Magazine {
     }
 
     /// Returns the number of blocks in the magazine.
-    pub(super) fn len(&self) -> u32 {
-        // ORDER: Relaxed, for both: who has the magazine has seen what the last one did.
-        self.pushed.load(Ordering::Relaxed).wrapping_sub(self.popped.load(Ordering::Relaxed))
-    }
-
-    /// Returns how often the magazine was used, wrapping around.
-    fn uses(&self) -> u32 {
-        // ORDER: Relaxed, for both: a count.
-        self.pushed.load(Ordering::Relaxed).wrapping_add(self.popped.load(Ordering::Relaxed))
+    pub(super) fn len(&self) -> usize {
+        self.state() & BLOCKS
     }
 
     /// Returns the slot `index`.
@@ -172,9 +172,9 @@ impl Magazine {
     ///
     /// `index` is below the limit, and the caller has the magazine while it uses the slot.
     #[inline(always)]
-    pub(super) unsafe fn slot(&self, index: u32) -> &Cell<*const Block> {
+    pub(super) unsafe fn slot(&self, index: usize) -> &Cell<*const Block> {
         // SAFETY: each magazine has `limit` slots from there on.
-        let slot = unsafe { self.slots.get().add(index as usize) };
+        let slot = unsafe { self.slots.get().add(index) };
         // SAFETY: they are the magazine's until it gives them up, which only who has it does.
         unsafe { &*slot }
     }
@@ -188,7 +188,7 @@ impl ThreadCache {
     }
 
     /// Takes the newest block of a magazine.
-    pub(crate) fn take_of_magazine(&self, class: usize) -> Option<NonNull<Block>> {
+    fn take_of_magazine(&self, class: usize) -> Option<NonNull<Block>> {
         self.magazines.get(class)?.take_newest()
     }
 
@@ -199,7 +199,7 @@ impl ThreadCache {
     }
 
     /// Takes the block that is apart.
-    pub(super) fn take_last_freed(&self) -> Option<NonNull<Block>> {
+    fn take_last_freed(&self) -> Option<NonNull<Block>> {
         if self.last_freed_class() >= MAX_CLASSES {
             return None;
         }
@@ -223,15 +223,44 @@ impl ThreadCache {
         }
         // SAFETY: `len` is below the limit, and the magazine is the caller's (N1).
         unsafe { magazine.slot(len) }.set(block.as_ptr());
-        // ORDER: Relaxed: only who has the magazine reads it.
-        let pushed = magazine.pushed.load(Ordering::Relaxed);
-        // ORDER: Release, as in `pop`.
-        magazine.pushed.store(pushed.wrapping_add(1), RELEASE);
+        magazine.set_state(magazine.state().wrapping_add(PUSH));
+        true
+    }
+
+    /// Returns whether it is time for `put_apart`, once. Only the cache's thread calls it.
+    pub(crate) fn is_warm_now(&self) -> bool {
+        let is_warm = self.cold_for.get() == 0;
+        if is_warm {
+            self.cold_for.set(WARM_AFTER);
+        }
+        is_warm
+    }
+
+    /// Puts a block apart; the one that is there goes to its magazine. Returns `false` when that
+    /// has no room. The caller is between `enter` and `leave`.
+    ///
+    /// # Safety
+    ///
+    /// As for [`push`](Self::push).
+    pub(crate) unsafe fn put_apart(&self, class: usize, block: NonNull<Block>) -> bool {
+        let last_class = self.last_freed_class();
+        if let Some(last) = self.take_last_freed() {
+            // SAFETY: just taken.
+            if !unsafe { self.put_one(last_class, last) } {
+                // ORDER: Relaxed: the caller has the cache.
+                self.last_freed.fetch_and(!NO_LAST | last_class as u32, Ordering::Relaxed);
+                return false;
+            }
+        }
+        self.last_freed_block.set(block.as_ptr());
+        // ORDER: Relaxed, as above.
+        let last_freed = self.last_freed.load(Ordering::Relaxed);
+        self.last_freed.store(last_freed & !(LAST_CLASS | COLD) | class as u32, RELEASE);
         true
     }
 
     /// Takes all blocks of a magazine.
-    pub(super) fn take_magazine(&self, class: usize) -> Chain {
+    fn take_magazine(&self, class: usize) -> Chain {
         let mut chain = Chain::new();
         while let Some(block) = self.take_of_magazine(class) {
             // SAFETY: just taken.
@@ -255,17 +284,12 @@ impl ThreadCache {
     /// Counts the cache's blocks of a class, as far as can be seen at this moment without stopping
     /// its thread. The caller holds a handle.
     pub(crate) fn count(&self, class: usize) -> usize {
-        let Some(magazine) = self.magazines.get(class) else { return 0 };
-        // The two counters are not read at once: while the thread is at work, their difference may
-        // be any. So it is looked at once, and is what was looked at.
-        let len = magazine.len();
-        let len = if len <= magazine.limit() { len as usize } else { 0 };
-        len + usize::from(self.last_freed_class() == class)
+        self.magazines.get(class).map_or(0, Magazine::len) + usize::from(self.last_freed_class() == class)
     }
 
     /// Returns whether the cache has no blocks, at some moment. The caller holds a handle.
     pub(crate) fn is_empty(&self) -> bool {
-        self.last_freed_class() >= MAX_CLASSES && self.magazines.iter().all(|magazine| magazine.len() == 0)
+        self.last_freed_class() >= MAX_CLASSES && self.magazines.iter().all(Magazine::is_empty)
     }
 
     /// Returns whether any magazine has slots, at some moment. The caller holds a handle.
@@ -277,7 +301,7 @@ impl ThreadCache {
     /// for.
     pub(crate) fn wanted(&self, class: usize) -> usize {
         let limit = self.magazines.get(class).map_or(0, Magazine::limit);
-        limit.clamp(1, growth::batch(class)) as usize
+        limit.clamp(1, growth::batch(class))
     }
 
     /// Returns what takes the newest blocks of a class, as many as a trip to the depot takes away.
@@ -294,18 +318,18 @@ impl ThreadCache {
     /// its thread. The caller holds a handle.
     pub(crate) fn uses(&self) -> usize {
         // ORDER: Relaxed: a count.
-        let last_freed = self.last_freed.load(Ordering::Relaxed);
-        self.magazines.iter().map(Magazine::uses).fold(last_freed, u32::wrapping_add) as usize
+        let last_freed = self.last_freed.load(Ordering::Relaxed) as usize;
+        self.magazines.iter().map(Magazine::state).fold(last_freed, usize::wrapping_add)
     }
 
     /// Notes how often each magazine was used, and returns which had more than was needed since the
     /// last note; `None` when there are none. `look` is the number of this look. The caller has the
-    /// lock of `idle_marks`, and a handle.
+    /// lock of the marks, and a handle.
     pub(crate) fn note_use(&self, look: u32) -> Option<Unused> {
         let mut unused = [Need::All; MAX_CLASSES];
-        for ((magazine, mark), need) in self.magazines.iter().zip(&self.idle_marks).zip(&mut unused) {
-            let uses = magazine.uses();
-            if mark.replace(uses) == uses && magazine.limit() > 0 {
+        for (magazine, need) in self.magazines.iter().zip(&mut unused) {
+            let state = magazine.state();
+            if magazine.mark.replace(state) == state && magazine.limit() > 0 {
                 *need = Need::None;
             } else if magazine.is_halved_by(look) {
                 *need = Need::Less;
@@ -321,19 +345,19 @@ impl ThreadCache {
 
     /// Takes what is in magazines that were not used until the note and since, with their slots,
     /// and half of what is in those that had more than was needed. The caller has the magazines,
-    /// and the lock of `idle_marks`.
+    /// and the lock of the marks.
     pub(crate) fn take_unused(&self, unused: &Unused, look: u32) -> Taken {
         let (mut chain, mut halves, mut arrays) = (Chain::new(), Chain::new(), Arrays::new());
-        for (class, (magazine, mark)) in self.magazines.iter().zip(&self.idle_marks).enumerate() {
+        for (class, magazine) in self.magazines.iter().enumerate() {
             match unused.magazines[class] {
-                Need::None if mark.get() == magazine.uses() => {
+                Need::None if magazine.mark.get() == magazine.state() => {
                     chain.append(self.take_magazine(class));
                     arrays.extend(self.narrow(class));
-                    mark.set(magazine.uses());
+                    magazine.mark.set(magazine.state());
                 }
                 Need::Less => {
                     self.halve(class, look, &mut halves);
-                    mark.set(magazine.uses());
+                    magazine.mark.set(magazine.state());
                 }
                 _ => {}
             }

@@ -1,5 +1,7 @@
 //! New blocks, within the budget.
 
+use core::ptr::NonNull;
+
 use bufcore::AcquireError;
 use bufkit::PageError;
 
@@ -21,7 +23,8 @@ impl Shared {
             // The memory that there is, is for those who wait.
             return Err(AcquireError::Exhausted { requested, available: 0 }.into());
         }
-        let make = || Block::make(self.owner(), layout, &self.heap, |class| self.settings.is_pooled(class));
+        let owner = NonNull::from(self).cast();
+        let make = || Block::make(owner, layout, &self.heap, |class| self.settings.is_pooled(class));
         let mut made = make();
         let mut saw_all = true;
         if let Err(PageError::Exhausted { .. }) = made

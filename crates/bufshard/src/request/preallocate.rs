@@ -28,7 +28,7 @@ impl Shared {
         let mut kept = 0;
         while kept < count {
             let room = self.depot.room(class, self.settings.shard_limit(class));
-            let length = room.min(batch(class) as usize);
+            let length = room.min(batch(class));
             if length == 0 {
                 break;
             }

@@ -24,7 +24,7 @@ use bufcore::{ConfigError, RegionError};
 use bufkit::sync::Mutex;
 use bufkit::{GrowthSignal, Handle, PageHeap, PageSource, PoolCore, RefCounts, Registry, thread_cache};
 
-use crate::block::{Block, Owner};
+use crate::block::Block;
 use crate::cache::ThreadCache;
 use crate::class;
 use crate::counts::{Counts, Why};
@@ -110,11 +110,6 @@ impl Shared {
     #[inline(always)]
     pub(crate) fn of(block: &Block) -> NonNull<Self> {
         block.link().cast()
-    }
-
-    /// Returns what blocks of this pool know of it.
-    pub(crate) fn owner(&self) -> Owner {
-        Owner { link: NonNull::from(self).cast(), place: thread_cache::TlsSlot::of(self.id) }
     }
 
     /// Returns the number of the pool that made a block.

@@ -34,14 +34,15 @@ fn by_tier_and_class() {
     let [hits, shard_hits, allocations, discards, in_use] = numbers(class(&pool, 100));
     assert_eq!((hits + shard_hits, allocations, discards, in_use), (7, 11, 2, 9));
     assert_eq!(shard_hits, 2);
+    // None is apart, since the magazine served some: the last is in the cache.
     drop(bufs);
     let large = pool.acquire(5000).expect("room");
     let (stats, classes) = (pool.stats(), totals(&pool));
     assert_eq!((stats.fallbacks, stats.in_use, classes.allocations), (1, 1, 11));
-    assert_eq!((stats.high_water, classes.discards), (9, 4));
+    assert_eq!((stats.high_water, classes.discards), (9, 6));
     assert!(stats.in_use_bytes >= 5000, "{stats:?}");
     let pages = pool.page_stats();
-    assert_eq!(stats.idle_bytes - pages.dirty_bytes - pages.free_block_bytes, 7 * 112, "{stats:?}");
+    assert_eq!(stats.idle_bytes - pages.dirty_bytes - pages.free_block_bytes, 5 * 112, "{stats:?}");
     let overhead = stats.reserved_bytes - stats.in_use_bytes - stats.idle_bytes;
     assert!((8 * 16..=4096).contains(&overhead), "{stats:?}");
     drop(large);

@@ -113,6 +113,29 @@ fn threads_that_only_take_or_give_grow_to_a_batch() {
     consumer.join().expect("the thread ends well");
 }
 
+/// Large buffers go from thread to thread one by one, so that those under way are few, and hot.
+#[test]
+fn large_buffers_are_handed_over_one_by_one() {
+    const BYTES: usize = 64 << 10;
+    let pool = ShardPool::new().expect("settings are right");
+    let (sender, receiver) = mpsc::channel::<ShardBuf>();
+    let (done, wait) = mpsc::channel::<()>();
+    let consumer = thread::spawn(move || {
+        for buf in receiver {
+            drop(buf);
+            done.send(()).expect("the producer waits");
+        }
+    });
+    for _ in 0..1000 {
+        sender.send(pool.acquire(BYTES).expect("room")).expect("the consumer lives");
+        wait.recv().expect("the consumer lives");
+    }
+    let reserved = pool.stats().reserved_bytes;
+    assert!(reserved <= 3 * (BYTES + 4096), "{reserved} bytes for one buffer at a time");
+    drop(sender);
+    consumer.join().expect("the thread ends well");
+}
+
 /// What a phase needed goes when the next one does not need it: half by half while the class is
 /// used, all of it when it is not.
 #[test]
@@ -190,13 +213,12 @@ fn magazines_leave_arrays_for_the_store() {
 fn what_is_too_small_is_not_halved() {
     let pool = ShardPool::builder().thread_cache(32).build().expect("settings are right");
     for _ in 0..24 {
-        drop(burst(&pool, 65, 1000));
+        drop(burst(&pool, 64, 1000));
     }
     for look in 0..8 {
         pool.trim_idle(Duration::ZERO);
-        // And the one that is apart.
-        assert_eq!(totals(&pool).thread_idle, 32 + 1, "at look {look}");
-        drop(burst(&pool, 65, 1000));
+        assert_eq!(totals(&pool).thread_idle, 32, "at look {look}");
+        drop(burst(&pool, 64, 1000));
     }
 }
 
@@ -233,21 +255,101 @@ fn trimmed_caches_give_their_room_to_others() {
     let theirs = pool.clone();
     let other = thread::spawn(move || {
         for _ in 0..24 {
-            drop(burst(&theirs, 17, 4096));
+            drop(burst(&theirs, 16, 4096));
         }
         to_here.send(()).expect("the other side waits");
         wait.recv().expect("the other side sends");
     });
     from_there.recv().expect("the other side sends");
-    assert_eq!(totals(&pool).thread_idle, 16 + 1, "all that there is room for");
-    let bursts = || (0..24).for_each(|_| drop(burst(&pool, 17, 4096)));
+    assert_eq!(totals(&pool).thread_idle, 16, "all that there is room for");
+    let bursts = || (0..24).for_each(|_| drop(burst(&pool, 16, 4096)));
     bursts();
-    assert_eq!(totals(&pool).thread_idle, 16 + 1 + 1, "there is none left");
+    // One that is apart.
+    assert_eq!(totals(&pool).thread_idle, 16 + 1, "there is none left");
     pool.trim();
     bursts();
-    assert_eq!(totals(&pool).thread_idle, 16 + 1, "it is this thread's");
+    assert_eq!(totals(&pool).thread_idle, 16, "it is this thread's");
     go.send(()).expect("the other side waits");
     other.join().expect("the thread ends well");
+}
+
+/// The memory of the buffer that a thread took last goes through another thread and comes back as
+/// one of a smaller class: its place says nothing of its class.
+#[test]
+fn a_block_in_the_place_of_another_is_of_its_class() {
+    const LARGE: usize = 128 << 10;
+    const SMALL: usize = 64 << 10;
+    // The headers are beside the pages, and the shards keep nothing.
+    let builder = ShardPool::builder().alignment(4096).shard_buffers(0);
+    let pool = builder.build().expect("settings are right");
+    // One is apart, and one in the magazine.
+    drop((pool.acquire(LARGE), pool.acquire(LARGE)));
+    let _apart = pool.acquire(LARGE).expect("room");
+    let last = pool.acquire(LARGE).expect("room");
+    let place = last.as_ptr().addr();
+    let there = pool.clone();
+    let other = thread::spawn(move || {
+        drop(last);
+        there.acquire(SMALL).expect("room")
+    });
+    let small = other.join().expect("the thread ends well");
+    assert_eq!(small.as_ptr().addr(), place, "the trial shows nothing");
+    drop(small);
+    for large in [(); 2].map(|()| pool.acquire(LARGE).expect("room")) {
+        assert_ne!(large.as_ptr().addr(), place, "there is no room for it");
+    }
+    assert_eq!(pool.acquire(SMALL).expect("room").as_ptr().addr(), place);
+}
+
+/// The block that a thread took last comes back when others are where it was.
+#[test]
+fn the_block_taken_last_finds_its_place_taken() {
+    const BYTES: usize = 1500;
+    let pool = ShardPool::new().expect("settings are right");
+    pool.preallocate(256, BYTES).expect("room");
+    let acquire = || pool.acquire(BYTES).expect("room");
+    let idle = || pool.class_stats().iter().map(|class| class.thread_idle).sum::<usize>();
+    drop([(); 16].map(|()| acquire()));
+    let mut held = Vec::new();
+    while idle() > 0 {
+        held.push(acquire());
+    }
+    // The last in the magazine. Behind it come others from the shards.
+    let last = held.pop().expect("the thread had some");
+    held.push(acquire());
+    assert!(idle() > 1, "the trial shows nothing");
+    drop(last);
+    held.extend((0..idle()).map(|_| acquire()));
+    let mut places: Vec<_> = held.iter().map(|buf| buf.as_ptr().addr()).collect();
+    places.sort_unstable();
+    assert!(places.is_sorted_by(|one, next| one < next), "a block was handed out twice");
+}
+
+/// Blocks that come and go one by one are put apart again after a while, in place of the one of
+/// another class that is there: both are in the cache still, once.
+#[test]
+fn what_is_apart_goes_to_its_magazine() {
+    const SIZES: [usize; 2] = [1000, 5000];
+    let pool = ShardPool::new().expect("settings are right");
+    let idle = || {
+        let classes = pool.class_stats();
+        SIZES.map(|bytes| classes.iter().find(|class| class.bytes >= bytes).map(|class| class.thread_idle))
+    };
+    for _ in 0..4 {
+        for bytes in SIZES {
+            drop([(); 2].map(|()| pool.acquire(bytes).expect("room")));
+        }
+    }
+    let before = idle();
+    for bytes in SIZES.into_iter().chain(SIZES) {
+        let place = pool.acquire(bytes).expect("room").as_ptr().addr();
+        for turn in 0..600 {
+            assert_eq!(pool.acquire(bytes).expect("room").as_ptr().addr(), place, "in turn {turn}");
+            assert_eq!(idle(), before, "behind turn {turn}");
+        }
+    }
+    pool.trim();
+    assert_eq!(pool.stats().reserved_bytes, 0);
 }
 
 /// Caches that were grown end before their pool and with it. (What they leave with the allocator is

@@ -181,7 +181,8 @@ fn keeps_at_most(pool: &ShardPool, sizes: &[usize], cached: usize, shards: usize
     // The list and the bookkeeping are there before.
     bufs.resize_with(10_000, || Some(pool.acquire(1).expect("room")));
     bufs.clear();
-    let least = bufs.capacity() * sizes.iter().min().expect("there is one");
+    let smallest = sizes.iter().min().expect("there is one");
+    let least = bufs.capacity() * smallest;
     pool.trim();
     let before = resident_bytes();
     let mut at = sizes.iter().cycle();
@@ -201,8 +202,9 @@ fn keeps_at_most(pool: &ShardPool, sizes: &[usize], cached: usize, shards: usize
         assert!(peak > before + least, "{peak}: the trial measures nothing");
         bufs.clear();
         let kept = resident_bytes().saturating_sub(before);
-        // And the pages that stay free where nobody looks after them.
-        let bound = cached + shards + (32 << 20);
+        // And a page for the header and the colour of each, and the pages that stay free where nobody
+        // looks after them.
+        let bound = (cached + shards) / smallest * (smallest + 4096) + (32 << 20);
         println!("{kept} bytes are resident, {bound} are allowed");
         assert!(kept <= bound + bound / 10, "{kept} bytes are resident, {bound} are allowed");
     }

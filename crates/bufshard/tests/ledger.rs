@@ -238,7 +238,7 @@ fn steady_at_the_bound(books: &Books) {
 /// A thread that touched one class once costs less than a page; counters of each class cost more.
 fn what_threads_cost(books: &Books) {
     let [of_pool, of_thread] =
-        if cfg!(feature = "stats") { [18 << 10, 10 << 10] } else { [6 << 10, 4 << 10] };
+        if cfg!(feature = "stats") { [18 << 10, 10 << 10] } else { [10 << 10, 4 << 10] };
     books.cost(of_pool, of_thread, cfg!(not(feature = "track")));
 }
 

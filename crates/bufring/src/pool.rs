@@ -266,8 +266,11 @@ impl RingPool {
     /// `end` are none any more.
     #[inline]
     pub(crate) fn forget_merged(&mut self, at: GuardPtr, end: GuardPtr) {
-        let kept = |place: GuardPtr| if at < place && place < end { at } else { place };
-        (self.newest, self.base, self.resume) = (kept(self.newest), kept(self.base), kept(self.resume));
+        for place in [&mut self.newest, &mut self.base, &mut self.resume] {
+            if at < *place && *place < end {
+                *place = at;
+            }
+        }
     }
 
     /// Makes the buffer of the first `bytes` bytes of a block that was just occupied.

@@ -74,25 +74,17 @@ impl<F: BufferPool> SlotPool<F> {
         if carved.is_somewhere() {
             return carved;
         }
-        let last = self.clear_end();
-        let carved = self.carve_widened(last, bytes);
-        if carved.is_somewhere() {
-            return carved;
+        for gap in [self.clear_end(), self.sentinel()] {
+            let carved = self.carve_widened(gap, bytes);
+            if carved.is_somewhere() {
+                return carved;
+            }
         }
-        let carved = self.carve_widened(self.sentinel(), bytes);
-        if carved.is_somewhere() {
-            return carved;
-        }
-        let first = self.resume;
         for _ in 0..MAX_PROBES {
             self.resume = self.table.slots().next(self.resume);
             let carved = self.carve_widened(self.resume, bytes);
             if carved.is_somewhere() {
                 return carved;
-            }
-            // That was all of the list, and no free slot is left in it.
-            if self.resume == first {
-                return Carved::NONE;
             }
         }
         let mut looks = MAX_LAST_LOOKS.min(self.slots());
@@ -242,9 +234,11 @@ impl<F: BufferPool> SlotPool<F> {
 
     /// Puts a free slot of the list on the stack.
     pub(crate) fn unlist(&mut self, slot: u32) {
-        let slots = self.table.slots();
-        let kept = |at: u32| if at == slot { slots.prev(slot) } else { at };
-        (self.tail, self.resume, self.run) = (kept(self.tail), kept(self.resume), kept(self.run));
-        self.free = slots.unlink(slot, self.free);
+        for kept in [&mut self.tail, &mut self.resume, &mut self.run] {
+            if *kept == slot {
+                *kept = self.table.slots().prev(slot);
+            }
+        }
+        self.free = self.table.slots().unlink(slot, self.free);
     }
 }

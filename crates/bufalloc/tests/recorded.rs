@@ -1,6 +1,6 @@
 //! A recorder over the allocator sees the large blocks as they are.
 
-use std::hint::black_box;
+use core::hint::black_box;
 use std::path::Path;
 
 use bufalloc::Large;

@@ -25,7 +25,8 @@ struct Suite {
 const SUITES: [Suite; 5] = [
     Suite { name: "bytes", version: "1.12.2", features: "serde", skipped: &[] },
     Suite { name: "hashbrown", version: "0.17.1", features: "rayon,serde", skipped: &[] },
-    Suite { name: "regex", version: "1.13.1", features: "", skipped: &[] },
+    // The last whose package has all files that its tests read. Its parser is a newer one, which knows what these expect to be refused.
+    Suite { name: "regex", version: "1.8.4", features: "", skipped: &["match_basic_137", "regex_fails"] },
     Suite {
         name: "serde_json",
         version: "1.0.154",

@@ -3,14 +3,18 @@
 
 use std::panic::RefUnwindSafe;
 use std::sync::Arc;
+#[cfg(unix)]
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::task::Wake;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bufcore::{BufferPool, PoolStats};
-use bufkeeper::{Keeper, PressureSource, Trim, Watch};
+#[cfg(unix)]
+use bufkeeper::Watch;
+use bufkeeper::{Keeper, PressureSource, Trim};
 
 #[cfg(unix)]
 use crate::sandbox::{Ended, forked};

@@ -96,14 +96,15 @@ const DISABLED: usize = 32;
 /// The pool is gone, and a thread empties the cache, or has emptied it (N5).
 const DRAINED: usize = 64;
 
-/// The bits of a state that are its number of blocks,
-const BLOCKS: usize = 0xFFFF;
-/// where those of its class begin, and which they are then.
-const CLASS_SHIFT: u32 = 16;
+/// Where the bits of a state begin that are its class, and which they are then. On processors of 32
+/// bits, as many as can be are left for the count behind them.
+const CLASS_SHIFT: u32 = if usize::BITS == 32 { 11 } else { 16 };
 const CLASS_MASK: usize = 0xFF;
+/// The bits that are its number of blocks.
+const BLOCKS: usize = (1 << CLASS_SHIFT) - 1;
 /// What is added to a state for a block that is put in, which counts twice: as one of its blocks,
 /// and as one that was ever put in.
-const PUSH: usize = (1 << 24) + 1;
+const PUSH: usize = (1 << (CLASS_SHIFT + CLASS_MASK.count_ones())) + 1;
 const _: () = assert!(MOST_THREAD_CACHE <= BLOCKS && MAX_CLASSES < CLASS_OF_LAST_IN);
 
 /// What `intent` has for a class while nothing is,

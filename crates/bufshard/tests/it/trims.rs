@@ -132,8 +132,9 @@ fn ages() {
     assert_eq!(pool.stats().reserved_bytes, all, "not old enough");
     drop(pool.acquire(5000));
     pool.trim_idle(NONE);
+    // And the block apart, which the other's use has turned off: it goes at the next look.
     let kept = pool.stats().reserved_bytes;
-    assert!((5000..128 << 10).contains(&kept), "{kept} bytes are kept: what was used since");
+    assert!((5000..160 << 10).contains(&kept), "{kept} bytes are kept: what was used since");
     pool.trim_idle(NONE);
     assert_eq!(pool.stats().reserved_bytes, 0);
     go.send(()).expect("the other side waits");

@@ -120,7 +120,8 @@ bufkit::settings! {
             /// share pages that count until all of them are idle. It is rounded down to whole
             /// pages. A budget of less than a page is refused when the pool is built. A request
             /// that does not fit is refused as
-            /// [`AcquireError::Exhausted`](bufcore::AcquireError).
+            /// [`AcquireError::Exhausted`](bufcore::AcquireError). A process that locks all its
+            /// memory (`mlockall`) has pages for all addresses that the pool has reserved.
             ///
             /// Requests that wait come first: meanwhile every other request that needs new memory
             /// is refused, however small it is, with `available: 0`.

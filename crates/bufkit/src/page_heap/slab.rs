@@ -179,7 +179,7 @@ impl Inner {
             if back != 0 {
                 (*head).gone &= !back;
                 self.slabs.gone -= back.count_ones() as usize;
-                self.faulted += back.count_ones() as usize;
+                self.count_faulted(back.count_ones() as usize);
             }
             self.slabs.free_bytes -= (*head).stride as usize;
             if (*head).free == 0 {

@@ -336,7 +336,7 @@ impl Inner {
         unsafe {
             self.adopt(segment);
             let all = self.index.add(Segment::first(segment), segment.as_ref().pages, Kind::Dirty);
-            self.faulted += index::pages_at(all);
+            self.count_faulted(index::pages_at(all));
             let first = self.cut(all, 0, pages, alignment);
             let span = self.end_take(first, pages);
             (*span.as_ptr()).is_zero = true;

@@ -13,8 +13,9 @@ pub const BASELINE: &str = "vec";
 /// The contestant that does nothing.
 pub const FLOOR: &str = "floor";
 
-/// The workloads that contestants without settings are in: those in which settings matter most.
-const UNSET: &[&str] = &["reuse", "burst", "queue", "frame", "handoff", "shape"];
+/// The workloads that contestants without settings are in: those in which settings matter.
+const UNSET: &[&str] =
+    &["reuse", "burst", "mixed", "queue", "chaos", "frame", "handoff", "threads", "replay", "shape"];
 
 /// What kind of contestant one is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, clap::ValueEnum)]

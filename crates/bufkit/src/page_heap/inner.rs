@@ -49,6 +49,8 @@ pub(super) struct Inner {
     pub(super) watched: Option<Instant>,
     /// Whether some addresses are lost.
     pub(super) is_torn: bool,
+    /// Whether pages are moved however few are free. Tests say so, whose heaps are small.
+    pub(super) is_thrifty: bool,
     /// In pages, as all that follows.
     pub(super) grain: usize,
     pub(super) limit: usize,
@@ -92,6 +94,7 @@ impl Inner {
             is_ended: false,
             watched: None,
             is_torn: false,
+            is_thrifty: cfg!(test),
             grain,
             limit,
             used: 0,

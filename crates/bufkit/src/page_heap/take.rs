@@ -10,6 +10,10 @@ use super::system::{self, Outcome};
 
 /// For so much at once that is not there yet, the system is asked whether it has it.
 const ASKED_FROM_BYTES: usize = 256 << 20;
+/// Pages are moved where more is free than so many bytes and this share of what is used. Where sizes
+/// vary, each move to fill a hole makes another, and takes longer than the page faults of some once.
+const FREE_BYTES: usize = 4 << 20;
+const FREE_OF: usize = 8;
 
 impl Inner {
     /// Takes a span of `pages` pages whose start is a multiple of `alignment` bytes. A segment that
@@ -245,13 +249,15 @@ impl Inner {
     pub(super) unsafe fn fill(&mut self, first: NonNull<Entry>, pages: usize) -> Result<bool, Refused> {
         self.pause = self.pause.saturating_sub(1);
         let mut missing = 0;
+        let moves = self.is_thrifty || self.is_much_free() || self.resident() + pages > self.limit;
         // SAFETY: the caller's promise.
         for entry in unsafe { index::extents(first, pages) } {
             // SAFETY: held extents.
             unsafe {
                 if index::kind_at(entry) == Kind::HeldClean {
                     let its = index::pages_at(entry);
-                    let Some(there) = self.gather(entry) else {
+                    let there = if moves { self.gather(entry) } else { Some(0) };
+                    let Some(there) = there else {
                         self.put_back(first, pages);
                         return Ok(false);
                     };
@@ -269,6 +275,11 @@ impl Inner {
         }
         self.count_faulted(missing);
         Ok(true)
+    }
+
+    /// Returns whether more is free than what sizes that vary leave in holes.
+    fn is_much_free(&self) -> bool {
+        self.index.dirty.pages > FREE_BYTES / self.page_bytes + self.used / FREE_OF
     }
 
     /// Makes held clean extents usable: all of them, or none.

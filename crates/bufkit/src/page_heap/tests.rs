@@ -18,6 +18,7 @@ use super::*;
 fn run(heap: &PageHeap, limit: usize, seed: u64, steps: usize) {
     let bytes = random(seed, steps * 8);
     let (mut bytes, mut model) = (Bytes::new(&bytes), Model::new(heap, limit));
+    heap.lock().is_thrifty = seed.is_multiple_of(2);
     for step in 0..steps {
         model.step(&mut bytes, false);
         if step % 64 == 0 {

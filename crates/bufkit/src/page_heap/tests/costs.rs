@@ -74,3 +74,37 @@ fn t26_trims_cost_the_same_beside_large_holes() {
     let (few, many) = (cost_of_a_trim(2), cost_of_a_trim(200));
     assert!(many <= few + 100, "{few} calls, and {many}");
 }
+
+/// Lengths that vary in a heap: how many moves that takes, and the most that was used and that the
+/// process had.
+fn churn(limit: usize, is_thrifty: bool) -> (usize, usize, usize) {
+    let heap = PageHeap::new(PageSource::System, limit);
+    heap.lock().is_thrifty = is_thrifty;
+    let (mut held, mut used) = (Vec::new(), 0);
+    let moves = || hooks::with(|hooks| hooks.calls[hooks::Call::Move as usize]);
+    let before = moves();
+    for length in random(1, 4000) {
+        if held.len() == 32 {
+            give(&heap, [held.remove(0)]);
+        }
+        // From a page to a quarter of a MiB, small ones more often.
+        held.push(heap.take((4 << 10 << (length / 43)) + usize::from(length) * 512, 1).unwrap());
+        used = used.max(heap.used());
+    }
+    give(&heap, held);
+    (moves() - before, used, heap.stats().most_resident_bytes)
+}
+
+#[test]
+fn sizes_that_vary_leave_holes_which_are_not_filled_over_and_over() {
+    if system::page_bytes() == 0 {
+        return;
+    }
+    let (moves, used, most) = churn(1 << 40, false);
+    assert!(moves < 40 && most < used + used / 8 + (5 << 20), "{moves} moves, {used} {most} bytes");
+    // Where there is a limit, nothing more.
+    let (_, _, most) = churn(used, false);
+    assert!(most <= used, "{used} {most} bytes");
+    let (all, ..) = churn(1 << 40, true);
+    assert!(all > 10 * (moves + 1) || cfg!(not(target_os = "linux")), "{moves} of {all} moves");
+}

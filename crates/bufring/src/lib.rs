@@ -16,7 +16,7 @@
 //! - Requests must never be refused: there is no fallback here. The slot pool of `bufslot` has one.
 //!   The sharded pool of `bufshard` has requests that wait for its budget (`max_bytes`).
 //! - There are many long-lived buffers of very different ages. A search from block to block finds
-//!   the holes between them, and goes all the way round before a request is refused.
+//!   the holes between them. Beside more than 256 of them, room may be found some requests late.
 //!
 //! # The ring
 //!

@@ -3,10 +3,12 @@
 //! The invariants P1 and P2 of `pool` are kept here.
 
 use crate::pool::RingPool;
-use crate::ring::{GuardPtr, room};
+use crate::ring::GuardPtr;
 
-/// How many live blocks a request steps over before the end moves up for it.
+/// How many live blocks a request steps over before the end moves up for it, and while it is `short`.
 const MAX_PROBES: usize = 64;
+/// A search past more live blocks is paid off by the searches after it, which are short.
+const LONG_FROM: usize = 256;
 
 impl RingPool {
     /// Finds a free block of at least `units`: where the requests were before they went back, or by
@@ -30,64 +32,74 @@ impl RingPool {
         {
             return Some(at);
         }
-        let found = if has_unused { self.find_or_extend(units) } else { self.search(units, None) };
+        let found = if has_unused { self.find_or_extend(units) } else { self.search_on(units) };
         self.move_to(self.newest);
         self.base = self.newest;
         found
     }
 
-    /// Finds a free block of at least `units` where the ring does not use all of its region; none
-    /// only when there is none. `newest` is there then.
+    /// Finds a free block of at least `units` where the ring does not use all of its region.
+    /// `newest` is there then.
     #[cold]
     #[inline(never)]
     fn find_or_extend(&mut self, units: usize) -> Option<GuardPtr> {
-        if let Some(at) = self.search(units, Some(MAX_PROBES)) {
+        if let Some(at) = self.search(units, MAX_PROBES) {
             return Some(at);
         }
         if let Some(at) = self.extend(units) {
             self.newest = at;
             return Some(at);
         }
-        self.search(units, None)
+        self.search_on(units)
+    }
+
+    /// Finds a free block of at least `units` in one turn of the ring; none only when there is none,
+    /// or when a search before was long, and this one is short therefore. `newest` is there then.
+    #[inline(always)]
+    fn search_on(&mut self, units: usize) -> Option<GuardPtr> {
+        let most = if self.short > 0 { MAX_PROBES } else { usize::MAX };
+        self.short = self.short.saturating_sub(1);
+        self.search(units, most)
     }
 
     /// Finds a free block of at least `units` in one turn of the ring; none only when there is
-    /// none, or when it has stepped over `probes` others. Merges the free ones that it passes; each
-    /// was made by an earlier request. `newest` is there then.
+    /// none, or when it has stepped over `most` others. Merges the free ones that it passes; each
+    /// was made by an earlier request. `newest` is there then, and `largest` the largest that it
+    /// passed.
     #[inline(always)]
-    pub(crate) fn search(&mut self, units: usize, mut probes: Option<usize>) -> Option<GuardPtr> {
+    pub(crate) fn search(&mut self, units: usize, most: usize) -> Option<GuardPtr> {
         let start = self.newest;
-        let (mut at, mut wrapped) = (start, false);
-        loop {
+        let (mut at, mut wrapped, mut left) = (start, false, most);
+        // What is free in front of `at`.
+        let mut run = 0;
+        self.largest = 0;
+        let found = loop {
             if at == self.ring.end() {
+                self.largest = self.largest.max(run + self.ring.unused());
                 if wrapped {
-                    return None;
+                    break None;
                 }
-                wrapped = true;
+                (wrapped, run) = (true, 0);
                 at = self.ring.front();
             } else if self.ring.is_free(at) {
                 self.newest = at;
-                if self.widen(at, units) >= units {
-                    return Some(at);
+                run = self.widen(at, units);
+                if run >= units {
+                    break Some(at);
                 }
+                self.largest = self.largest.max(run);
             } else {
                 self.newest = at;
-                if (wrapped && at >= start) || probes == Some(0) {
-                    return None;
+                if (wrapped && at >= start) || left == 0 {
+                    break None;
                 }
-                probes = probes.map(|probes| probes - 1);
+                (left, run) = (left - 1, 0);
             }
             at = self.ring.next(at);
+        };
+        if most - left > LONG_FROM {
+            self.short = (most - left) / MAX_PROBES;
         }
-    }
-
-    /// Returns the largest buffer that the free blocks have room for.
-    pub(crate) fn largest(&self) -> usize {
-        let (mut largest, mut run) = (0, 0);
-        for at in self.ring.all() {
-            run = if self.ring.is_free(at) { run + self.ring.size(at) } else { 0 };
-            largest = largest.max(run);
-        }
-        room(largest.max(run + self.ring.unused()))
+        found
     }
 }

@@ -36,14 +36,13 @@ pub(crate) fn read(path: &Path) -> Result<Input> {
     decoded.with_context(|| format!("cannot decode {}", path.display()))
 }
 
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only what records says it"))]
 impl Input {
     /// Says how much is in it, how it ends, and what is not in it.
     pub(crate) fn ending(&self) -> String {
         match self {
             Self::Trace(trace) => print::count(trace.events().len() as u64, "event"),
             Self::Heap(heap) => {
-                let objects = print::count(heap.objects().len() as u64, "object");
+                let objects = print::count(heap.whole().objects, "object");
                 format!("{objects}, {} lost; {}", heap.lost(), ending(heap))
             }
         }
@@ -64,8 +63,12 @@ pub(crate) fn ending(heap: &Profile) -> String {
     };
     if heap.is_cut() {
         let seconds = heap.duration_ns() as f64 / 1e9;
-        ending +=
-            &format!("; it is large, and only its first {MOST_OBJECTS} objects, of {seconds:.1} s, are read");
+        let (read, whole) = (heap.objects().len(), heap.whole());
+        ending += &format!(
+            "; it is large, and only the first {read} of {} objects are read, of {seconds:.1} of {:.1} s",
+            whole.objects,
+            whole.duration_ns as f64 / 1e9
+        );
     }
     let usage = heap.usage();
     if usage.forks > 0 || usage.children_ns > 0 {

@@ -1,10 +1,11 @@
 //! The file that a command reads: the trace of a pool's buffers, or the recording of a heap.
 
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use buftrace::{Ending, Fault, Profile, Trace};
+use buftrace::{Ending, Fault, Profile, Trace, format};
 
 use crate::print;
 
@@ -24,7 +25,7 @@ pub(crate) enum Input {
 ///
 /// When there is no such file, or it is of neither kind.
 pub(crate) fn read(path: &Path) -> Result<Input> {
-    let file = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let file = bytes(path).with_context(|| format!("cannot read {}", path.display()))?;
     let decoded = match Trace::decode(&file) {
         Ok(trace) => Ok(Input::Trace(trace)),
         // The recording of a heap is the next version of the same format.
@@ -34,6 +35,17 @@ pub(crate) fn read(path: &Path) -> Result<Input> {
         Err(error) => Err(error),
     };
     decoded.with_context(|| format!("cannot decode {}", path.display()))
+}
+
+/// Reads a file whose first bytes are those of a recording, and the first bytes of another: it may have no
+/// end.
+fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let (mut file, mut bytes) = (File::open(path)?, Vec::new());
+    file.by_ref().take(format::MAGIC.len() as u64).read_to_end(&mut bytes)?;
+    if bytes == format::MAGIC {
+        file.read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
 }
 
 impl Input {

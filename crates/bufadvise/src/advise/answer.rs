@@ -72,7 +72,7 @@ pub(crate) fn text(answer: &Answer) -> String {
             one.dropped.as_deref().unwrap_or_default()
         );
     }
-    let _ = writeln!(text, "Recorded: {}.", answer.recorded);
+    let _ = writeln!(text, "Recorded: {}", answer.recorded);
     if !answer.call_sites.is_empty() {
         text += "\nThe call sites that request most, each replayed by itself:\n";
     }
@@ -171,9 +171,17 @@ fn sure(answer: &Answer) -> String {
         false => ("Not sure", "More rounds, with --seconds, or a longer recording may change it."),
     };
     match (study.verdict, study.best()) {
-        (Verdict::TooShort, _) => format!(
-            "An answer needs {LEAST_SECONDS:.0} s, {LEAST_REQUESTS:.0} requests and {LEAST_SAMPLES} samples of them. Record it for longer, or with --settings exact."
-        ),
+        (Verdict::TooShort, _) => {
+            let is_long = answer.program.ran_seconds >= LEAST_SECONDS;
+            let hint = if is_long && answer.requests.count < LEAST_REQUESTS {
+                "What a program requests of an allocator of its own is not recorded, nor what another does that it starts."
+            } else {
+                "Record it for longer, or with --settings exact."
+            };
+            format!(
+                "An answer needs {LEAST_SECONDS:.0} s, {LEAST_REQUESTS:.0} requests and {LEAST_SAMPLES} samples of them. {hint}"
+            )
+        }
         (Verdict::NoAnswer, _) => "Give it more time, with --seconds, or another limit of memory.".into(),
         (_, None) => {
             format!("{word}: of {requests}, {replayed} were replayed without a pool.")
@@ -248,7 +256,7 @@ mod tests {
         Answer {
             schema: SCHEMA,
             name: "app".into(),
-            recorded: "9000 objects, 0 lost; complete".into(),
+            recorded: "9000 objects, 0 lost; complete.".into(),
             program: Program {
                 ran_seconds: 10.0,
                 seconds: 10.0,

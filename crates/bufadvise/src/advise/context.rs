@@ -64,22 +64,23 @@ impl Options {
     /// Prints the answer of [`Context::answer`].
     pub(crate) fn run(&self) -> Result<bool> {
         let started = Instant::now();
-        let (text, is_answer) = self.context.answer(input::read(&self.file)?, started)?;
+        let (text, is_answer) = self.context.answer(input::read(&self.file)?, "", started)?;
         print::line(&text)?;
         Ok(is_answer)
     }
 }
 
 impl Context {
-    /// Replays what was recorded. Returns the text of the answer, and whether it is one.
+    /// Replays what was recorded. Returns the text of the answer, and whether it is one. What else is to be
+    /// said of the recording, `notes`, is in it too.
     ///
     /// # Errors
     ///
     /// When this program cannot be found, which replays.
-    pub(crate) fn answer(&self, input: Input, started: Instant) -> Result<(String, bool)> {
+    pub(crate) fn answer(&self, input: Input, notes: &str, started: Instant) -> Result<(String, bool)> {
         let seconds = f64::from(self.seconds) * (1.0 - KEPT);
         let until = |share: f64| started + Duration::from_secs_f64(seconds * share);
-        let (program, is_rust, recorded) = (program(&input), is_rust(&input), input.ending());
+        let (program, is_rust, recorded) = (program(&input), is_rust(&input), input.ending() + "." + notes);
         let (part, heap) = match input {
             Input::Heap(heap) => (Part::of(&heap, |_| true), Some(heap)),
             Input::Trace(trace) => {

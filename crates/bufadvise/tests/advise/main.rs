@@ -112,6 +112,7 @@ fn no_pool_where_buffers_do_not_matter() {
     let words = printed(&output);
     assert_eq!(code(&output), 0, "{words}");
     assert!(words.starts_with("No pool would help.\nAll its requests together take < 0.1 % of"), "{words}");
+    assert!(words.contains("\nRecorded: 400 events.\n"), "{words}");
     assert!(words.contains("\nSure: of 200 requests, 200 were replayed") && words.contains("vec"), "{words}");
     assert!(!words.contains("pub fn"), "{words}");
 }

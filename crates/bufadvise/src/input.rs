@@ -37,8 +37,8 @@ pub(crate) fn read(path: &Path) -> Result<Input> {
     decoded.with_context(|| format!("cannot decode {}", path.display()))
 }
 
-/// Reads a file whose first bytes are those of a recording, and the first bytes of another: it may have no
-/// end.
+/// Reads a file whose first bytes are those of a recording, and the first bytes of another: it may
+/// have no end.
 fn bytes(path: &Path) -> io::Result<Vec<u8>> {
     let (mut file, mut bytes) = (File::open(path)?, Vec::new());
     file.by_ref().take(format::MAGIC.len() as u64).read_to_end(&mut bytes)?;

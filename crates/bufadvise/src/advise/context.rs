@@ -71,8 +71,8 @@ impl Options {
 }
 
 impl Context {
-    /// Replays what was recorded. Returns the text of the answer, and whether it is one. What else is to be
-    /// said of the recording, `notes`, is in it too.
+    /// Replays what was recorded. Returns the text of the answer, and whether it is one. What else
+    /// is to be said of the recording, `notes`, is in it too.
     ///
     /// # Errors
     ///
@@ -150,8 +150,8 @@ impl Context {
 struct Part {
     trace: Trace,
     requests: Requests,
-    /// The most buffers and bytes that were in use at once, the largest request, and how much more was in
-    /// use in the part of the file that was not read.
+    /// The most buffers and bytes that were in use at once, the largest request, and how many times
+    /// as much was in use in the whole file as in the part that was read.
     peak: (f64, f64),
     largest: u64,
     growth: f64,

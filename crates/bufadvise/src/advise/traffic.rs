@@ -15,11 +15,11 @@ pub(crate) const PAGE_BYTES: usize = 4096;
 
 /// Settings have room for this many times the recorded traffic.
 pub(crate) const MARGIN: usize = 2;
-/// At least this share of what was in use at once is to be in use in a replay, or no settings follow
-/// from it.
-const LEAST_HELD: f64 = 0.5;
 /// And for this many buffers of each thread that acquires, however few were out.
 pub(crate) const LEAST_BUFFERS: usize = 8;
+/// At least this share of what was in use at once is to be in use in a replay, or no settings
+/// follow from it.
+const LEAST_HELD: f64 = 0.5;
 
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

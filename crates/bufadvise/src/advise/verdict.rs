@@ -28,8 +28,8 @@ pub(crate) const LEAST_SECONDS: f64 = 1.0;
 pub(crate) const LEAST_REQUESTS: f64 = 100.0;
 /// and the fewest of them that were recorded, unless all of them take little.
 pub(crate) const LEAST_SAMPLES: usize = 30;
-/// A replay of a smaller share of the requests is a part of them: the most that is in use at once in
-/// it need not be the most of all.
+/// A replay of a smaller share of the requests is a part of them: the most that is in use at once
+/// in it need not be the most of all.
 const WHOLLY: f64 = 0.9;
 /// The relative error of the number of requests up to which an answer is sure.
 const SURE_ERROR: f64 = 0.1;

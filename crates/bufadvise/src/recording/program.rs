@@ -37,8 +37,8 @@ impl Signals {
                 // SAFETY: the action stores a number, which a handler may.
                 SIGINT => unsafe {
                     signal_hook_registry::register_sigaction(signal, move |info| {
-                        // One from the terminal, by the kernel, is for the program, after whose end this one
-                        // continues.
+                        // One from the terminal, by the kernel, is for the program, after whose
+                        // end this one continues.
                         if info.si_code <= 0 {
                             // ORDER: Relaxed: a number alone.
                             to_end.store(signal as usize, Ordering::Relaxed);

@@ -226,8 +226,8 @@ pub(super) fn is_file(path: &CStr) -> Option<bool> {
     Some(status(path)?.st_mode & libc::S_IFMT == libc::S_IFREG)
 }
 
-/// Gives another name to a file, if it is still the one that is meant. Unless `replaces`, nothing has
-/// that name, and what comes to it meanwhile keeps it where the file system knows how.
+/// Gives another name to a file, if it is still the one that is meant. Unless `replaces`, nothing
+/// has that name, and what comes to it meanwhile keeps it where the file system knows how.
 pub(super) fn rename(from: &CStr, file: Option<Identity>, to: &CStr, replaces: bool) -> Result<(), c_int> {
     if file.is_none() || status(from).map(|status| Identity::of(&status)) != file {
         return Err(libc::ENOENT);

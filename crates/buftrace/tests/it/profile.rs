@@ -151,8 +151,8 @@ fn after(nanos: u64, kind: u64) -> Vec<u8> {
 #[test]
 fn the_peak_is_that_of_all_that_could_be_expanded() {
     assert_eq!(Profile::decode(&small()).unwrap().expanded_peak(|_| true), (2.0, 140.0));
-    // Ten samples, each of which stands for a hundred objects: of a moment, of the time until the next but
-    // one, and until the end.
+    // Ten samples, each of which stands for a hundred objects: of nearly the time until the next, of
+    // three times that, and until the end.
     for (moment, distance) in [(900, 1), (0, 3), (0, 99)] {
         let mut records = vec![1, 0x64];
         for number in 0..10 {

@@ -32,6 +32,7 @@ pub fn all() -> Vec<Contestant> {
         ring::without_settings(),
         bump::without_settings(),
         shard::without_settings(),
+        shard::with_huge_pages(),
         heap::contestant(),
         vec::contestant(),
         floor::contestant(),

@@ -1,7 +1,7 @@
 //! The sharded thread-local pool.
 
 use bufcore::ConfigError;
-use bufshard::ShardPool;
+use bufshard::{HugePages, MapOptions, ShardPool};
 
 use super::whole::{Growing, Planned, Whole};
 use crate::harness::contestant::{Contestant, Kind};
@@ -28,10 +28,21 @@ pub(super) fn without_settings() -> Contestant {
     contestant().without_settings("shard-default", "`ShardPool::new()`; one pool for all threads")
 }
 
+/// Over huge pages.
+pub(super) fn with_huge_pages() -> Contestant {
+    let idiom = "`ShardPool::builder()` with `HugePages::Advise`; the kernel merges pages where it can";
+    contestant().with_huge_pages("shard-huge", idiom)
+}
+
 impl Planned for ShardPool {
     fn planned(plan: &Plan) -> Result<Self, ConfigError> {
-        if plan.settings == Settings::Unset {
-            return Self::new();
+        match plan.settings {
+            Settings::Planned => {}
+            Settings::Unset => return Self::new(),
+            Settings::HugePages => {
+                let options = MapOptions::new().huge_pages(HugePages::Advise);
+                return Self::builder().map_options(options).build();
+            }
         }
         let buffers = plan.room.max(SHARD_BUFFERS);
         Self::builder().max_cached_bytes(usize::MAX).shard_buffers(buffers).build()

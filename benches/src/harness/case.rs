@@ -182,7 +182,7 @@ pub enum Case {
         /// The trace's file, without folder and extension.
         trace: String,
     },
-    /// Traffic of any shape. No row of the matrix.
+    /// Traffic of any shape.
     Shape {
         /// Which.
         shape: Shape,

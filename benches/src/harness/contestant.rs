@@ -100,6 +100,13 @@ impl Contestant {
         Self { name, kind: Kind::Setting, setting_of, only: UNSET, settings, idiom, ..self }
     }
 
+    /// The contestant without settings but for huge pages, where files are read.
+    #[must_use]
+    pub const fn with_huge_pages(self, name: &'static str, idiom: &'static str) -> Self {
+        let settings = Settings::HugePages;
+        Self { only: &["file"], settings, ..self.without_settings(name, idiom) }
+    }
+
     /// The contestant, with what it has for a group of workloads.
     #[must_use]
     pub(crate) fn offers(mut self, group: Group, offer: Offer) -> Self {

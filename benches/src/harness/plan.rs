@@ -30,6 +30,8 @@ pub enum Settings {
     Planned,
     /// As a program makes it that sets nothing.
     Unset,
+    /// The same, but for huge pages.
+    HugePages,
 }
 
 /// What a workload will ask of a pool, for its configuration.

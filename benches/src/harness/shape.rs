@@ -74,6 +74,6 @@ impl Shape {
         let Self { least, most, is_two, run, held, order } = *self;
         let (least, most) = (size(least as usize), size(most as usize));
         let sizes = if is_two { format!("{least} or {most}") } else { format!("{least} to {most}") };
-        format!("{sizes}, {run} alike, {held} live, {}", order.name())
+        format!("{sizes} {run} alike {held} live {}", order.name())
     }
 }

@@ -14,7 +14,7 @@ pub mod replay;
 pub mod reuse;
 pub mod ring;
 mod script;
-mod shape;
+pub mod shape;
 pub mod spsc;
 pub mod stream;
 pub mod threads;
@@ -28,7 +28,7 @@ use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::{Frames, Pool};
 
 /// All workloads in the order of the report, and what each does.
-pub const WORKLOADS: [(&str, &str); 18] = [
+pub const WORKLOADS: [(&str, &str); 19] = [
     ("reuse", "Acquire a buffer, write its first byte, drop it. One operation is all of that."),
     (
         "live",
@@ -50,6 +50,11 @@ pub const WORKLOADS: [(&str, &str); 18] = [
         "Requests of different sizes, the newest eight held unless the row says otherwise: twelve sizes from \
          64 B to 64 KiB in turn or by Zipf's frequencies, all size classes, two sizes at random, \
          1 B to 1 MiB, small then large then small ones. One operation is one buffer.",
+    ),
+    (
+        "shape",
+        "What `bench --cliffs` found: traffic in which one of our strategies without settings took many \
+         times as long as the best. One operation is one buffer.",
     ),
     (
         "queue",
@@ -129,6 +134,7 @@ pub fn cases(scale: Scale) -> Vec<Case> {
     cases.extend(two_pools::cases());
     cases.extend(burst::cases(scale));
     cases.extend(mixed::cases());
+    cases.extend(shape::cases());
     cases.extend(queue::cases());
     cases.extend(ring::cases());
     cases.extend(frame::cases());

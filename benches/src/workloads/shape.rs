@@ -1,4 +1,4 @@
-//! `shape`: requests of any shape, for the search for cliffs.
+//! `shape`: requests of any shape, for the search for cliffs, and what it found.
 
 use super::script::{self, Script, Step};
 use crate::harness::case::{Case, Order};
@@ -9,6 +9,25 @@ use crate::harness::shape::Shape;
 
 /// Requests in one iteration: so many that no predictor learns their sizes.
 const REQUESTS: usize = 1 << 16;
+
+/// What the search found: the least and the most bytes, whether these are all, how many are alike and
+/// held, and which goes next.
+const FOUND: [(u32, u32, bool, u32, u32, Order); 4] = [
+    // A region that is exceeded, and memory that a pool keeps.
+    (64, 128 << 10, true, 1024, 256, Order::Fifo),
+    (16 << 10, 128 << 10, false, 1, 512, Order::Random),
+    // Holes.
+    (64, 256 << 10, false, 16, 64, Order::Random),
+    // Which of two buffers goes is not foreseen.
+    (23, 64, false, 8192, 2, Order::Random),
+];
+
+pub(super) fn cases() -> Vec<Case> {
+    let case = |(least, most, is_two, run, held, order)| Case::Shape {
+        shape: Shape { least, most, is_two, run, held, order },
+    };
+    FOUND.map(case).into()
+}
 
 fn script(shape: Shape) -> Script {
     let mut random = fastrand::Rng::with_seed(8);

@@ -12,7 +12,7 @@ use crate::shard::MAX_SHARD_BYTES;
 
 const DEFAULT_SHARD_BYTES: usize = 256 << 10;
 const DEFAULT_PROBES: usize = 2;
-const DEFAULT_IDLE_BYTES: usize = 16 << 20;
+const DEFAULT_IDLE_BYTES: usize = 32 << 20;
 /// What `malloc` gives on 64-bit systems.
 const DEFAULT_ALIGNMENT: usize = 16;
 /// Blocks' headers have a pointer in them.
@@ -51,7 +51,7 @@ bufkit::settings! {
     /// ```
     pub struct Builder {
         new {
-            /// Returns the defaults: shards of 256 KiB, 2 probes, 16 MiB of idle memory, starts at
+            /// Returns the defaults: shards of 256 KiB, 2 probes, 32 MiB of idle memory, starts at
             /// multiples of 16.
             ///
             /// ```
@@ -104,7 +104,7 @@ bufkit::settings! {
             /// ```
             count max_probes(probes) = DEFAULT_PROBES;
             /// Sets the bytes of idle memory that the pool keeps for later: of shards of which no
-            /// buffer is out, and of free pages, which serve any request; 16 MiB unless set. Memory
+            /// buffer is out, and of free pages, which serve any request; 32 MiB unless set. Memory
             /// over it is freed to the system.
             ///
             /// On top of it, each thread that acquires keeps the shard that it carves, up to four

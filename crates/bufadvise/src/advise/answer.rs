@@ -172,9 +172,9 @@ fn sure(answer: &Answer) -> String {
     };
     match (study.verdict, study.best()) {
         (Verdict::TooShort, _) => {
-            let is_long = answer.program.ran_seconds >= LEAST_SECONDS;
-            let hint = if is_long && answer.requests.count < LEAST_REQUESTS {
-                "What a program requests of an allocator of its own is not recorded, nor what another does that it starts."
+            let (count, is_long) = (answer.requests.count, answer.program.ran_seconds >= LEAST_SECONDS);
+            let hint = if count == 0.0 || (is_long && count < LEAST_REQUESTS) {
+                "Requests to an allocator of its own, and those of programs that it starts, are not recorded."
             } else {
                 "Record it for longer, or with --settings exact."
             };
@@ -329,6 +329,12 @@ mod tests {
             lines.starts_with("Too short to say.\nThe program ran for 250 ms and made 1 request.\n"),
             "{lines}"
         );
+        assert!(lines.contains("Record it for longer") && !lines.contains("of its own"), "{lines}");
+        for (seconds, count) in [(0.25, 0.0), (10.0, 34.0)] {
+            (short.program.ran_seconds, short.requests.count) = (seconds, count);
+            let lines = text(&short);
+            assert!(!lines.contains("Record it for longer") && lines.contains("of its own"), "{lines}");
+        }
         let mut failed = answer(Verdict::NoAnswer, None);
         failed.study.why = Some("took longer than 9.0 s".into());
         let lines = text(&failed);

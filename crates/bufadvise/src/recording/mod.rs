@@ -77,8 +77,8 @@ impl RecordOptions {
         let is_empty = matches!(&input, Input::Heap(heap) if heap.objects().is_empty());
         ensure!(
             !is_empty,
-            "no request was recorded. With --settings exact, few are enough. Programs that this one starts are \
-             not recorded"
+            "no request was recorded. With --settings exact, few are enough. Programs that this one starts are not \
+             recorded, nor are requests to an allocator of its own"
         );
         Ok(true)
     }

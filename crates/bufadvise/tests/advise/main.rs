@@ -131,7 +131,7 @@ fn settings_are_for_all_that_was_in_use() {
                  512 buffers of 512.0 MiB in all.\nRecorded: 1500 events.\n";
     assert_eq!((code(&output), &words[..]), (1, large));
 
-    let answer = json(&advise(&held("half", 1010), &["--json", "--seconds", "20"]));
+    let answer = json(&advise(&held("half", 1010), &["--json", "--seconds", "8"]));
     assert_eq!(answer["requests"]["replayed"], 512, "{answer}");
     let bytes = answer["now"]["bytes"].as_u64().expect("memory");
     assert!((1000..1100).contains(&(bytes >> 20)), "the memory is that of all of them: {answer}");

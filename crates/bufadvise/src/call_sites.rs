@@ -55,7 +55,8 @@ impl CallSite {
         }
         let line = |(depth, frame): (usize, &Frame)| {
             let inlined = if frame.inlined { ", inlined" } else { "" };
-            format!("{}{}{inlined}", if depth == 0 { "" } else { "< " }, frame.location())
+            let location = print::in_line(&frame.location());
+            format!("{}{location}{inlined}", if depth == 0 { "" } else { "< " })
         };
         self.frames.iter().enumerate().map(line).collect::<Vec<_>>().join("\n")
     }

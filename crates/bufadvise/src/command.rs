@@ -12,8 +12,10 @@ use crate::{advise, print, show};
 /// What the codes mean that the program ends with.
 const EXIT_CODES: &str = "Exit codes:
   0  done, whatever the answer
-  1  no answer: what was recorded could not be replayed in time
-  2  bad input: no such file or program, no recording, no such options; or nothing was recorded";
+  1  no answer: what was recorded could not be replayed in time, is too large for that,
+     or no pool is within the limit
+  2  bad input: no such file or program, no recording, no such options; nothing was recorded;
+     the answer could not be printed";
 
 /// Says which buffer pool fits a recorded program, or that none would help.
 #[derive(Debug, Parser)]
@@ -59,6 +61,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             return if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
         }
     };
+    // A file that may not be longer is an error to report. What this program starts has the signal
+    // as usual.
+    #[cfg(target_os = "linux")]
+    let _ = signal_hook::flag::register(libc::SIGXFSZ, std::sync::Arc::default());
     let answer = match command.task {
         #[cfg(target_os = "linux")]
         Task::Run(options) => options.run(),
@@ -74,7 +80,8 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            print::note(format_args!("error: {error:#}"));
+            // Where it cannot be printed there is nobody to tell.
+            let _ = print::error_line(format_args!("error: {}", print::in_line(&format!("{error:#}"))));
             ExitCode::from(2)
         }
     }

@@ -1,10 +1,11 @@
 //! The file that a command reads: the trace of a pool's buffers, or the recording of a heap.
 
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use buftrace::{Ending, Fault, Profile, Trace};
+use buftrace::{Ending, Fault, Profile, Trace, format};
 
 use crate::print;
 
@@ -24,7 +25,7 @@ pub(crate) enum Input {
 ///
 /// When there is no such file, or it is of neither kind.
 pub(crate) fn read(path: &Path) -> Result<Input> {
-    let file = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let file = bytes(path).with_context(|| format!("cannot read {}", path.display()))?;
     let decoded = match Trace::decode(&file) {
         Ok(trace) => Ok(Input::Trace(trace)),
         // The recording of a heap is the next version of the same format.
@@ -36,14 +37,24 @@ pub(crate) fn read(path: &Path) -> Result<Input> {
     decoded.with_context(|| format!("cannot decode {}", path.display()))
 }
 
-#[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only what records says it"))]
+/// Reads a file whose first bytes are those of a recording, and the first bytes of another: it may
+/// have no end.
+fn bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let (mut file, mut bytes) = (File::open(path)?, Vec::new());
+    file.by_ref().take(format::MAGIC.len() as u64).read_to_end(&mut bytes)?;
+    if bytes == format::MAGIC {
+        file.read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
 impl Input {
     /// Says how much is in it, how it ends, and what is not in it.
     pub(crate) fn ending(&self) -> String {
         match self {
             Self::Trace(trace) => print::count(trace.events().len() as u64, "event"),
             Self::Heap(heap) => {
-                let objects = print::count(heap.objects().len() as u64, "object");
+                let objects = print::count(heap.whole().objects, "object");
                 format!("{objects}, {} lost; {}", heap.lost(), ending(heap))
             }
         }
@@ -64,8 +75,12 @@ pub(crate) fn ending(heap: &Profile) -> String {
     };
     if heap.is_cut() {
         let seconds = heap.duration_ns() as f64 / 1e9;
-        ending +=
-            &format!("; it is large, and only its first {MOST_OBJECTS} objects, of {seconds:.1} s, are read");
+        let (read, whole) = (heap.objects().len(), heap.whole());
+        ending += &format!(
+            "; it is large, and only the first {read} of {} objects are read, of {seconds:.1} of {:.1} s",
+            whole.objects,
+            whole.duration_ns as f64 / 1e9
+        );
     }
     let usage = heap.usage();
     if usage.forks > 0 || usage.children_ns > 0 {

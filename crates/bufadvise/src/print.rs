@@ -15,15 +15,19 @@ use comfy_table::{Cell, CellAlignment, Table};
 ///
 /// When it cannot be printed. A reader that has closed its end of a pipe has what it wants.
 pub(crate) fn line(text: impl Display) -> Result<()> {
-    match write(&mut io::stdout().lock(), &text.to_string()) {
+    print(&mut io::stdout().lock(), &text.to_string())
+}
+
+/// Prints a line to the standard error, as [`line`] does.
+pub(crate) fn error_line(text: impl Display) -> Result<()> {
+    print(&mut io::stderr().lock(), &text.to_string())
+}
+
+fn print(to: &mut impl Write, text: &str) -> Result<()> {
+    match write(to, text) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("cannot print the answer"),
         _ => Ok(()),
     }
-}
-
-/// Prints a line for people to the standard error. Where that is closed, nobody reads it.
-pub(crate) fn note(text: impl Display) {
-    let _ = write(&mut io::stderr().lock(), &text.to_string());
 }
 
 /// Writes a number of things.
@@ -59,13 +63,19 @@ fn printable(text: &str) -> Cow<'_, str> {
     if text.contains(obeyed) { text.replace(obeyed, "\u{fffd}").into() } else { text.into() }
 }
 
+/// Returns a name, or another text that is to stay in its line.
+pub(crate) fn in_line(text: &str) -> String {
+    text.replace(char::is_control, "\u{fffd}")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::printable;
+    use super::{in_line, printable};
 
     #[test]
     fn terminals_are_not_controlled() {
         assert_eq!(printable("a\tb\n"), "a\tb\n");
+        assert_eq!(in_line("a\nb"), "a\u{fffd}b");
         assert_eq!(printable("a\x1b[2Jb\u{9b}c\r\x7f"), "a\u{fffd}[2Jb\u{fffd}c\u{fffd}\u{fffd}");
     }
 }

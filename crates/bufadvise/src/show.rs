@@ -79,13 +79,13 @@ impl Heap {
     fn of(heap: &Profile, stacks: &Stacks, frames: usize) -> Self {
         let (usage, call_sites) = (heap.usage(), Joined::new(heap, stacks, frames).call_sites(heap, stacks));
         Self {
-            program: heap.info().program.clone(),
+            program: print::in_line(&heap.info().program),
             seconds: heap.duration_ns() as f64 / 1e9,
             processor_seconds: usage.processor_ns as f64 / 1e9,
             faults: usage.faults,
             peak_bytes: usage.peak_bytes,
-            requests: call_sites.iter().map(|one| one.site.count).sum(),
-            bytes: call_sites.iter().map(|one| one.site.bytes).sum(),
+            requests: call_sites.iter().map(|one| one.site.count).fold(0.0, |sum, count| sum + count),
+            bytes: call_sites.iter().map(|one| one.site.bytes).fold(0.0, |sum, bytes| sum + bytes),
             exact: heap.is_exact(),
             samples: heap.objects().len(),
             lost: heap.lost(),
@@ -119,7 +119,7 @@ impl Heap {
         }
         text += &format!("\n{}", call_sites::LEGEND);
         for (path, why) in &self.nameless {
-            text += &format!("\nWithout names: {path}: {why}.");
+            text += &format!("\nWithout names: {}: {why}.", print::in_line(path));
         }
         text
     }

@@ -83,7 +83,7 @@ pub mod profile;
 pub use error::{DecodeError, Fault, TraceError};
 #[cfg(all(feature = "heap", target_os = "linux"))]
 pub use heap::{HeapError, RecordingAlloc, hooks, start_heap_recording, stop_heap_recording};
-pub use profile::{Ending, Info, Module, Object, Profile, Resize, Site, Usage};
+pub use profile::{Ending, Info, Module, Object, Profile, Resize, Site, Usage, Whole};
 pub use recorder::{RecordedLease, Recorder};
 pub use recording::{DEFAULT_MAX_EVENTS, Recording};
 pub use summary::{Lifetimes, SizeClass, Summary};

@@ -11,7 +11,7 @@ use crate::number::{memory, percent, time};
 use crate::print;
 
 /// The version of [`Answer`]. It rises with every change that a reader could stumble over.
-pub(crate) const SCHEMA: u32 = 6;
+pub(crate) const SCHEMA: u32 = 7;
 
 /// From this share of the bytes on, large blocks are worth an allocator of their own.
 const MOSTLY_LARGE: f64 = 0.5;
@@ -22,6 +22,8 @@ pub(crate) struct Answer {
     pub(crate) schema: u32,
     /// The name of the program, or of its trace.
     pub(crate) name: String,
+    /// How much is in the recording, how it ends, and what is not in it.
+    pub(crate) recorded: String,
     pub(crate) program: Program,
     pub(crate) is_rust: bool,
     pub(crate) requests: Requests,
@@ -45,7 +47,10 @@ pub(crate) struct SiteAnswer {
 /// Writes the answer as text.
 pub(crate) fn text(answer: &Answer) -> String {
     let study = &answer.study;
-    let mut text = format!("{}\n{}\n{}\n", verdict(study), saves(answer), sure(answer));
+    let mut text = match (study.verdict, &study.why) {
+        (Verdict::TooLarge, Some(why)) => format!("Too large to try: {why}.\n"),
+        _ => format!("{}\n{}\n{}\n", verdict(study), saves(answer), sure(answer)),
+    };
     if study.verdict == Verdict::Pool
         && let Some((best, _)) = study.best()
         && let Some(beyond) = best.settings.in_table().map(|strategy| strategy.beyond)
@@ -67,6 +72,7 @@ pub(crate) fn text(answer: &Answer) -> String {
             one.dropped.as_deref().unwrap_or_default()
         );
     }
+    let _ = writeln!(text, "Recorded: {}", answer.recorded);
     if !answer.call_sites.is_empty() {
         text += "\nThe call sites that request most, each replayed by itself:\n";
     }
@@ -105,7 +111,7 @@ fn saves(answer: &Answer) -> String {
         }
         (Verdict::TooShort, _) => format!(
             "The program ran for {} and made {}.",
-            time(program.seconds * 1e9),
+            time(program.ran_seconds * 1e9),
             counted(&answer.requests)
         ),
         (Verdict::NoAnswer, _) => {
@@ -158,19 +164,27 @@ fn costs(study: &Study, best: &Tried, compared: &Compared) -> String {
 
 /// Says how sure the answer is, and why.
 fn sure(answer: &Answer) -> String {
-    let study = &answer.study;
+    let (study, replayed) = (&answer.study, answer.requests.replayed);
     let requests = counted(&answer.requests);
     let (word, more) = match study.is_sure {
         true => ("Sure", ""),
         false => ("Not sure", "More rounds, with --seconds, or a longer recording may change it."),
     };
     match (study.verdict, study.best()) {
-        (Verdict::TooShort, _) => format!(
-            "An answer needs {LEAST_SECONDS:.0} s, {LEAST_REQUESTS:.0} requests and {LEAST_SAMPLES} samples of them. Record it for longer, or with --settings exact."
-        ),
+        (Verdict::TooShort, _) => {
+            let (count, is_long) = (answer.requests.count, answer.program.ran_seconds >= LEAST_SECONDS);
+            let hint = if count == 0.0 || (is_long && count < LEAST_REQUESTS) {
+                "Requests to an allocator of its own, and those of programs that it starts, are not recorded."
+            } else {
+                "Record it for longer, or with --settings exact."
+            };
+            format!(
+                "An answer needs {LEAST_SECONDS:.0} s, {LEAST_REQUESTS:.0} requests and {LEAST_SAMPLES} samples of them. {hint}"
+            )
+        }
         (Verdict::NoAnswer, _) => "Give it more time, with --seconds, or another limit of memory.".into(),
         (_, None) => {
-            format!("{word}: of {requests}, {} were replayed without a pool.", answer.requests.replayed)
+            format!("{word}: of {requests}, {replayed} were replayed without a pool.")
         }
         (_, Some((_, compared))) => {
             let rounds = print::count(compared.rounds as u64, "round");
@@ -180,8 +194,10 @@ fn sure(answer: &Answer) -> String {
             } else {
                 format!("it saved {} to {}", range(compared.least.max(0.0)), range(compared.most))
             };
+            let is_part = answer.requests.are_a_part();
+            let part = if is_part { format!("{replayed} of ") } else { String::new() };
             format!(
-                "{word}: {saved} in {rounds} of replays, of {requests}. Users notice {}. {more}",
+                "{word}: {saved} in {rounds} of replays, of {part}{requests}. Users notice {}. {more}",
                 percent(NOTICED)
             )
             .trim_end()
@@ -214,6 +230,7 @@ fn site(one: &SiteAnswer) -> String {
             format!("No pool would help: it saves at most {} of that time.", percent(most))
         }
         (Verdict::TooShort, _) => "Too few requests to say.".into(),
+        (Verdict::TooLarge, _) => format!("Too large to try: {}.", study.why.as_deref().unwrap_or_default()),
         _ => format!("No answer: the replay {}.", study.why.as_deref().unwrap_or("had no time")),
     };
     requests + &verdict
@@ -239,7 +256,14 @@ mod tests {
         Answer {
             schema: SCHEMA,
             name: "app".into(),
-            program: Program { seconds: 10.0, processor_seconds: None, faults: None, bytes: None },
+            recorded: "9000 objects, 0 lost; complete.".into(),
+            program: Program {
+                ran_seconds: 10.0,
+                seconds: 10.0,
+                processor_seconds: None,
+                faults: None,
+                bytes: None,
+            },
             is_rust: true,
             requests: Requests { count: 4000.0, samples: 4000, replayed: 4000, ..Requests::default() },
             study: Study {
@@ -274,6 +298,18 @@ mod tests {
         );
         assert!(lines[3].contains("fall back to the heap"), "{text}");
         assert_eq!(lines[4], "Not compared: `ring` took longer than 2.0 s.");
+        assert_eq!(lines[5], "Recorded: 9000 objects, 0 lost; complete.");
+    }
+
+    #[test]
+    fn a_part_that_was_replayed_is_named() {
+        let mut part = answer(Verdict::Pool, saving(0.12, 0.0));
+        part.requests.replayed = 512;
+        assert!(text(&part).contains("in 5 rounds of replays, of 512 of 4000 requests."), "{}", text(&part));
+        let mut large = answer(Verdict::TooLarge, None);
+        large.study.why = Some("9 buffers were in use".into());
+        let lines = text(&large);
+        assert!(lines.starts_with("Too large to try: 9 buffers were in use.\nRecorded: "), "{lines}");
     }
 
     #[test]
@@ -287,12 +323,18 @@ mod tests {
     #[test]
     fn short_recordings_and_failures_are_no_verdict() {
         let mut short = answer(Verdict::TooShort, None);
-        (short.program.seconds, short.requests.count) = (0.25, 1.0);
+        (short.program.ran_seconds, short.requests.count) = (0.25, 1.0);
         let lines = text(&short);
         assert!(
             lines.starts_with("Too short to say.\nThe program ran for 250 ms and made 1 request.\n"),
             "{lines}"
         );
+        assert!(lines.contains("Record it for longer") && !lines.contains("of its own"), "{lines}");
+        for (seconds, count) in [(0.25, 0.0), (10.0, 34.0)] {
+            (short.program.ran_seconds, short.requests.count) = (seconds, count);
+            let lines = text(&short);
+            assert!(!lines.contains("Record it for longer") && lines.contains("of its own"), "{lines}");
+        }
         let mut failed = answer(Verdict::NoAnswer, None);
         failed.study.why = Some("took longer than 9.0 s".into());
         let lines = text(&failed);

@@ -29,7 +29,7 @@ impl fmt::Display for Dropped {
         match self {
             Self::Failed(why) => write!(f, "failed: {why}"),
             Self::Slow(limit) => write!(f, "took longer than {:.1} s", limit.as_secs_f64()),
-            Self::NoTime => f.write_str("no time was left"),
+            Self::NoTime => f.write_str("had no time left"),
         }
     }
 }
@@ -41,6 +41,8 @@ pub(crate) struct Children {
     pub(crate) schedule: Vec<u8>,
     pub(crate) alone: Option<Vec<u8>>,
     pub(crate) deadline: Instant,
+    /// How many times as much memory all requests take as those that are replayed.
+    pub(crate) times_bytes: f64,
 }
 
 impl Children {
@@ -61,7 +63,8 @@ impl Children {
         let child = command.spawn().map_err(|error| Dropped::Failed(error.to_string()))?;
         match self.talk(child, limit.min(left)) {
             Err(Dropped::Slow(_)) if left < limit => Err(Dropped::NoTime),
-            said => said,
+            Err(why) => Err(why),
+            Ok(found) => Ok(Replayed { bytes: (found.bytes as f64 * self.times_bytes) as u64, ..found }),
         }
     }
 
@@ -117,7 +120,7 @@ mod tests {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
         let schedule = vec![0; 1 << 20];
         let deadline = Instant::now() + Duration::from_secs(60);
-        let children = Children { program: path.clone(), schedule, alone: None, deadline };
+        let children = Children { program: path.clone(), schedule, alone: None, deadline, times_bytes: 1.5 };
         let replayed = children.replay(&Candidate::Vec, limit);
         std::fs::remove_file(path).unwrap();
         replayed
@@ -128,6 +131,9 @@ mod tests {
         let long = Duration::from_secs(60);
         let failed = replay("fails", "echo no memory >&2; exit 3", long).unwrap_err();
         assert_eq!(failed, Dropped::Failed("exit status: 3 no memory".into()));
+        let said = r#"{"nanos":1,"faults":2,"refused":0,"wrong":0,"bytes":10}"#;
+        let replayed = replay("all", &format!("cat > /dev/null; echo '{said}'"), long).unwrap();
+        assert_eq!((replayed.nanos, replayed.bytes), (1, 15), "the memory is that of all requests");
         let killed = replay("killed", "kill -9 $$", long).unwrap_err().to_string();
         assert!(killed.contains("signal: 9"), "{killed}");
         assert!(

@@ -7,8 +7,11 @@ use super::strategies::Owner;
 
 /// Returns the settings as Rust.
 pub(crate) fn rust(pick: &Candidate) -> String {
+    // `bounded-slot` is in the package of `slot`.
+    let feature = pick.strategy().trim_start_matches("bounded-");
+    let version = env!("CARGO_PKG_VERSION");
     let head = format!(
-        "/// The strategy with its settings, as `AnyBuilder` reads them.\npub const SETTINGS: &str = \"{pick}\";\n"
+        "// bufworks = {{ version = \"{version}\", default-features = false, features = [\"std\", \"{feature}\"] }}\n\n/// The strategy with its settings, as `AnyBuilder` reads them.\npub const SETTINGS: &str = \"{pick}\";\n"
     );
     let Candidate::Pool(builder) = pick else { return head };
     let settings = set(builder);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use buftrace::{Event, EventKind, Object, Profile, Trace};
+use buftrace::{Object, Profile, Trace};
 
 use super::answer::{Answer, SCHEMA, SiteAnswer};
 use super::children::Children;
@@ -16,6 +16,7 @@ use super::{answer, codegen, table, wire};
 use crate::call_sites::{self, CallSite, Joined, sums};
 use crate::input::{self, Input};
 use crate::names::{self, Stacks};
+use crate::number::memory;
 use crate::print;
 
 /// The most events that a recording is expanded to.
@@ -63,35 +64,36 @@ impl Options {
     /// Prints the answer of [`Context::answer`].
     pub(crate) fn run(&self) -> Result<bool> {
         let started = Instant::now();
-        let (text, is_answer) = self.context.answer(input::read(&self.file)?, started)?;
+        let (text, is_answer) = self.context.answer(input::read(&self.file)?, "", started)?;
         print::line(&text)?;
         Ok(is_answer)
     }
 }
 
 impl Context {
-    /// Replays what was recorded. Returns the text of the answer, and whether it is one.
+    /// Replays what was recorded. Returns the text of the answer, and whether it is one. What else
+    /// is to be said of the recording, `notes`, is in it too.
     ///
     /// # Errors
     ///
     /// When this program cannot be found, which replays.
-    pub(crate) fn answer(&self, input: Input, started: Instant) -> Result<(String, bool)> {
+    pub(crate) fn answer(&self, input: Input, notes: &str, started: Instant) -> Result<(String, bool)> {
         let seconds = f64::from(self.seconds) * (1.0 - KEPT);
         let until = |share: f64| started + Duration::from_secs_f64(seconds * share);
-        let (program, is_rust) = (program(&input), is_rust(&input));
-        let (trace, requests, heap) = match input {
-            Input::Heap(heap) => {
-                (heap.expanded_trace(MOST_EVENTS, |_| true), requests_of(&heap, |_| true), Some(heap))
-            }
+        let (program, is_rust, recorded) = (program(&input), is_rust(&input), input.ending() + "." + notes);
+        let (part, heap) = match input {
+            Input::Heap(heap) => (Part::of(&heap, |_| true), Some(heap)),
             Input::Trace(trace) => {
-                let acquire = |event: &&Event| matches!(event.kind, EventKind::Acquire { .. });
-                let samples = trace.events().iter().filter(acquire).count();
+                let sums = trace.summary();
+                let (samples, [_, _, _, largest]) = (sums.acquires, sums.size_quantiles);
                 let requests = Requests { count: samples as f64, samples, ..Requests::default() };
-                (trace, requests, None)
+                let peak = (sums.max_live as f64, sums.max_live_bytes as f64);
+                (Part { trace, requests, peak, largest, growth: 1.0 }, None)
             }
         };
+        let name = part.trace.meta().name.clone();
         let whole = Whole { program, memory_limit: self.memory_limit };
-        let (prices, found) = whole.study(&trace, requests, until(WHOLE))?;
+        let (prices, found) = whole.study(part, until(WHOLE))?;
         let mut call_sites = Vec::new();
         if let Some(heap) = heap.as_ref().filter(|_| found.verdict == Verdict::Pool) {
             call_sites = self.sites(heap, &whole, &until)?;
@@ -100,7 +102,8 @@ impl Context {
         let code = best.filter(|_| is_rust && found.verdict == Verdict::Pool);
         let answer = Answer {
             schema: SCHEMA,
-            name: trace.meta().name.clone(),
+            name,
+            recorded,
             program,
             is_rust,
             requests: prices.requests,
@@ -116,7 +119,7 @@ impl Context {
         if self.table && answer.study.now.nanos > 0 {
             text += &table::all(&answer.study, &prices);
         }
-        Ok((text, answer.study.verdict != Verdict::NoAnswer))
+        Ok((text, !matches!(answer.study.verdict, Verdict::NoAnswer | Verdict::TooLarge)))
     }
 
     /// Studies the call sites that request most, each by itself.
@@ -134,13 +137,36 @@ impl Context {
         let count = sites.len() as f64;
         let answer = |(nth, call_site): (usize, CallSite)| {
             let is_it = |object: &Object| joined.number(object.stack) == call_site.number;
-            let trace = heap.expanded_trace(MOST_EVENTS, is_it);
             let deadline = until(WHOLE + (1.0 - WHOLE) * (nth + 1) as f64 / count);
-            let (_, study) = whole.study(&trace, requests_of(heap, is_it), deadline)?;
+            let (_, study) = whole.study(Part::of(heap, is_it), deadline)?;
             let share_of_bytes = call_site.site.bytes / bytes;
             Ok(SiteAnswer { call_site, share_of_bytes, study })
         };
         sites.into_iter().enumerate().map(answer).collect()
+    }
+}
+
+/// Some of the requests of a program.
+struct Part {
+    trace: Trace,
+    requests: Requests,
+    /// The most buffers and bytes that were in use at once, the largest request, and how many times
+    /// as much was in use in the whole file as in the part that was read.
+    peak: (f64, f64),
+    largest: u64,
+    growth: f64,
+}
+
+impl Part {
+    /// Returns what some objects of a heap are.
+    fn of(heap: &Profile, is_it: impl Fn(&Object) -> bool) -> Self {
+        Self {
+            peak: heap.expanded_peak(&is_it),
+            growth: heap.whole().peak_growth,
+            largest: heap.objects().iter().filter(|one| is_it(one)).map(|one| one.largest).max().unwrap_or(0),
+            requests: requests_of(heap, &is_it),
+            trace: heap.expanded_trace(MOST_EVENTS, is_it),
+        }
     }
 }
 
@@ -151,10 +177,23 @@ struct Whole {
 }
 
 impl Whole {
-    /// Studies a trace of the program.
-    fn study(&self, trace: &Trace, mut requests: Requests, deadline: Instant) -> Result<(Prices, Study)> {
-        let traffic = Traffic::new(trace);
+    /// Studies a part of the program.
+    fn study(&self, part: Part, deadline: Instant) -> Result<(Prices, Study)> {
+        let Part { trace, mut requests, peak, largest, growth } = part;
+        let traffic = Traffic::new(&trace);
+        drop(trace);
         requests.replayed = traffic.buffers.len();
+        let replayed = Needs::of(&traffic);
+        let whole = || ((replayed.live as f64, replayed.bytes as f64), 0);
+        let ((buffers, bytes), largest) = if requests.are_a_part() { (peak, largest) } else { whole() };
+        let needs = replayed.of_all((buffers * growth, bytes * growth), largest);
+        let too_large = (!replayed.are_enough_for(&needs)).then(|| {
+            let of = |needs: &Needs| {
+                let buffers = print::count(needs.live as u64, "buffer");
+                format!("{buffers} of {} in all", memory(needs.bytes as u64))
+            };
+            format!("{} were in use at once, and a replay has {}", of(&needs), of(&replayed))
+        });
         let prices = Prices { program: self.program, requests };
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let encoded = |workers| wire::encode(&Schedule::new(&traffic, workers));
@@ -164,21 +203,22 @@ impl Whole {
             schedule: encoded(workers),
             alone: (workers > 1).then(|| encoded(1)),
             deadline,
+            times_bytes: needs.bytes as f64 / replayed.bytes.max(1) as f64,
         };
-        let needs = Needs::of(&traffic);
         drop(traffic);
-        Ok((prices, study(&prices, &needs, self.memory_limit, children)))
+        Ok((prices, study(&prices, &needs, too_large, self.memory_limit, children)))
     }
 }
 
 /// Returns what the program took of the machine.
 fn program(input: &Input) -> Program {
-    let (nanos, usage) = match input {
-        Input::Heap(heap) => (heap.duration_ns(), Some(heap.usage())),
-        Input::Trace(trace) => (trace.duration_ns(), None),
+    let (ran, nanos, usage) = match input {
+        Input::Heap(heap) => (heap.whole().duration_ns, heap.duration_ns(), Some(heap.usage())),
+        Input::Trace(trace) => (trace.duration_ns(), trace.duration_ns(), None),
     };
     let usage = usage.filter(|usage| usage.processor_ns > 0);
     Program {
+        ran_seconds: ran as f64 / 1e9,
         seconds: nanos as f64 / 1e9,
         processor_seconds: usage.map(|usage| usage.processor_ns as f64 / 1e9),
         faults: usage.map(|usage| usage.faults),

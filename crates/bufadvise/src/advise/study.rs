@@ -33,6 +33,8 @@ pub(crate) enum Verdict {
     Pool,
     NoPool,
     TooShort,
+    /// Much more was in use at once than a replay has.
+    TooLarge,
     /// The replay without a pool failed, or took too long.
     NoAnswer,
 }
@@ -80,10 +82,11 @@ struct Finalist {
     replays: Vec<Replayed>,
 }
 
-/// Replays requests that need this, and judges.
+/// Replays requests that need this, and judges. `too_large` says why settings cannot be tried.
 pub(crate) fn study(
     prices: &Prices,
     needs: &Needs,
+    too_large: Option<String>,
     memory_limit: Option<u64>,
     mut children: Children,
 ) -> Study {
@@ -123,6 +126,9 @@ pub(crate) fn study(
     }
     if prices.requests.samples < LEAST_SAMPLES {
         return Study::of(Verdict::TooShort);
+    }
+    if too_large.is_some() {
+        return Study { why: too_large, ..Study::of(Verdict::TooLarge) };
     }
     let mut finalists: Vec<Finalist> = Vec::new();
     for candidate in candidate::sweep(&needs.with_margin()) {

@@ -17,6 +17,9 @@ pub(crate) const PAGE_BYTES: usize = 4096;
 pub(crate) const MARGIN: usize = 2;
 /// And for this many buffers of each thread that acquires, however few were out.
 pub(crate) const LEAST_BUFFERS: usize = 8;
+/// At least this share of what was in use at once is to be in use in a replay, or no settings
+/// follow from it.
+const LEAST_HELD: f64 = 0.5;
 
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,6 +129,28 @@ impl Needs {
         }
     }
 
+    /// Returns the needs of all requests, `peak` of which were in use at once: buffers and bytes.
+    pub(crate) fn of_all(&self, peak: (f64, f64), largest: u64) -> Self {
+        let largest = usize::try_from(largest).unwrap_or(usize::MAX).max(self.largest);
+        let scaled = |part: usize, of: usize, peak: f64| {
+            (part as f64 * (peak / of.max(1) as f64).max(1.0)).round() as usize
+        };
+        Self {
+            live: scaled(self.live, self.live, peak.0),
+            bytes: scaled(self.bytes, self.bytes, peak.1).max(largest),
+            own_live: scaled(self.own_live, self.live, peak.0),
+            own_bytes: scaled(self.own_bytes, self.bytes, peak.1).max(largest),
+            largest,
+            ..*self
+        }
+    }
+
+    /// Returns whether so much is in use in a replay that settings for `all` can be tried by it.
+    pub(crate) fn are_enough_for(&self, all: &Self) -> bool {
+        let is_held = |part: usize, all: usize| part as f64 >= LEAST_HELD * all as f64;
+        is_held(self.live, all.live) && is_held(self.bytes, all.bytes)
+    }
+
     /// Walks through the traffic once.
     pub(crate) fn of(traffic: &Traffic) -> Self {
         #[derive(Clone, Copy, Default)]
@@ -231,6 +256,19 @@ pub(super) mod tests {
         let room = needs.with_margin();
         assert_eq!((room.live, room.bytes, room.own_bytes), (180, 1000, 18));
         assert_eq!(room.own_live, LEAST_BUFFERS);
+    }
+
+    /// Settings are for all that was in use at once, not for the part that is replayed.
+    #[test]
+    fn needs_are_those_of_the_recorded_peak() {
+        let part = Needs { owners: 3, largest: 9, live: 90, bytes: 500, own_live: 30, own_bytes: 100 };
+        let all = part.of_all((180.0, 750.0), 7);
+        assert_eq!(all, Needs { live: 180, bytes: 750, own_live: 60, own_bytes: 150, ..part });
+        assert!(part.are_enough_for(&all) && !part.are_enough_for(&part.of_all((181.0, 1.0), 7)));
+        assert!(!part.are_enough_for(&part.of_all((1.0, 1001.0), 7)));
+        assert_eq!(part.of_all((1.0, 1.0), 9), part);
+        let large = part.of_all((1.0, 1.0), 700);
+        assert_eq!((large.largest, large.bytes, large.own_bytes), (700, 700, 700));
     }
 
     #[test]

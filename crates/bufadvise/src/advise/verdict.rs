@@ -28,13 +28,17 @@ pub(crate) const LEAST_SECONDS: f64 = 1.0;
 pub(crate) const LEAST_REQUESTS: f64 = 100.0;
 /// and the fewest of them that were recorded, unless all of them take little.
 pub(crate) const LEAST_SAMPLES: usize = 30;
+/// A replay of a smaller share of the requests is a part of them: the most that is in use at once
+/// in it need not be the most of all.
+const WHOLLY: f64 = 0.9;
 /// The relative error of the number of requests up to which an answer is sure.
 const SURE_ERROR: f64 = 0.1;
 
 /// What the program took of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct Program {
-    /// How long the recording is.
+    /// How long the recording is, and how long the part of it that was read.
+    pub(crate) ran_seconds: f64,
     pub(crate) seconds: f64,
     /// The processor time of the program, its page faults and its memory at the peak; nothing
     /// where the recording does not say.
@@ -65,9 +69,14 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
+    /// Returns whether a part of them is replayed.
+    pub(crate) fn are_a_part(&self) -> bool {
+        (self.replayed as f64) < WHOLLY * self.count
+    }
+
     /// Returns whether a recording is long enough for an answer.
     pub(crate) fn are_enough(&self, program: &Program) -> bool {
-        program.seconds >= LEAST_SECONDS && self.count >= LEAST_REQUESTS && self.replayed > 0
+        program.ran_seconds >= LEAST_SECONDS && self.count >= LEAST_REQUESTS && self.replayed > 0
     }
 }
 
@@ -169,6 +178,7 @@ mod tests {
     /// A program that ran for 25 s and took 10 s of the processor, replayed as a whole.
     fn prices() -> Prices {
         let program = Program {
+            ran_seconds: 25.0,
             seconds: 25.0,
             processor_seconds: Some(10.0),
             faults: Some(100_000),
@@ -184,7 +194,8 @@ mod tests {
     fn a_short_recording_is_not_enough() {
         let Prices { program, requests } = prices();
         assert!(requests.are_enough(&program));
-        assert!(!requests.are_enough(&Program { seconds: 0.25, ..program }));
+        assert!(!requests.are_enough(&Program { ran_seconds: 0.25, ..program }));
+        assert!(requests.are_enough(&Program { seconds: 0.25, ..program }), "a part was read");
         assert!(!Requests { count: 60.0, ..requests }.are_enough(&program));
         assert!(!Requests { replayed: 0, ..requests }.are_enough(&program));
     }

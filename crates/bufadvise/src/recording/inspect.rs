@@ -2,29 +2,38 @@
 
 use std::env;
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail};
 use object::read::ReadCache;
 use object::{Object, ObjectSection, ObjectSymbol};
 
 /// Libraries that have to come before any other.
 const SANITIZERS: [&str; 4] = ["libasan.so", "libhwasan.so", "liblsan.so", "libtsan.so"];
 
+/// Allocators that are recorded in place of the C library's, and are not replayed.
+const ALLOCATORS: [&str; 3] = ["libjemalloc", "libtcmalloc", "libmimalloc"];
+/// The system follows so many lines `#!`, one to the next.
+const MOST_SCRIPTS: usize = 5;
+
 /// Looks whether a program can be recorded. What is not found, or not understood, is for the
-/// system to refuse.
+/// system to refuse. Returns the allocator that the program brings along.
 ///
 /// # Errors
 ///
 /// When it cannot, with the reason.
-pub(super) fn check(program: &OsStr) -> Result<()> {
-    let Some(path) = find(program) else { return Ok(()) };
-    let why = reason(&path);
-    ensure!(why.is_none(), "{} cannot be recorded: {}", path.display(), why.unwrap_or_default());
-    Ok(())
+pub(super) fn check(program: &OsStr) -> Result<Option<&'static str>> {
+    let preloaded = env::var_os("LD_PRELOAD").unwrap_or_default();
+    let is_preloaded = |name: &&str| preloaded.to_string_lossy().contains(name);
+    let path = find(program);
+    match path.as_deref().and_then(look) {
+        Some(Err(why)) => bail!("{} cannot be recorded: {why}", path.unwrap_or_default().display()),
+        Some(Ok(name)) => Ok(Some(name)),
+        None => Ok(ALLOCATORS.into_iter().find(is_preloaded)),
+    }
 }
 
 /// Returns the file of a program, as `execvp` finds it.
@@ -39,42 +48,53 @@ fn find(program: &OsStr) -> Option<PathBuf> {
     env::split_paths(&paths).map(|folder| folder.join(program)).find(is_program)
 }
 
-fn reason(path: &Path) -> Option<String> {
-    let mut file = File::open(path).ok()?;
-    if file.metadata().ok()?.permissions().mode() & 0o6000 != 0 {
-        return Some("it changes its user, and the system starts it without other libraries".into());
-    }
-    let mut start = [0; 256];
-    let read = file.read(&mut start).ok()?;
-    if let Some(line) = start[..read].strip_prefix(b"#!") {
+/// Returns the allocator that a program needs, or the reason why it cannot be recorded.
+fn look(program: &Path) -> Option<Result<&'static str, String>> {
+    let mut path = program.to_owned();
+    for _ in 0..=MOST_SCRIPTS {
+        // A pipe would be waited for.
+        let found = fs::metadata(&path).ok().filter(Metadata::is_file)?;
+        if found.permissions().mode() & 0o6000 != 0 {
+            return Some(Err("it changes its user, and the system starts it without other libraries".into()));
+        }
+        let mut file = File::open(&path).ok()?;
+        let mut start = [0; 256];
+        let read = file.read(&mut start).ok()?;
+        let Some(line) = start[..read].strip_prefix(b"#!") else { return look_at_code(file) };
         let line = String::from_utf8_lossy(line.split(|byte| *byte == b'\n').next()?).into_owned();
         let mut words = line.split_whitespace();
-        let interpreter = Path::new(words.next()?);
-        if interpreter.ends_with("env") {
+        path = words.next()?.into();
+        if path.ends_with("env") {
             let program = words.find(|word| !word.starts_with('-')).unwrap_or("the program");
-            return Some(format!(
+            return Some(Err(format!(
                 "it is a script that `env` starts. Run `{program}`, and the script behind it"
-            ));
+            )));
         }
-        return reason(interpreter);
     }
+    Some(Err("it is a script, whose interpreter is a script, and so on".into()))
+}
+
+fn look_at_code(file: File) -> Option<Result<&'static str, String>> {
     let cache = ReadCache::new(file);
     let elf = object::File::parse(&cache).ok()?;
     if elf.is_64() != cfg!(target_pointer_width = "64") {
-        return Some("it is of another architecture".into());
+        return Some(Err("it is of another architecture".into()));
     }
     elf.section_by_name(".text")?;
     if elf.section_by_name(".interp").is_none() {
-        return Some("it is linked statically".into());
+        return Some(Err("it is linked statically".into()));
     }
     let names = elf.section_by_name(".dynstr")?.data().ok()?;
     let needs = |name: &&str| names.windows(name.len()).any(|part| part == name.as_bytes());
     if let Some(name) = SANITIZERS.iter().find(|name| needs(name)) {
-        return Some(format!("it is built with a sanitizer ({name})"));
+        return Some(Err(format!("it is built with a sanitizer ({name})")));
     }
     let is_malloc =
         |symbol: object::Symbol<'_, '_, _>| symbol.is_definition() && symbol.name() == Ok("malloc");
-    elf.dynamic_symbols().any(is_malloc).then(|| "it has a `malloc` of its own".into())
+    if elf.dynamic_symbols().any(is_malloc) {
+        return Some(Err("it has a `malloc` of its own".into()));
+    }
+    ALLOCATORS.into_iter().find(needs).map(Ok)
 }
 
 #[cfg(test)]
@@ -86,15 +106,15 @@ mod tests {
         let path = env::temp_dir().join(format!("bufadvise-{}-{name}", std::process::id()));
         fs::write(&path, text).expect("a file");
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("a mode");
-        let why = reason(&path);
+        let found = look(&path);
         fs::remove_file(path).expect("it was there");
-        why
+        found?.err()
     }
 
     #[test]
     fn programs_are_found_and_told() {
         let shell = find(OsStr::new("sh")).expect("a shell");
-        assert_eq!(reason(&shell), None);
+        assert_eq!(look(&shell), None);
         assert_eq!(find(OsStr::new("./no/such")), Some("./no/such".into()));
         assert!(find(OsStr::new("no-such-program-at-all")).is_none());
         assert_eq!(script("plain", "#!/bin/sh\nexit\n", 0o755), None);

@@ -14,6 +14,7 @@ use std::{env, process};
 
 use anyhow::{Context, Result, bail, ensure};
 use buftrace::format;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use self::library::Library;
 use self::program::Signals;
@@ -51,8 +52,8 @@ pub(crate) struct RunOptions {
 /// A recording that was made.
 struct Recorded {
     input: Input,
-    /// The signal that ended it, if this program was told to end.
-    ended_by: Option<i32>,
+    /// What else is to be said of it.
+    notes: String,
 }
 
 impl RecordOptions {
@@ -69,20 +70,26 @@ impl RecordOptions {
                 with_end(name, ".heap").into()
             }
         };
-        let Recorded { input, .. } = self.record(&output)?;
+        let Recorded { input, notes } = self.record(&output, &Signals::new()?)?;
         // The standard output is the program's.
-        print::note(format_args!("{}: {}", output.display(), input.ending()));
+        let file = print::in_line(&output.display().to_string());
+        print::error_line(format_args!("{file}: {}.{notes}", input.ending()))?;
+        let is_empty = matches!(&input, Input::Heap(heap) if heap.objects().is_empty());
+        ensure!(
+            !is_empty,
+            "no request was recorded. With --settings exact, few are enough. Programs that this one starts are not \
+             recorded, nor are requests to an allocator of its own"
+        );
         Ok(true)
     }
 
     /// Runs the program, and returns what was recorded of it, which is in the file `output` too.
-    fn record(&self, output: &Path) -> Result<Recorded> {
-        inspect::check(&self.program[0])?;
+    fn record(&self, output: &Path, signals: &Signals) -> Result<Recorded> {
+        let allocator = inspect::check(&self.program[0])?;
         let output = std::path::absolute(output).context("the current folder has no path")?;
         let part = PathBuf::from(with_end(output.as_os_str(), ".part"));
         check_output(&output, &part)?;
         let library = Library::new()?;
-        let signals = Signals::new()?;
         let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
         let ends_after = self.ends_after.map(Duration::from_secs);
         let mut command = program::command(&self.program);
@@ -91,9 +98,14 @@ impl RecordOptions {
             Some(settings) => command.env("BUFTRACE_OPTIONS", settings),
             None => command.env_remove("BUFTRACE_OPTIONS"),
         };
-        let (process, status) = program::run(command, ends_after, &signals)?;
+        let (process, status) = program::run(command, ends_after, signals)?;
+        let mut notes = String::new();
         if !status.success() {
-            print::note(format_args!("The program ended with {status}."));
+            notes += &format!(" The program ended with {status}.");
+        }
+        if let Some(name) = allocator {
+            notes +=
+                &format!(" Its allocator is {name}, and what is replayed without a pool is the C library's.");
         }
         // The recorder gives the file its name, unless the program did not come to that.
         for path in [&output, &part] {
@@ -102,15 +114,14 @@ impl RecordOptions {
             let info = profile.info();
             if info.pid == u64::from(process) && info.started_at >= started {
                 if path == &part {
-                    fs::rename(&part, &output)
-                        .with_context(|| format!("cannot rename {}", part.display()))?;
+                    rename(&part, &output).with_context(|| format!("the recording is {}", part.display()))?;
                 }
-                return Ok(Recorded { input, ended_by: signals.told() });
+                return Ok(Recorded { input, notes });
             }
         }
         bail!(
             "nothing was recorded. If the recorder gave a reason, it stands above. A program that starts another in its place is \
-             recorded until then: name the other one"
+             recorded until then: name the other one.{notes}"
         )
     }
 }
@@ -142,6 +153,7 @@ impl RunOptions {
     ///
     /// As [`RecordOptions::run`], and as `advise`.
     pub(crate) fn run(&self) -> Result<bool> {
+        let signals = Signals::new()?;
         let (output, temporary) = match &self.recorded.output {
             Some(output) => (output.clone(), None),
             None => {
@@ -149,17 +161,18 @@ impl RunOptions {
                 (temporary.0.join("program.heap"), Some(temporary))
             }
         };
-        let recorded = self.recorded.record(&output);
-        // It is read, and a signal may end this program at any time from here on.
+        let recorded = self.recorded.record(&output, &signals);
         drop(temporary);
-        let Recorded { input, ended_by } = recorded?;
-        if let Some(signal) = ended_by {
+        let told = signals.told();
+        // A signal may end this program at any time from here on.
+        drop(signals);
+        if let Some(signal) = told {
             signal_hook::low_level::emulate_default_handler(signal).context("cannot end as it was told")?;
         }
-        print::note(format_args!("Recorded: {}.", input.ending()));
-        let (text, is_answer) = self.context.answer(input, Instant::now())?;
+        let Recorded { input, notes } = recorded?;
+        let (text, is_answer) = self.context.answer(input, &notes, Instant::now())?;
         // The standard output is the program's.
-        print::note(text);
+        print::error_line(text)?;
         Ok(is_answer)
     }
 }
@@ -172,7 +185,6 @@ fn with_end(name: &OsStr, end: &str) -> OsString {
 
 /// Looks whether a recording may have this name. Nothing is deleted.
 fn check_output(output: &Path, part: &Path) -> Result<()> {
-    let what = output.display();
     ensure!(
         fs::symlink_metadata(part).is_err(),
         "{} is there: another recording is written to it, or one was killed. Wait, or rename it",
@@ -180,16 +192,27 @@ fn check_output(output: &Path, part: &Path) -> Result<()> {
     );
     let folder = output.parent().context("the recording has no file name")?;
     ensure!(folder.is_dir(), "{} is no folder", folder.display());
-    let Ok(found) = fs::symlink_metadata(output) else { return Ok(()) };
+    is_replaced(output).map(|_| ())
+}
+
+/// Returns whether a recording of this user has this name. What else has it is not replaced.
+fn is_replaced(output: &Path) -> Result<bool> {
+    let what = output.display();
+    let Ok(found) = fs::symlink_metadata(output) else { return Ok(false) };
     let mut start = Vec::new();
     if found.is_file() {
         let file = File::open(output).with_context(|| format!("cannot read {what}"))?;
         let read = file.take(format::MAGIC.len() as u64).read_to_end(&mut start);
         read.with_context(|| format!("cannot read {what}"))?;
     }
-    let is_ours = found.is_file() && (start.is_empty() || start == format::MAGIC);
-    ensure!(is_ours, "{what} is no recording, and is not replaced");
+    ensure!(start == format::MAGIC, "{what} is no recording, and is not replaced");
     let own = rustix::process::geteuid().as_raw();
     ensure!(found.uid() == own, "{what} is the recording of another user, and is not replaced");
-    Ok(())
+    Ok(true)
+}
+
+/// Gives a recording its name, unless something else has it by now.
+fn rename(part: &Path, output: &Path) -> Result<()> {
+    let flags = if is_replaced(output)? { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+    renameat_with(CWD, part, CWD, output, flags).context("cannot rename it")
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::flag;
 
 /// From one look at the program to the next.
@@ -30,13 +30,22 @@ pub(super) struct Signals {
 impl Signals {
     pub(super) fn new() -> Result<Self> {
         let signals = Self { to_end: Arc::default(), as_usual: Arc::default() };
-        // An interrupt from the terminal is for the program. This one continues when it has ended.
-        let interrupted = Arc::default();
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
             let registered = flag::register_conditional_default(signal, Arc::clone(&signals.as_usual));
+            let to_end = Arc::clone(&signals.to_end);
             let registered = registered.and_then(|_| match signal {
-                SIGINT => flag::register(signal, Arc::clone(&interrupted)),
-                _ => flag::register_usize(signal, Arc::clone(&signals.to_end), signal as usize),
+                // SAFETY: the action stores a number, which a handler may.
+                SIGINT => unsafe {
+                    signal_hook_registry::register_sigaction(signal, move |info| {
+                        // One from the terminal, by the kernel, is for the program, after whose
+                        // end this one continues.
+                        if info.si_code <= 0 {
+                            // ORDER: Relaxed: a number alone.
+                            to_end.store(signal as usize, Ordering::Relaxed);
+                        }
+                    })
+                },
+                _ => flag::register_usize(signal, to_end, signal as usize),
             });
             registered.context("cannot look after signals")?;
         }

@@ -90,7 +90,7 @@ fn what_is_short_or_seldom_is_too_short_to_say() {
     let short = write(&folder, "short", 1000, &gaps());
     let words = printed(&advise(&short, &[]));
     let lines: Vec<&str> = words.lines().collect();
-    assert_eq!(lines.len(), 3, "{words}");
+    assert_eq!((lines.len(), lines[3]), (4, "Recorded: 400 events."), "{words}");
     assert_eq!(lines[0], "Too short to say.");
     assert!(lines[1].contains("made 200 requests") && lines[2].contains("needs 1 s"), "{words}");
     let seldom = write(&folder, "seldom", 5_000_000_000, &one_by_one(1, 84 << 20));
@@ -100,7 +100,7 @@ fn what_is_short_or_seldom_is_too_short_to_say() {
         "{words}"
     );
     let answer = json(&advise(&seldom, &["--json"]));
-    assert_eq!((&answer["schema"], &answer["verdict"]), (&6.into(), &"too_short".into()));
+    assert_eq!((&answer["schema"], &answer["verdict"]), (&7.into(), &"too_short".into()));
 }
 
 /// A program that requests a few buffers a second: all of it takes less than a user notices.
@@ -112,8 +112,31 @@ fn no_pool_where_buffers_do_not_matter() {
     let words = printed(&output);
     assert_eq!(code(&output), 0, "{words}");
     assert!(words.starts_with("No pool would help.\nAll its requests together take < 0.1 % of"), "{words}");
+    assert!(words.contains("\nRecorded: 400 events.\n"), "{words}");
     assert!(words.contains("\nSure: of 200 requests, 200 were replayed") && words.contains("vec"), "{words}");
     assert!(!words.contains("pub fn"), "{words}");
+}
+
+/// Of what was in use at once, a replay has a third: no pool is named that has room for that third.
+#[test]
+fn settings_are_for_all_that_was_in_use() {
+    let folder = folder("too-large");
+    let held = |name: &str, count: u32| {
+        let events: Vec<_> = (0..count).map(|id| (0, id, Some(1 << 20))).collect();
+        write(&folder, name, 1_000_000, &events)
+    };
+    let output = advise(&held("large", 1500), &[]);
+    let words = printed(&output);
+    let large = "Too large to try: 1500 buffers of 1500.0 MiB in all were in use at once, and a replay has \
+                 512 buffers of 512.0 MiB in all.\nRecorded: 1500 events.\n";
+    assert_eq!((code(&output), &words[..]), (1, large));
+
+    let answer = json(&advise(&held("half", 1010), &["--json", "--seconds", "8"]));
+    assert_eq!(answer["requests"]["replayed"], 512, "{answer}");
+    let bytes = answer["now"]["bytes"].as_u64().expect("memory");
+    assert!((1000..1100).contains(&(bytes >> 20)), "the memory is that of all of them: {answer}");
+    let tried = answer["tried"].as_array().expect("candidates");
+    assert!(tried.iter().any(|one| one["settings"].as_str().is_some_and(|text| text.contains("slots=2020"))));
 }
 
 /// A program over an allocator that gives each buffer's pages back at once, so that they have to be

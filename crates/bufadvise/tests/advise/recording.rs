@@ -2,6 +2,8 @@
 
 use std::env;
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread;
@@ -30,9 +32,10 @@ fn await_that(what: &str, is_done: impl Fn() -> bool) {
     }
 }
 
-/// Ends a process as `kill` does, which is a program of its own only on some machines.
-fn terminate(process: &str) -> bool {
-    Command::new("sh").args(["-c", "kill $0", process]).status().expect("a shell").success()
+/// Sends a signal as `kill` does, which is a program of its own only on some machines.
+fn kill(signal: &str, process: &str) -> bool {
+    let mut command = Command::new("sh");
+    command.args(["-c", "kill -$0 $1", signal, process]).status().expect("a shell").success()
 }
 
 fn record(arguments: &[&str], file: &Path, program: &[&str]) -> Output {
@@ -71,14 +74,16 @@ fn a_program_is_advised() {
         fs::create_dir(folder).expect("a folder");
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_bufadvise"));
-    command.args(["run", "--json", "--", "sort", "/dev/null"]).current_dir(&work).env("TMPDIR", &temporary);
+    command.current_dir(&work).env("TMPDIR", &temporary);
+    command.args(["run", "--json", "--", "sh", "-c", "sort /dev/null; exit 3"]);
     let output = command.output().expect("it starts");
     assert_eq!((code(&output), printed(&output)), (0, String::new()));
-    let errors = errors(&output);
-    let (recorded, answer) = errors.split_once('\n').expect("two texts");
-    assert!(recorded.starts_with("Recorded: ") && recorded.ends_with("; complete."), "{recorded}");
-    let answer: serde_json::Value = serde_json::from_str(answer).expect("JSON");
+    let answer: serde_json::Value = serde_json::from_str(&errors(&output)).expect("JSON alone");
+    let recorded = answer["recorded"].as_str().expect("a text");
+    assert!(recorded.contains(" lost; complete") && recorded.ends_with("exit status: 3."), "{recorded}");
     assert_eq!(answer["verdict"], "too_short", "{answer}");
+    command.stderr(fs::OpenOptions::new().write(true).open("/dev/full").expect("a device"));
+    assert_eq!(code(&command.output().expect("it starts")), 2, "the answer is lost");
     assert_eq!((files(&work).len(), files(&temporary).len()), (0, 0));
 }
 
@@ -86,7 +91,8 @@ fn a_program_is_advised() {
 fn a_server_is_ended_after_a_time() {
     let file = folder("for").join("server.heap");
     let started = Instant::now();
-    let output = record(&["record", "--for", "1"], &file, &["sh", "-c", "sort /dev/null; exec sleep 600"]);
+    let output =
+        record(&["record", "--for", "3"], &file, &["sh", "-c", "while :; do x=$(printf %01000d 1); done"]);
     assert_eq!(code(&output), 0);
     assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
     assert!(String::from_utf8_lossy(&output.stderr).contains("signal: 15"), "it says how the program ended");
@@ -132,6 +138,90 @@ fn programs_that_cannot_be_recorded_are_told() {
     }
 }
 
+/// As many scripts are each other's interpreters as the system allows for, and no pipe is waited for.
+#[test]
+fn scripts_and_pipes_are_no_end() {
+    let folder = folder("scripts");
+    let script = |name: &str, interpreter: &Path| {
+        let path = folder.join(name);
+        fs::write(&path, format!("#!{}\n", interpreter.display())).expect("a script");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
+        path
+    };
+    let said = |path: &Path| {
+        let output = record(&["record"], &folder.join("said.heap"), &[path.to_str().expect("UTF-8")]);
+        let said = errors(&output);
+        assert!(code(&output) == 2 || said.contains("; complete"), "{said}");
+        said
+    };
+    let (mut path, mut refused) = (script("0", Path::new("/bin/true")), 0);
+    for number in 1..8 {
+        let is_refused = Command::new(&path).status().is_err();
+        assert_eq!(said(&path).contains("interpreter is a script"), is_refused, "{number}: {}", said(&path));
+        refused += usize::from(is_refused);
+        path = script(&number.to_string(), &path);
+    }
+    assert!((1..7).contains(&refused), "{refused}");
+    assert!(said(&script("own", &folder.join("own"))).contains("interpreter is a script"));
+    let pipe = folder.join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+    for path in [&pipe, &script("piped", &pipe)] {
+        assert!(said(path).contains("cannot run"), "{}", said(path));
+    }
+}
+
+/// A program that brings an allocator along is recorded, which is said.
+#[test]
+fn an_allocator_in_a_library_is_named() {
+    let folder = folder("allocator");
+    let compile = |source: &str, arguments: &[&str]| {
+        fs::write(folder.join("text.c"), source).expect("a text");
+        let mut command = Command::new("cc");
+        command
+            .current_dir(&folder)
+            .arg("text.c")
+            .args(arguments)
+            .status()
+            .is_ok_and(|status| status.success())
+    };
+    if !compile("int zero(void) { return 0; }", &["-shared", "-fPIC", "-o", "libjemalloc.so.2"])
+        || !compile(
+            "int zero(void); void *malloc(unsigned long); int main(void) { return malloc(70077) ? zero() : 1; }",
+            &["-fno-builtin", "-o", "program", "./libjemalloc.so.2", "-Wl,-rpath,$ORIGIN"],
+        )
+    {
+        eprintln!("skipped: no cc here");
+        return;
+    }
+    let program = folder.join("program");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bufadvise"));
+    command.current_dir(&folder).args(["record", "--settings", "exact"]);
+    let output = command.arg(program).output().expect("it starts");
+    assert_eq!(code(&output), 0, "{}", errors(&output));
+    assert!(errors(&output).contains("complete. Its allocator is libjemalloc"), "{}", errors(&output));
+}
+
+#[test]
+fn a_recording_of_nothing_is_said() {
+    let file = folder("nothing").join("nothing.heap");
+    let record = |command: &str| {
+        let output = [file.as_os_str()];
+        let mut program = Command::new(env!("CARGO_BIN_EXE_bufadvise"));
+        program.args([command, "--settings", "exact,min=1GiB", "--output"]).args(output).args(SORT);
+        at_root(&mut program).output().expect("it starts")
+    };
+    let output = record("record");
+    let said = errors(&output);
+    assert!(
+        code(&output) == 2 && said.contains("0 objects, ") && said.contains("no request was recorded"),
+        "{said}"
+    );
+    let shown = printed(&bufadvise("show", &[&file], &[]));
+    assert!(shown.contains("sort: 0 requests of 0 B in "), "{shown}");
+    let output = record("run");
+    assert!(code(&output) == 0 && errors(&output).starts_with("Too short to say.\n"), "{}", errors(&output));
+}
+
 /// The worker ends by `_exit`, and is named; the file of its parent is whole.
 #[test]
 fn workers_are_not_recorded_and_named() {
@@ -153,16 +243,20 @@ fn workers_are_not_recorded_and_named() {
     assert_eq!(files(file.parent().expect("a folder")), ["workers.heap", "workers.py"]);
 }
 
-/// What was recorded before `exec` is kept.
+/// It is recorded up to the `exec`, without the last second, which is all of it here.
 #[test]
-fn exec_keeps_what_was_recorded() {
+fn exec_ends_a_recording() {
     let file = folder("exec").join("exec.heap");
     let output = record(&["record"], &file, &["bash", "-c", "x=$(printf %070077d 1); exec true"]);
     if errors(&output).contains("cannot run") {
         return;
     }
-    assert_eq!(code(&output), 0, "{}", errors(&output));
-    assert!(errors(&output).contains("started another in its place"), "{}", errors(&output));
+    assert_eq!(code(&output), 2, "{}", errors(&output));
+    for part in
+        ["started another in its place", "no request was recorded", "nor are requests to an allocator"]
+    {
+        assert!(errors(&output).contains(part), "{}", errors(&output));
+    }
     let profile = buftrace::Profile::load(&file).expect("a recording");
     assert_eq!(profile.info().program.rsplit('/').next(), Some("bash"));
     assert_eq!(files(file.parent().expect("a folder")), ["exec.heap"]);
@@ -176,6 +270,20 @@ fn only_recordings_are_replaced() {
     let output = record(&["record"], &file, &SORT);
     assert!(code(&output) == 2 && errors(&output).contains("is no recording"), "{}", errors(&output));
     assert_eq!(fs::read(&file).expect("it is there"), b"#!/bin/sh");
+
+    fs::write(&file, "").expect("a file");
+    let output = record(&["record"], &file, &SORT);
+    assert!(code(&output) == 2 && errors(&output).contains("is no recording"), "{}", errors(&output));
+
+    fs::remove_file(&file).expect("it is deleted");
+    let writes = format!("sort /dev/null; echo letter > '{}'", file.display());
+    let output = record(&["record"], &file, &["sh", "-c", &writes]);
+    assert!(code(&output) == 2 && errors(&output).contains("is no recording"), "{}", errors(&output));
+    assert_eq!(fs::read(&file).expect("it is there"), b"letter\n");
+    let part = file.with_extension("heap.part");
+    assert!(errors(&output).contains(&format!("the recording is {}", part.display())), "{}", errors(&output));
+    buftrace::Profile::load(&part).expect("a recording");
+    fs::remove_file(part).expect("it is deleted");
 
     fs::remove_file(&file).expect("it is deleted");
     assert!(Command::new("mkfifo").arg(&file).status().expect("mkfifo").success());
@@ -235,7 +343,7 @@ fn signals_end_an_answer_and_leave_no_files() {
         found.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
     await_that("it replays", || !children().is_empty());
-    assert!(terminate(&own));
+    assert!(kill("TERM", &own));
     let replaying = children();
     let status = child.wait().expect("it is there");
     assert_eq!(status.code(), None, "{status}");
@@ -250,20 +358,24 @@ fn signals_end_an_answer_and_leave_no_files() {
 /// `timeout` and others end it while the program runs: the program ends too, and no answer comes.
 #[test]
 fn signals_end_a_recording() {
-    let folder = folder("told-to-end");
+    for signal in ["TERM", "INT", "QUIT"] {
+        ends_a_recording(signal);
+    }
+}
+
+fn ends_a_recording(signal: &str) {
+    let folder = folder(&format!("told-by-{signal}"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_bufadvise"));
     command.args(["run", "--", "sh", "-c", "echo $$; sort /dev/null; exec sleep 600"]);
     command.env("TMPDIR", &folder).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let child = command.spawn().expect("it starts");
-    await_that("the program records", || {
-        let folders = files(&folder);
-        folders.first().is_some_and(|name| !files(&folder.join(name)).is_empty())
-    });
-    assert!(terminate(&child.id().to_string()));
+    let mut child = command.spawn().expect("it starts");
+    let mut program = String::new();
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe"));
+    lines.read_line(&mut program).expect("it prints");
+    assert!(kill(signal, &child.id().to_string()));
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), None, "{}", errors(&output));
     assert!(!errors(&output).contains("Too short"), "{}", errors(&output));
-    let program = printed(&output);
     assert!(!Path::new("/proc").join(program.trim()).exists(), "{program}");
     assert!(files(&folder).is_empty());
 }
@@ -286,16 +398,27 @@ fn pipes_and_disks_that_take_nothing_are_no_panic() {
     assert!(code(&output) == 2 && errors(&output).starts_with("error: cannot print"), "{}", errors(&output));
     let output = show().stdout(full.try_clone().expect("the same")).stderr(full).output().expect("it ends");
     assert_eq!(code(&output), 2);
+    let mut limited = Command::new("sh");
+    limited.args([
+        "-c",
+        "ulimit -f 0; exec \"$0\" show \"$1\" > \"$1.text\"",
+        env!("CARGO_BIN_EXE_bufadvise"),
+    ]);
+    let output = limited.arg(&file).output().expect("it ends");
+    assert!(code(&output) == 2 && errors(&output).starts_with("error: cannot print"), "{}", errors(&output));
+    let output = bufadvise("show", &[Path::new("/dev/zero")], &[]);
+    assert!(code(&output) == 2 && errors(&output).contains("not a buffer trace"), "{}", errors(&output));
 }
 
 #[test]
 fn names_of_a_recording_do_not_control_the_terminal() {
     let folder = folder("escapes");
-    let (file, program) = (folder.join("escapes.heap"), folder.join("sort\x1b[31m"));
+    let (file, program) = (folder.join("escapes.heap"), folder.join("sort\x1b[31m\nNo"));
     fs::copy("/usr/bin/sort", &program).expect("a copy");
     let program = [program.to_str().expect("UTF-8"), "/dev/null"];
     let output = record(&["record"], &file, &program);
     assert_eq!(code(&output), 0, "{}", errors(&output));
     let shown = printed(&bufadvise("show", &[&file], &[]));
-    assert!(shown.contains("sort\u{fffd}[31m") && !shown.contains('\x1b'), "{shown:?}");
+    assert!(shown.contains("sort\u{fffd}[31m\u{fffd}No") && !shown.contains(['\x1b']), "{shown:?}");
+    assert!(!shown.contains("\nNo"), "{shown:?}");
 }

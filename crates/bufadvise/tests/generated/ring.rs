@@ -1,5 +1,7 @@
 //! A pool.
 
+// bufworks = { version = "0.1.0", default-features = false, features = ["std", "ring"] }
+
 /// The strategy with its settings, as `AnyBuilder` reads them.
 pub const SETTINGS: &str = "ring:capacity=1500000,buffers=9";
 

@@ -178,7 +178,7 @@ impl Log {
             Some(_) => Ok(()),
         };
         if let Some(reason) = reason.or(written.err()) {
-            self.output.say(reason);
+            self.output.say("the recording stops, the program continues", reason);
         }
         self.output.finish();
     }

@@ -14,7 +14,7 @@ pub(super) const PATH_BYTES: usize = 4096;
 pub(super) enum Stop {
     /// The system refused it, with this number.
     System(c_int),
-    /// What is at the path is neither a recording nor empty, and is not replaced.
+    /// What is at the path is no recording, and is not replaced.
     Other,
     /// The file beside the path is there already.
     Taken,
@@ -121,9 +121,7 @@ impl Output {
         if !fits || !line.push(&[0]) || path.is_empty() || path.contains(&0) {
             return Err(Stop::Path);
         }
-        if !self.is_replaceable()? {
-            return Err(Stop::Other);
-        }
+        self.replaces()?;
         let file = File::create(text(&self.part)?).map_err(|number| match number {
             libc::EEXIST => Stop::Taken,
             number => Stop::System(number),
@@ -133,15 +131,15 @@ impl Output {
         Ok(())
     }
 
-    /// Returns whether there is nothing at the path, an empty file, or a recording or trace.
-    fn is_replaceable(&self) -> Result<bool, Stop> {
+    /// Returns whether a recording or trace is at the path. What else is there is not replaced.
+    fn replaces(&self) -> Result<bool, Stop> {
         let path = text(&self.path)?;
-        let Some(is_file) = system::is_file(path) else { return Ok(true) };
-        let Some(file) = File::open(path).filter(|_| is_file) else { return Ok(false) };
+        let Some(is_file) = system::is_file(path) else { return Ok(false) };
+        let file = File::open(path).filter(|_| is_file).ok_or(Stop::Other)?;
         let mut magic = [0; MAGIC.len()];
-        let read = file.read_at(&mut magic, 0);
+        file.read_at(&mut magic, 0);
         file.close();
-        Ok(read == 0 || magic == MAGIC)
+        if magic == MAGIC { Ok(true) } else { Err(Stop::Other) }
     }
 
     /// Returns whether one block more may follow after one of `bytes`, so that the end of the
@@ -188,10 +186,15 @@ impl Output {
     pub(super) fn finish(&mut self) {
         let identity = self.file.get().map(|(_, identity)| identity);
         self.close();
-        if let (Ok(part), Ok(path)) = (text(&self.part), text(&self.path))
-            && let Err(number) = system::rename(part, identity, path)
-        {
-            self.say(Stop::System(number));
+        let (Ok(part), Ok(path)) = (text(&self.part), text(&self.path)) else { return };
+        let renamed = self.replaces().and_then(|replaces| {
+            system::rename(part, identity, path, replaces).map_err(|number| match number {
+                libc::EEXIST => Stop::Other,
+                number => Stop::System(number),
+            })
+        });
+        if let Err(reason) = renamed {
+            self.say("the recording keeps `.part` behind its name", reason);
         }
     }
 
@@ -203,11 +206,11 @@ impl Output {
         }
     }
 
-    /// Says that the recording ended, and why.
-    pub(super) fn say(&self, reason: Stop) {
+    /// Says what became of the recording, and why.
+    pub(super) fn say(&self, what: &str, reason: Stop) {
         let path = text(&self.path).map(CStr::to_bytes).unwrap_or_default();
         let mut line = Line::<512>::new();
-        let _ = line.write_str("buftrace: the recording stops, the program continues: ");
+        let _ = write!(line, "buftrace: {what}: ");
         line.push(path.get(..path.len().min(300)).unwrap_or_default());
         let _ = writeln!(line, ": {reason}");
         system::say(line.bytes(), self.errors.get());

@@ -226,13 +226,25 @@ pub(super) fn is_file(path: &CStr) -> Option<bool> {
     Some(status(path)?.st_mode & libc::S_IFMT == libc::S_IFREG)
 }
 
-/// Gives another name to a file, if it is still the one that is meant.
-pub(super) fn rename(from: &CStr, file: Option<Identity>, to: &CStr) -> Result<(), c_int> {
+/// Gives another name to a file, if it is still the one that is meant. Unless `replaces`, nothing
+/// has that name, and what comes to it meanwhile keeps it where the file system knows how.
+pub(super) fn rename(from: &CStr, file: Option<Identity>, to: &CStr, replaces: bool) -> Result<(), c_int> {
     if file.is_none() || status(from).map(|status| Identity::of(&status)) != file {
         return Err(libc::ENOENT);
     }
+    let (from, to, here) = (from.as_ptr(), to.as_ptr(), libc::AT_FDCWD);
+    if !replaces {
+        // SAFETY: both paths end with a zero.
+        let error =
+            unsafe { libc::syscall(libc::SYS_renameat2, here, from, here, to, libc::RENAME_NOREPLACE) };
+        match last_error() {
+            _ if error == 0 => return Ok(()),
+            libc::EINVAL | libc::ENOSYS => {}
+            number => return Err(number),
+        }
+    }
     // SAFETY: both paths end with a zero.
-    if unsafe { libc::rename(from.as_ptr(), to.as_ptr()) } == 0 { Ok(()) } else { Err(last_error()) }
+    if unsafe { libc::rename(from, to) } == 0 { Ok(()) } else { Err(last_error()) }
 }
 
 /// Deletes a file.

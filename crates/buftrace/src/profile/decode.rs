@@ -1,7 +1,7 @@
 //! Reads the file of a heap recording, whatever is in it.
 
 use super::format::{self, BLOCK_HEAD_BYTES, MAGIC, MAX_BLOCK_BYTES, MAX_FRAMES, VERSION};
-use super::{Ending, Info, Module, Object, Profile, Resize, Usage};
+use super::{Ending, Info, Module, Object, Profile, Resize, Usage, Whole};
 use crate::format::Reader;
 use crate::{DecodeError, Fault, MAX_BYTES, MAX_TIME_NS, TraceError};
 
@@ -35,10 +35,11 @@ impl Profile {
     }
 
     /// Reads a heap recording as [`decode`](Self::decode) does, and keeps the first `most_objects`
-    /// of its objects and reallocations, as if the recording had ended with them. Lost events and
-    /// ending are those of the whole file.
+    /// of its objects and reallocations, as if the recording had ended with them. Lost events,
+    /// ending and [`whole`](Self::whole) are those of the whole file.
     ///
-    /// Cost: memory for those objects, for their events, and for the call stacks of the file.
+    /// Cost: memory for those objects, for their events, for the call stacks of the file, and four
+    /// bytes for each object of the file.
     ///
     /// # Errors
     ///
@@ -120,8 +121,12 @@ struct Decoder {
     thread: u32,
     /// When the last event was.
     at_ns: u64,
-    /// Objects so far, and how many of them are kept.
-    count: usize,
+    /// By object so far: its bytes and one more, and 0 when it was released.
+    sizes: Vec<u32>,
+    /// Objects and bytes that are out, the most of either so far, and in the part that is kept.
+    out: [u64; 2],
+    most_out: [u64; 2],
+    most_kept: [u64; 2],
     most_objects: usize,
     /// The length of the last block's payload.
     read: usize,
@@ -142,6 +147,7 @@ impl Decoder {
             usage: Usage::default(),
             ending: Ending::Open,
             is_cut: false,
+            whole: Whole::default(),
         };
         Self {
             profile,
@@ -150,7 +156,10 @@ impl Decoder {
             rate: None,
             thread: 0,
             at_ns: 0,
-            count: 0,
+            sizes: Vec::new(),
+            out: [0; 2],
+            most_out: [0; 2],
+            most_kept: [0; 2],
             most_objects,
             read: 0,
         }
@@ -159,6 +168,12 @@ impl Decoder {
     fn finish(mut self) -> Profile {
         // A file has far fewer objects than its length allows for, and this memory is kept.
         self.profile.objects.shrink_to_fit();
+        let times = |of: usize| self.most_out[of] as f64 / self.most_kept[of].max(1) as f64;
+        self.profile.whole = Whole {
+            objects: self.sizes.len() as u64,
+            duration_ns: self.at_ns,
+            peak_growth: if self.profile.is_cut { times(0).max(times(1)) } else { 1.0 },
+        };
         self.profile
     }
 
@@ -267,8 +282,10 @@ impl Decoder {
         }
         let bytes = size(reader)?;
         let grown_from = if head & format::HEAD_GROWN == 0 { None } else { Some(size(reader)?) };
-        self.count += 1;
-        if self.cut() {
+        let is_cut = self.cut();
+        self.sizes.push(0);
+        self.has(self.sizes.len() - 1, Some(bytes));
+        if is_cut {
             return Ok(());
         }
         self.profile.objects.push(Object {
@@ -289,7 +306,9 @@ impl Decoder {
     fn release(&mut self, head: u64, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
         self.no_flags(head, reader)?;
         let released = (self.at_ns, self.thread);
-        if let Some(number) = self.object(reader)? {
+        let number = self.object(reader)?;
+        self.has(number, None);
+        if !self.profile.is_cut {
             self.profile.objects[number].released = Some(released);
         }
         Ok(())
@@ -299,7 +318,11 @@ impl Decoder {
         self.no_flags(head, reader)?;
         let number = self.object(reader)?;
         let bytes = size(reader)?;
-        let Some(number) = number.filter(|_| !self.cut()) else { return Ok(()) };
+        let is_cut = self.cut();
+        self.has(number, Some(bytes));
+        if is_cut {
+            return Ok(());
+        }
         let object = &mut self.profile.objects[number];
         object.largest = object.largest.max(bytes);
         object.resizes = object.resizes.saturating_add(1);
@@ -323,18 +346,29 @@ impl Decoder {
         Err(reader.fault(Fault::UnknownFlags { flags: (head & flags) as u8 }))
     }
 
-    /// Reads the number of an object that was not released. From the first object on that is left
-    /// out, no event is noted, and it is not known which objects are out.
-    fn object(&self, reader: &mut Reader<'_>) -> Result<Option<usize>, DecodeError> {
+    /// Notes how many bytes an object has from now on; `None` when it is released.
+    fn has(&mut self, number: usize, bytes: Option<u64>) {
+        let size = bytes.map_or(0, |bytes| bytes.min(u64::from(u32::MAX - 1)) as u32 + 1);
+        let before = core::mem::replace(&mut self.sizes[number], size);
+        for (size, sign) in [(before, u64::MAX), (size, 1)].into_iter().filter(|(size, _)| *size > 0) {
+            self.out[0] = self.out[0].wrapping_add(sign);
+            self.out[1] = self.out[1].wrapping_add(u64::from(size - 1).wrapping_mul(sign));
+        }
+        for (most, out) in self.most_out.iter_mut().zip(self.out) {
+            *most = out.max(*most);
+        }
+        if !self.profile.is_cut {
+            self.most_kept = self.most_out;
+        }
+    }
+
+    /// Reads the number of an object that was not released.
+    fn object(&self, reader: &mut Reader<'_>) -> Result<usize, DecodeError> {
         let at = reader.offset;
         let distance = usize::try_from(reader.number()?).ok();
-        let number = distance.and_then(|distance| self.count.checked_sub(distance));
-        let is_out = |number: &usize| match self.profile.objects.get(*number) {
-            Some(object) => self.profile.is_cut || object.released.is_none(),
-            None => *number < self.count,
-        };
-        let number = number.filter(is_out).ok_or_else(|| reader.fault_at(at, Fault::BadReference))?;
-        Ok(Some(number).filter(|_| !self.profile.is_cut))
+        let number = distance.and_then(|distance| self.sizes.len().checked_sub(distance));
+        let is_out = |number: &usize| self.sizes.get(*number).is_some_and(|size| *size > 0);
+        number.filter(is_out).ok_or_else(|| reader.fault_at(at, Fault::BadReference))
     }
 
     fn state(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {

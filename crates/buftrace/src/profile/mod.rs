@@ -52,6 +52,7 @@ pub struct Profile {
     usage: Usage,
     ending: Ending,
     is_cut: bool,
+    whole: Whole,
 }
 
 /// The head of a heap recording: the program, and what was recorded of it.
@@ -98,6 +99,25 @@ pub struct Usage {
     pub forks: u64,
     /// Processor time of children that have ended and were waited for, in nanoseconds.
     pub children_ns: u64,
+}
+
+/// What a file has in all, where [`Profile::decode_first`] leaves a part of it out.
+///
+/// ```no_run
+/// let profile = buftrace::Profile::decode_first(&std::fs::read("app.heap")?, 1 << 18)?;
+/// println!("{} of {} objects", profile.objects().len(), profile.whole().objects);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Whole {
+    /// Objects.
+    pub objects: u64,
+    /// From the start of the recording to the last event, in nanoseconds.
+    pub duration_ns: u64,
+    /// How many times as many objects were out at once, or bytes where that is more, as in the part
+    /// that is kept; at least 1.
+    pub peak_growth: f64,
 }
 
 /// A piece of code in the memory of the program: of the program itself, or of a library.
@@ -358,6 +378,12 @@ impl Profile {
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.is_cut
+    }
+
+    /// Returns what the file has in all.
+    #[must_use]
+    pub fn whole(&self) -> Whole {
+        self.whole
     }
 
     /// Returns how the recording ends.

@@ -76,6 +76,48 @@ impl Profile {
         trace.prefix(max_events)
     }
 
+    /// Returns the most buffers, and the most bytes, that are out at once in
+    /// [`expanded_trace`](Self::expanded_trace) of any number of events. Where an object stands for
+    /// several, fractions of a buffer count.
+    ///
+    /// ```no_run
+    /// let profile = buftrace::Profile::load("app.heap")?;
+    /// let (buffers, bytes) = profile.expanded_peak(|object| object.bytes >= 4096);
+    /// println!("about {buffers:.0} buffers of {bytes:.0} bytes in all");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn expanded_peak(&self, mut keep: impl FnMut(&Object) -> bool) -> (f64, f64) {
+        let gaps = self.gaps();
+        // When, how many more are out from then on, how many more with each nanosecond, and the
+        // bytes of each.
+        let mut changes: Vec<(u64, f64, f64, f64)> = Vec::new();
+        for (number, object) in self.objects().iter().enumerate().filter(|(_, object)| keep(object)) {
+            let (weight, bytes) = (object.weight(), object.largest as f64);
+            let gap = if weight < 2.0 { 0 } else { gaps[number] };
+            let released = object.released.map(|(at_ns, _)| (at_ns, -weight));
+            for (at_ns, more) in [(object.at_ns, weight)].into_iter().chain(released) {
+                if gap == 0 {
+                    changes.push((at_ns, more, 0.0, bytes));
+                } else {
+                    let each = more / gap as f64;
+                    changes.extend([(at_ns, 0.0, each, bytes), (at_ns + gap, 0.0, -each, bytes)]);
+                }
+            }
+        }
+        changes.sort_by_key(|change| change.0);
+        let (mut before, mut out, mut each, mut most) = (0, [0.0_f64; 2], [0.0; 2], [0.0_f64; 2]);
+        for (at_ns, more, more_each, bytes) in changes {
+            for (of, unit) in [1.0, bytes].into_iter().enumerate() {
+                out[of] += each[of] * (at_ns - before) as f64 + more * unit;
+                each[of] += more_each * unit;
+                most[of] = most[of].max(out[of]);
+            }
+            before = at_ns;
+        }
+        (most[0], most[1])
+    }
+
     /// Returns for each object the nanoseconds to the next object of the same stack.
     fn gaps(&self) -> Vec<u64> {
         let mut next: HashMap<u32, u64> = HashMap::new();

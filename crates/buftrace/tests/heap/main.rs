@@ -42,6 +42,7 @@ fn scenario() {
         "signals" => process::signals(&file),
         "handler_forks" => process::handler_forks(&file),
         "closed" => process::closed(&file),
+        "late" => process::late(&file),
         "environment" => process::environment(),
         "kill" => torn::kill(&file),
         "full" => torn::full(&file),

@@ -71,10 +71,12 @@ fn only_recordings_are_replaced() {
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success() && text.contains(word), "{output:?}");
     };
-    fs::write(&file.0, "a letter").unwrap();
-    said("is no recording");
-    assert_eq!(fs::read(&file.0).unwrap(), b"a letter");
-    fs::remove_file(&file.0).unwrap();
+    for text in ["a letter", ""] {
+        fs::write(&file.0, text).unwrap();
+        said("is no recording");
+        assert_eq!(fs::read_to_string(&file.0).unwrap(), text);
+        fs::remove_file(&file.0).unwrap();
+    }
     std::os::unix::fs::symlink("/nowhere", &file.0).unwrap();
     said("is no recording");
     fs::remove_file(&file.0).unwrap();
@@ -87,6 +89,24 @@ fn only_recordings_are_replaced() {
     fs::remove_file(&part.0).unwrap();
     start();
     assert!(!part.0.exists() && file.profile().info().pid != first.info().pid);
+}
+
+pub(crate) fn late(file: &Path) {
+    start_heap_recording(file, "exact").expect("it starts");
+    drop(buffer(10_077));
+    fs::write(file, "a letter").expect("a file");
+    buftrace::stop_heap_recording();
+}
+
+/// What comes to the name while it is recorded stays.
+#[test]
+fn what_comes_later_is_not_replaced() {
+    let file = Temporary::new("late");
+    let output = run_scenario("late", &file.0);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains("keeps `.part`") && !text.contains("recording stops"), "{text}");
+    assert_eq!(fs::read(&file.0).unwrap(), b"a letter");
+    assert_eq!(file.part().profile().ending(), Ending::Stopped);
 }
 
 static CALLS: AtomicU64 = AtomicU64::new(0);

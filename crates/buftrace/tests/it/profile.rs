@@ -82,12 +82,18 @@ fn a_recording_is_cut_at_a_number_of_objects() {
     assert_eq!((first.is_cut(), first.duration_ns(), first.lost()), (true, 2, 4));
     assert_eq!((first.ending(), first.usage().faults), (Ending::Stopped, 0));
     assert!(first.expanded_trace(1000, |_| true).meta().cut);
+    let whole = first.whole();
+    assert_eq!((whole.objects, whole.duration_ns, whole.peak_growth), (2, 3, 2.0));
+    let bytes = Profile::decode_first(&recording(&[4, 0, 9, 6, 1, 99]), 1).unwrap();
+    assert_eq!((bytes.whole().objects, bytes.whole().peak_growth), (1, 11.0));
     let both = Profile::decode_first(&small(), 2).unwrap();
     assert_eq!((both.objects().len(), both.resizes().len(), both.is_cut()), (2, 0, true));
     assert_eq!(Profile::decode_first(&small(), 3), Profile::decode(&small()));
-    // What is left out is checked all the same: the third object was never introduced.
-    let wrong = recording(&[4, 0, 1, 4, 0, 2, 5, 3]);
-    assert_eq!(Profile::decode_first(&wrong, 1).unwrap_err().fault, Fault::BadReference);
+    // What is left out is checked all the same: the third object was never introduced, the second
+    // is released twice.
+    for wrong in [&[4, 0, 1, 4, 0, 2, 5, 3][..], &[4, 0, 1, 4, 0, 2, 5, 1, 5, 1]] {
+        assert_eq!(Profile::decode_first(&recording(wrong), 1).unwrap_err().fault, Fault::BadReference);
+    }
 }
 
 #[test]
@@ -128,6 +134,40 @@ fn weights() {
     let cut = profile.expanded_trace(7, |_| true);
     assert_eq!((cut.events().len(), cut.meta().cut), (4, true));
     assert_eq!(profile.expanded_trace(0, |_| true).events(), []);
+}
+
+/// Nanoseconds after the event before, in the head of a record of one kind.
+fn after(nanos: u64, kind: u64) -> Vec<u8> {
+    let mut number = nanos << 6 | kind;
+    let mut bytes = Vec::new();
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+    bytes
+}
+
+#[test]
+fn the_peak_is_that_of_all_that_could_be_expanded() {
+    assert_eq!(Profile::decode(&small()).unwrap().expanded_peak(|_| true), (2.0, 140.0));
+    // Ten samples, each of which stands for a hundred objects: of nearly the time until the next, of
+    // three times that, and until the end.
+    for (moment, distance) in [(900, 1), (0, 3), (0, 99)] {
+        let mut records = vec![1, 0x64];
+        for number in 0..10 {
+            records.extend([&after(1000 - moment, 4)[..], &[0, 1]].concat());
+            if number + 1 >= distance {
+                records.extend([&after(moment, 5)[..], &[distance]].concat());
+            }
+        }
+        let profile = Profile::decode(&file_of(&[&[START, &records].concat()])).unwrap();
+        let expanded = profile.expanded_trace(1 << 20, |_| true).summary();
+        let (buffers, bytes) = profile.expanded_peak(|_| true);
+        let close = |one: f64, other: f64| (one - other).abs() <= 0.02 * other;
+        assert!(close(buffers, expanded.max_live as f64), "{buffers}: {expanded:?}");
+        assert!(close(bytes, expanded.max_live_bytes as f64), "{bytes}: {expanded:?}");
+    }
 }
 
 #[test]

@@ -328,8 +328,9 @@ impl BufferPool for RingPool {
     /// Takes one empty buffer with room for `capacity` bytes.
     ///
     /// Cost: some fifteen plain instructions when the block at hand fits, as it does where sizes
-    /// recur. Otherwise it splits and merges blocks, and searches past blocks that are held: on the
-    /// whole at most 128, and all before a request is refused, beside up to 256. It allocates nothing.
+    /// recur. Otherwise it splits and merges blocks, and searches past blocks that are held: on
+    /// the whole at most 128, but all of up to 256 before a request is refused. It allocates
+    /// nothing.
     ///
     /// # Source
     ///

@@ -5,7 +5,7 @@
 use crate::pool::RingPool;
 use crate::ring::GuardPtr;
 
-/// How many live blocks a request steps over before the end moves up for it, and while it is `short`.
+/// How many live blocks a request steps over before the end moves up for it, and in a short search.
 const MAX_PROBES: usize = 64;
 /// A search past more live blocks is paid off by the searches after it, which are short.
 const LONG_FROM: usize = 256;
@@ -53,8 +53,9 @@ impl RingPool {
         self.search_on(units)
     }
 
-    /// Finds a free block of at least `units` in one turn of the ring; none only when there is none,
-    /// or when a search before was long, and this one is short therefore. `newest` is there then.
+    /// Finds a free block of at least `units` in one turn of the ring; none only when there is
+    /// none, or when a search before was long, and this one is short therefore. `newest` is there
+    /// then.
     #[inline(always)]
     fn search_on(&mut self, units: usize) -> Option<GuardPtr> {
         let most = if self.short > 0 { MAX_PROBES } else { usize::MAX };

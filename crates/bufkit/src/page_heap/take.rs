@@ -10,8 +10,8 @@ use super::system::{self, Outcome};
 
 /// For so much at once that is not there yet, the system is asked whether it has it.
 const ASKED_FROM_BYTES: usize = 256 << 20;
-/// Pages are moved where more is free than so many bytes and this share of what is used. Where sizes
-/// vary, each move to fill a hole makes another, and takes longer than the page faults of some once.
+/// Pages are moved where more is free than so many bytes and this share of what is used. Where
+/// sizes vary, each move to fill a hole makes another, and takes longer than page faults do once.
 const FREE_BYTES: usize = 4 << 20;
 const FREE_OF: usize = 8;
 

@@ -98,9 +98,7 @@ fn check_readme(name: &str, readme: &Path) -> Result<()> {
     for package in names {
         dependencies += &ours(Path::new("."), package, &more)?;
     }
-    let main = format!(
-        "fn main() {{\n    fn example() -> Result<(), impl core::fmt::Debug> {{\n{code}    }}\n    example().unwrap();\n}}\n"
-    );
+    let main = if code.contains("fn main()") { code } else { format!("fn main() {{\n{code}}}\n") };
     check_program(&make(Path::new("."), &format!("readme-{name}"), &dependencies, &main)?)
 }
 
@@ -113,8 +111,7 @@ fn first_example(text: &str) -> Result<(&str, String)> {
     let added = above.trim_end().strip_suffix("```").and_then(|above| above.trim_end().lines().last());
     let added =
         added.and_then(|line| line.strip_prefix("cargo add ")).context("no `cargo add` right above it")?;
-    let shown = code.lines().map(|line| line.strip_prefix("# ").unwrap_or(line));
-    Ok((added, shown.flat_map(|line| [line, "\n"]).collect()))
+    Ok((added, format!("{code}\n")))
 }
 
 /// The packages that `cargo add` is told of, and what it would write behind each. A folder takes the place of a repository.
@@ -216,8 +213,8 @@ mod tests {
 
     #[test]
     fn the_first_example_and_the_line_above_it() {
-        let text = "# a\n\n```sh\ncargo add a b\n```\n\n```rust\nuse a::B;\n# Ok::<(), ()>(())\n```\n\n```rust\nno\n```\n";
-        assert_eq!(first_example(text).unwrap(), ("a b", "use a::B;\nOk::<(), ()>(())\n".to_owned()));
+        let text = "# a\n\n```sh\ncargo add a b\n```\n\n```rust\nuse a::B;\n```\n\n```rust\nno\n```\n";
+        assert_eq!(first_example(text).unwrap(), ("a b", "use a::B;\n".to_owned()));
         first_example("```sh\ncargo add a\n```\n\nA text.\n\n```rust\nuse a::B;\n```\n").unwrap_err();
         first_example("```rust\nuse a::B;\n```\n").unwrap_err();
     }

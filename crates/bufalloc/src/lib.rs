@@ -27,7 +27,7 @@
 //! - Where the system reserves no addresses, and under Miri, all blocks are those of the allocator
 //!   below.
 //! - What the program keeps stays: the
-//!   [guide](https://docs.rs/bufalloc/latest/bufalloc/guide/) shows what buffers of connections hold,
+//!   [`guide`] shows what buffers of connections hold,
 //!   and what bounds them.
 //! - Overflows of a large block are not seen by AddressSanitizer.
 //!

@@ -1,4 +1,4 @@
-//! For authors of pools: what [`bufkit`](https://docs.rs/bufkit), and a pool, need of this crate that
+//! For authors of pools: what `bufkit`, and a pool, need of this crate that
 //! programs do not.
 //!
 //! - A [`RefCount`] is the count that each [`Lease`](crate::Lease) returns, and a [`TaggedPtr`] is

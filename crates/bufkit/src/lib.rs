@@ -36,6 +36,7 @@
 //! | `fences` | [`sync::fences`] |
 //! | `mmap` | mapped pages |
 //! | `page-heap` | [`PageHeap`] |
+//! | `tokio` | [`Coop`] takes part in the cooperative scheduling of tokio's runtimes |
 //! | `wipe` | pools that zero bytes on release |
 //! | `portable-atomic` | atomics for processors without compare-and-swap |
 //!

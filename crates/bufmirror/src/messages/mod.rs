@@ -26,6 +26,7 @@
 //!   when it is polled, when somebody else sends or receives, or when all that was sent is read.
 //! - A task whose peer is always quick enough lets other tasks of its thread run. After 128
 //!   completed operations of tasks on a thread, the next poll returns `Pending` and wakes its task.
+//!   With the feature `tokio` they count against the budget of tokio's tasks as well.
 //! - Closing wakes all threads and tasks that wait. Messages that were sent before are received.
 //!
 //! # What is not

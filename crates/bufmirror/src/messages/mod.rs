@@ -11,8 +11,9 @@
 //!   producer's in the order in which it sent them. Each has a sequence number.
 //! - One receiver gets a message, whole. One that does not fit the buffer for it stays for the
 //!   next.
-//! - A lock is held for about a dozen instructions and a copy of 256 bytes at most. It is never
-//!   held while a caller's code runs: a closure, a waker, its clone or its drop, the allocator.
+//! - A lock is held for about a dozen instructions and a copy of 256 bytes at most, and for a
+//!   comparison or two for each message of a batch ([`Receiver::recv_many`],
+//!   [`Sender::send_many`]). It is never held while a caller's code runs: a closure, a waker, its clone or its drop, the allocator.
 //!   Each side has its own.
 //! - A thread or task that waits for a message or for room is woken when there is one. A thread is
 //!   woken only when there is something for it; tasks may be woken in vain, at most one for each
@@ -53,6 +54,7 @@
 //!  | room, state   | message …     | … | length |   one that became shorter than its room
 //! ```
 
+mod batch;
 mod error;
 mod frames;
 mod queue;
@@ -63,6 +65,7 @@ mod side;
 mod tests;
 mod wait_queue;
 
+pub use self::batch::Messages;
 pub use self::error::{RecvError, SendError};
 pub use self::receiver::{Message, Received, Receiver};
 pub use self::sender::{Sender, Written};

@@ -159,7 +159,7 @@ impl Sender {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn send_async(&self, message: &[u8]) -> Result<u64, SendError> {
-        self.side.queue.send_async(message).await
+        Ok(self.side.queue.send_many_async(&[message]).await?.start)
     }
 
     /// Sends the parts as one message, as soon as there is room.

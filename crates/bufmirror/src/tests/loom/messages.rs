@@ -4,8 +4,8 @@
 //! (`Frames::touch`): written and read where the bytes are. A thread that nobody wakes is a
 //! deadlock, which loom reports.
 //!
-//! With the known defects `relaxed`, `nofence` and `nowake` some of these models fail, which is
-//! noted at each.
+//! With the known defects `relaxed`, `nofence`, `nowake` and `batch-left-done` some of these models
+//! fail, which is noted at each.
 
 use core::future::Future;
 use core::pin::pin;
@@ -92,6 +92,52 @@ fn loom_a_shorter_message() {
             }
         }
         producer.join().unwrap();
+    });
+}
+
+/// Messages of a batch are written before the first of them says that all are, and read before
+/// their places are written again. Fails with `relaxed`.
+#[test]
+fn loom_batches() {
+    loom::model(|| {
+        let (sender, receiver) = queue(3);
+        let producer = thread::spawn(move || {
+            assert_eq!(sender.try_send_many(&[&[1; 8], &[2; 8]]), Ok(0..2));
+            let sent = sender.try_send_many(&[&[3; 8], &[4; 8]]);
+            assert!(matches!(sent, Ok(_) | Err(SendError::Full { .. })));
+        });
+        let mut number = 0;
+        for _ in 0..2 {
+            if let Ok(batch) = receiver.try_recv_many(3) {
+                assert_eq!(batch.sequence(), number);
+                for message in batch.iter() {
+                    number += 1;
+                    assert_eq!(message, [number as u8; 8]);
+                }
+            }
+        }
+        producer.join().unwrap();
+    });
+}
+
+/// A batch is read when the message in front of it was given back, and places are written again.
+/// Fails with `batch-left-done`.
+#[test]
+fn loom_a_batch_is_kept() {
+    loom::model(|| {
+        let (sender, receiver) = queue(3);
+        sender.try_send_many(&[&[1; 8], &[1; 8], &[1; 8]]).unwrap();
+        let first = receiver.try_recv().unwrap();
+        let batch = receiver.try_recv_many(2).unwrap();
+        let other = thread::spawn(move || {
+            (0..2).for_each(|_| _ = sender.try_send(&[2; 8]));
+            // Its drop would close the queue.
+            sender
+        });
+        drop(first);
+        assert!(batch.iter().all(|message| message == [1; 8]));
+        drop(batch);
+        drop(other.join().unwrap());
     });
 }
 

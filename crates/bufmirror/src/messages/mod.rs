@@ -36,14 +36,13 @@
 //!   written, by a long copy or a [`Sender::send_with`], holds up receivers of later messages. One
 //!   that a receiver keeps holds up senders when they have come round to it. Before that, it holds
 //!   up a sender to which it leaves too little room, and those that wait behind this one.
-//! - The `try_` forms are not linearizable. While an earlier message is being written, the later
-//!   ones are not received, although their `send` has returned: the queue reads as
-//!   [`RecvError::Empty`]. While an earlier message is being read, the room of the later ones is
-//!   not free, although they were received: the queue reads as [`SendError::Full`]. The same is
-//!   true when a time-out ends. Other waits go on until the earlier message is done.
-//! - This does not happen in a queue where all messages have up to 256 bytes and are copied in
-//!   (`send`, `send_vectored`) and out (`recv_into`). These copies are made under the lock, so no
-//!   other thread finds the message unfinished. From 257 bytes on the lock is not held.
+//! - The `try_` forms are linearizable beside copies, and not beside closures and kept messages. A
+//!   message whose `send` has returned is received, also while an earlier one is being copied in:
+//!   the call waits for that copy, as it waits for the lock. While a [`Sender::send_with`] writes
+//!   an earlier message, the queue reads as [`RecvError::Empty`]. While a [`Message`] or
+//!   [`Messages`] are kept, the room of later ones that were received is not free: the queue reads
+//!   as [`SendError::Full`]. The same is true when a time-out ends. Other waits go on until the
+//!   earlier message is done.
 //! - Where memory is not mapped twice the queue takes twice its capacity. Nothing is copied more
 //!   for it, unlike in a [`MirrorRing`](crate::MirrorRing).
 //!

@@ -92,8 +92,9 @@ impl Sender {
 
     /// Sends a message if there is room now.
     ///
-    /// The room of a message that was received is free when all earlier ones are read, too. Until
-    /// then this may return [`SendError::Full`], and does not wait for their receivers.
+    /// The room of a message that was received is free when all earlier ones are read, too. This
+    /// waits for one that is being copied out. It does not wait for a [`Message`](super::Message)
+    /// that is kept, and may return [`SendError::Full`] then.
     ///
     /// # Errors
     ///

@@ -116,6 +116,21 @@ impl Side {
         positions.completed == positions.claimed
     }
 
+    /// Returns whether all frames that were claimed a moment ago are published.
+    #[inline]
+    pub(crate) fn is_settled(&self) -> bool {
+        let claimed = self.claimed();
+        claimed == self.published()
+    }
+
+    /// Returns whether what is not published will be soon: the first frame that is not done is
+    /// being copied.
+    pub(crate) fn settles_soon(&self, frames: &Frames) -> bool {
+        let positions = self.lock();
+        // SAFETY: up to `claimed` each frame has a header, and the lock is held (N1).
+        !Self::is_complete(&positions) && unsafe { frames.header(positions.completed) }.is_being_copied()
+    }
+
     /// Publishes all that is claimed. The frames up to there are done.
     #[inline]
     pub(crate) fn publish_all(&self, positions: &mut Positions) {

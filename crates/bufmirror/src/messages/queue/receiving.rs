@@ -79,7 +79,7 @@ impl Queue {
     pub(crate) fn take(&self) -> Result<Taken<'_>, RecvError> {
         let (positions, header) = self.next()?;
         // SAFETY: published by the producers with this header (N2).
-        Ok(unsafe { self.take_next(positions, header) })
+        Ok(unsafe { self.take_next(positions, header, false) })
     }
 
     /// Takes the next message, which has this header.
@@ -88,25 +88,25 @@ impl Queue {
     ///
     /// The producers have published it.
     #[inline]
-    unsafe fn take_next(&self, positions: Locked<'_, Positions>, header: Header) -> Taken<'_> {
+    unsafe fn take_next(&self, positions: Locked<'_, Positions>, header: Header, is_copy: bool) -> Taken<'_> {
         // SAFETY: the caller's promise.
-        let mut held = unsafe { self.take_frames(positions, header.len(), 1) };
+        let mut held = unsafe { self.take_frames(positions, Header::open(header.len(), is_copy), 1) };
         // SAFETY: the caller's promise, and the frame is claimed.
         held.claim.len = unsafe { self.frames.len_of(held.claim.position, header) };
         Taken { held }
     }
 
-    /// Takes the next frames, of `len` bytes in all, less the first header.
+    /// Takes the next frames, as one that has this header.
     ///
     /// # Safety
     ///
-    /// The producers have published them.
+    /// The producers have published them, and they are as long.
     #[inline]
-    unsafe fn take_frames(&self, mut positions: Locked<'_, Positions>, len: usize, count: u64) -> Held<'_> {
-        let claim = Claim { position: positions.claimed, len, number: positions.number };
+    unsafe fn take_frames(&self, mut positions: Locked<'_, Positions>, open: Header, count: u64) -> Held<'_> {
+        let claim = Claim { position: positions.claimed, len: open.len(), number: positions.number };
         // SAFETY: published, as the caller promises, and the lock is held (N1, N2).
-        unsafe { self.frames.set_header(claim.position, Header::open(len)) };
-        self.consumers.pass(&self.frames, &mut positions, len, count);
+        unsafe { self.frames.set_header(claim.position, open) };
+        self.consumers.pass(&self.frames, &mut positions, claim.len, count);
         Held { queue: self, claim }
     }
 
@@ -124,7 +124,7 @@ impl Queue {
         }
         let len = self.frames.distance(positions.claimed, end) - WORD_BYTES;
         // SAFETY: published by the producers up to `limit`, as whole frames (N2).
-        let held = unsafe { self.take_frames(positions, len, frames) };
+        let held = unsafe { self.take_frames(positions, Header::open(len, false), frames) };
         Ok(TakenMany { held, first, count })
     }
 
@@ -162,7 +162,7 @@ impl Queue {
             self.skip(positions, header);
         } else {
             // SAFETY: published by the producers with this header (N2).
-            let taken = unsafe { self.take_next(positions, header) };
+            let taken = unsafe { self.take_next(positions, header, true) };
             copy(target, taken.bytes());
         }
         Ok((needed, number))

@@ -141,7 +141,7 @@ impl Queue {
             return Ok(claim.number);
         }
         // SAFETY: there is room for it, and the lock is held (N1, N2).
-        unsafe { self.frames.set_header(claim.position, Header::open(len)) };
+        unsafe { self.frames.set_header(claim.position, Header::open(len, is_copy)) };
         self.producers.pass(&self.frames, &mut positions, len, messages);
         drop(positions);
         let number = claim.number;

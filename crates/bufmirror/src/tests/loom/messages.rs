@@ -4,8 +4,8 @@
 //! (`Frames::touch`): written and read where the bytes are. A thread that nobody wakes is a
 //! deadlock, which loom reports.
 //!
-//! With the known defects `relaxed`, `nofence`, `nowake` and `batch-left-done` some of these models
-//! fail, which is noted at each.
+//! With the known defects `relaxed`, `nofence`, `nowake`, `batch-left-done` and
+//! `gives-up-beside-a-copy` some of these models fail, which is noted at each.
 
 use core::future::Future;
 use core::pin::pin;
@@ -161,6 +161,44 @@ fn loom_completed_in_any_order() {
             assert_eq!(&*receiver.try_recv().unwrap(), &[7; 8]);
         }
         sender.try_send(&[0; 24]).expect("all places are free");
+    });
+}
+
+/// Who has sent a message finds one, also while an earlier one is being copied. Fails with
+/// `gives-up-beside-a-copy`.
+#[test]
+fn loom_a_message_that_was_sent_is_there() {
+    loom::model(|| {
+        let (sender, receiver) = over(Mirror::on_heap(48).expect("the heap has room"));
+        let both = move |sender: &Sender, receiver: &Receiver| {
+            sender.try_send(&[7; 16]).unwrap();
+            drop(receiver.try_recv().unwrap());
+        };
+        let other = {
+            let (sender, receiver) = (sender.clone(), receiver.clone());
+            thread::spawn(move || both(&sender, &receiver))
+        };
+        both(&sender, &receiver);
+        other.join().unwrap();
+    });
+}
+
+/// Who has copied a message out finds its room. Fails with `gives-up-beside-a-copy`.
+#[test]
+fn loom_the_room_of_a_copied_message_is_there() {
+    loom::model(|| {
+        let (sender, receiver) = over(Mirror::on_heap(48).expect("the heap has room"));
+        (0..2).for_each(|_| _ = sender.try_send(&[7; 16]).unwrap());
+        let both = move |sender: &Sender, receiver: &Receiver| {
+            receiver.try_recv_into(&mut [0; 16]).unwrap();
+            sender.try_send(&[7; 16]).unwrap();
+        };
+        let other = {
+            let (sender, receiver) = (sender.clone(), receiver.clone());
+            thread::spawn(move || both(&sender, &receiver))
+        };
+        both(&sender, &receiver);
+        other.join().unwrap();
     });
 }
 

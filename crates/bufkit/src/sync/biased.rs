@@ -57,6 +57,14 @@ pub struct Owned<T> {
 }
 
 /// The other end of an [`Owned`] value, for any number of threads that look at it.
+///
+/// ```
+/// use bufkit::sync::biased::{self, Watched};
+///
+/// let (_owned, watched) = biased::new(7);
+/// let all: [Watched<u32>; 2] = [watched.clone(), watched];
+/// assert_eq!(all.map(|watched| watched.look(|value| *value)), [Some(7); 2]);
+/// ```
 pub struct Watched<T> {
     inner: Arc<Inner<T>>,
 }

@@ -112,7 +112,7 @@ fn t38_no_end_is_passed_over_twice() {
                 .await;
             }
         };
-        let polled = testkit::tasks::poll(pin!(task(1000)), Waker::noop());
+        let polled = testkit::tasks::poll(pin!(task(300)), Waker::noop());
         assert!(polled.is_ready());
     }
 }

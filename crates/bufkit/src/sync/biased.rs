@@ -168,7 +168,7 @@ impl<T> Watched<T> {
     /// system refuses a fence: `None`, and `call` was not called. The owner waits meanwhile.
     pub fn look<R>(&self, call: impl FnOnce(&mut T) -> R) -> Option<R> {
         let Inner { is_used, is_claimed, both_full, value } = &*self.inner;
-        // ORDER: Relaxed: the fence of `heavy` pairs with the Release in `EndOfUse` of the last look.
+        // ORDER: Relaxed: the fence of `heavy` pairs with the Release in `EndOfUse`.
         is_claimed.compare_exchange(false, true, Ordering::Relaxed, Ordering::Relaxed).ok()?;
         let _end = EndOfUse(is_claimed);
         if !fences::heavy(*both_full) {

@@ -8,7 +8,8 @@ use crate::harness::plan::Unsupported;
 use crate::harness::serve::{Messages, Pipe, Stream};
 
 pub(super) fn contestant() -> Contestant {
-    let idiom = "`MirrorRing`: `put` and `get`; `channel`: `wait`, and `put` or `get`; `messages`: `send` and `recv_into`";
+    let idiom = "`MirrorRing`: `put` and `get`; `channel`: `wait`, and `put` or `get`; `messages`: `send` and `recv_into`, \
+                 `send_many` and `recv_many`";
     Contestant::new("mirror", Kind::Strategy, idiom)
         .streams::<MirrorRing>()
         .pipes::<Channel>()
@@ -80,5 +81,14 @@ impl Messages for Queue {
     #[inline(always)]
     fn receive(&self, into: &mut [u8]) -> usize {
         self.1.recv_into(into).expect("open, and no longer than the buffer").len
+    }
+
+    fn send_many(&self, messages: &[&[u8]]) {
+        self.0.send_many(messages).expect("open, and not too much");
+    }
+
+    /// In place.
+    fn receive_many(&self, max: usize, take: impl FnMut(&[u8])) {
+        self.1.recv_many(max).expect("open").iter().for_each(take);
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod heap;
 pub(crate) mod mirror;
 #[cfg(feature = "pools")]
 mod peers;
+mod per_thread;
 pub(crate) mod pipe;
 pub(crate) mod ring;
 pub(crate) mod shard;
@@ -39,6 +40,7 @@ pub fn all() -> Vec<Contestant> {
         pipe::contestant(),
     ]);
     all.extend(any::contestants(&all));
+    all.extend(per_thread::contestants());
     #[cfg(feature = "pools")]
     all.extend(peers::all());
     all

@@ -147,4 +147,30 @@ impl Messages for Vectors {
         into[..message.len()].copy_from_slice(&message);
         message.len()
     }
+
+    fn send_many(&self, messages: &[&[u8]]) {
+        let messages: Vec<_> = messages.iter().map(|message| message.to_vec()).collect();
+        let bytes: usize = messages.iter().map(|message| message.len() + EXTRA_BYTES).sum();
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        while queue.bytes + bytes > self.capacity {
+            queue = self.not_full.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+        queue.bytes += bytes;
+        queue.messages.extend(messages);
+        drop(queue);
+        self.not_empty.notify_one();
+    }
+
+    fn receive_many(&self, max: usize, mut take: impl FnMut(&[u8])) {
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        while queue.messages.is_empty() {
+            queue = self.not_empty.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+        let some = max.min(queue.messages.len());
+        let messages: Vec<_> = queue.messages.drain(..some).collect();
+        queue.bytes -= messages.iter().map(|message| message.len() + EXTRA_BYTES).sum::<usize>();
+        drop(queue);
+        self.not_full.notify_all();
+        messages.iter().for_each(|message| take(message));
+    }
 }

@@ -167,6 +167,8 @@ pub enum Case {
         consumers: usize,
         /// Bytes of each message; random up to 4 KiB if none.
         bytes: Option<usize>,
+        /// Messages that are sent and received at once.
+        batch: usize,
         /// Bytes of the queue.
         ring: usize,
     },
@@ -275,8 +277,9 @@ impl Case {
             }
             Self::Parse { bytes } => format!("up to {}", size(*bytes)),
             Self::Spsc { bytes, ring } => sized(*bytes) + &of_ring(*ring, 256 << 10),
-            Self::Messages { producers, consumers, bytes, ring } => {
-                format!("{} {producers} to {consumers}{}", sized(*bytes), of_ring(*ring, 64 << 10))
+            Self::Messages { producers, consumers, bytes, batch, ring } => {
+                let by = if *batch == 1 { String::new() } else { format!(" by {batch}") };
+                format!("{} {producers} to {consumers}{by}{}", sized(*bytes), of_ring(*ring, 64 << 10))
             }
             Self::Replay { trace } => trace.clone(),
             Self::Shape { shape } => shape.parameters(),

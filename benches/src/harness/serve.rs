@@ -134,4 +134,10 @@ pub trait Messages: Sized + Sync + 'static {
 
     /// Copies the next message into `into`, when there is one; its length.
     fn receive(&self, into: &mut [u8]) -> usize;
+
+    /// Sends these messages, when there is room for all of them.
+    fn send_many(&self, messages: &[&[u8]]);
+
+    /// Calls `take` with each message that has come, up to `max` of them, when there is one.
+    fn receive_many(&self, max: usize, take: impl FnMut(&[u8]));
 }

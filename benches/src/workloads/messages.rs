@@ -23,12 +23,26 @@ const LARGEST: usize = 4 << 10;
 const LENGTHS: usize = 1 << 16;
 
 pub(super) fn cases() -> Vec<Case> {
-    let row = |producers, consumers, bytes| Case::Messages { producers, consumers, bytes, ring: CAPACITY };
+    let row = |producers, consumers, bytes| Case::Messages {
+        producers,
+        consumers,
+        bytes,
+        batch: 1,
+        ring: CAPACITY,
+    };
     let mut rows = vec![row(1, 1, Some(8)), row(1, 8, Some(8)), row(1, 8, Some(256)), row(4, 4, None)];
     for ring in [16 << 10, CAPACITY, 1 << 20] {
-        let row = |bytes| Case::Messages { producers: 1, consumers: 1, bytes, ring };
+        let row = |bytes| Case::Messages { producers: 1, consumers: 1, bytes, batch: 1, ring };
         rows.extend([row(Some(256)), row(None)]);
     }
+    // A log: lines of some threads, for one that writes them.
+    rows.extend([1, 4].map(|producers| Case::Messages {
+        producers,
+        consumers: 1,
+        bytes: Some(100),
+        batch: 32,
+        ring: CAPACITY,
+    }));
     rows
 }
 
@@ -36,12 +50,15 @@ struct Through<M> {
     queue: M,
     producers: usize,
     consumers: usize,
+    batch: usize,
     lengths: Vec<usize>,
     from: Vec<u8>,
 }
 
 pub(crate) fn cell<M: Messages>(case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
-    let &Case::Messages { producers, consumers, bytes, ring } = case else { return Err(not_mine(case)) };
+    let &Case::Messages { producers, consumers, bytes, batch, ring } = case else {
+        return Err(not_mine(case));
+    };
     let mut random = fastrand::Rng::with_seed(9);
     let lengths = match bytes {
         Some(bytes) => vec![bytes; LENGTHS],
@@ -49,7 +66,7 @@ pub(crate) fn cell<M: Messages>(case: &Case) -> Result<Box<dyn Cell>, Unsupporte
     };
     let mut from = vec![0; LARGEST];
     random.fill(&mut from);
-    Ok(Box::new(Through { queue: M::build(ring)?, producers, consumers, lengths, from }))
+    Ok(Box::new(Through { queue: M::build(ring)?, producers, consumers, batch, lengths, from }))
 }
 
 impl<M: Messages> Through<M> {
@@ -64,14 +81,27 @@ impl<M: Messages> Through<M> {
                 .map(|producer| {
                     let all = self.producers as u64;
                     let mine = count / all + u64::from(producer < count % all);
-                    let mut message = self.from.clone();
+                    let mut batch = vec![self.from.clone(); self.batch];
                     scope.spawn(move || {
-                        barrier.wait();
-                        for index in 0..mine {
-                            let length = black_box(self.lengths[index as usize % LENGTHS]);
-                            // Who sent it, and the how manieth it is.
+                        // Who sent it, and the how manieth it is.
+                        let write = |message: &mut [u8], index: u64| {
                             message[..8].copy_from_slice(&(producer << 48 | index).to_le_bytes());
-                            self.queue.send(&message[..length]);
+                            black_box(self.lengths[index as usize % LENGTHS])
+                        };
+                        barrier.wait();
+                        if let [message] = &mut batch[..] {
+                            for index in 0..mine {
+                                let length = write(message, index);
+                                self.queue.send(&message[..length]);
+                            }
+                            return;
+                        }
+                        for first in (0..mine).step_by(self.batch) {
+                            let messages = batch.iter_mut().zip(first..mine).map(|(message, index)| {
+                                let length = write(message, index);
+                                &message[..length]
+                            });
+                            self.queue.send_many(&messages.collect::<Vec<_>>());
                         }
                     })
                 })
@@ -81,6 +111,18 @@ impl<M: Messages> Through<M> {
                     scope.spawn(move || {
                         let mut into = vec![0; LARGEST];
                         barrier.wait();
+                        let mut is_end = false;
+                        while self.batch > 1 && !is_end {
+                            self.queue.receive_many(self.batch, |message| {
+                                is_end = message.is_empty();
+                                if !is_end {
+                                    take(message);
+                                }
+                            });
+                        }
+                        if is_end {
+                            return Instant::now();
+                        }
                         loop {
                             let length = self.queue.receive(&mut into);
                             if length == 0 {

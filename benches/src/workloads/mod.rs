@@ -116,7 +116,8 @@ pub const WORKLOADS: [(&str, &str); 19] = [
     (
         "messages",
         "Messages through one queue of 64 KiB or what the row says, from some threads to others, each copied in and \
-         copied out; lengths fixed or random up to 4 KiB. `vec` a `VecDeque` of vectors behind one \
+         copied out; lengths fixed or random up to 4 KiB. Where the row says by how many, as many are sent at once, and what \
+         has come is received at once, in place where the contestant lends it. `vec` is a `VecDeque` of vectors behind one \
          lock. One operation is one message.",
     ),
     ("file", "Read a large file in chunks and sum the bytes. One operation is one chunk."),

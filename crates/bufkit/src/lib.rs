@@ -15,8 +15,8 @@
 //! - [`Trim`]: a pool with idle memory, as a keeper (`bufkeeper`) and a monitor see it.
 //! - [`thread_cache`]: what a thread has in each pool that it uses.
 //! - [`sync`]: atomics and locks that a model checker can take the place of; fences of which one
-//!   side costs nothing; [`Waiter`], what waits; [`GrowthSignal`], which wakes a keeper; [`Coop`],
-//!   a future's part in cooperative scheduling.
+//!   side costs nothing, and values that one side uses so; [`Waiter`], what waits;
+//!   [`GrowthSignal`], which wakes a keeper; [`Coop`], a future's part in cooperative scheduling.
 //! - [`settings`] makes the struct of a builder; [`SettingsText`] prints its settings.
 //!   [`shared_pool!`]: the pool traits of a pool that threads share.
 //!
@@ -33,9 +33,10 @@
 //! | --- | --- |
 //! | `std` (default) | caches of threads, pages, wake-ups of keepers; it implies `alloc` |
 //! | `alloc` | orphans, handles, lists |
-//! | `fences` | [`sync::fences`] |
+//! | `fences` | [`sync::fences`], [`sync::biased`] |
 //! | `mmap` | mapped pages |
 //! | `page-heap` | [`PageHeap`] |
+//! | `tokio` | [`Coop`] takes part in the cooperative scheduling of tokio's runtimes |
 //! | `wipe` | pools that zero bytes on release |
 //! | `portable-atomic` | atomics for processors without compare-and-swap |
 //!

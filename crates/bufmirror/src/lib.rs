@@ -86,7 +86,7 @@
 //! | `bytes` | `Buf` and `BufMut` for rings |
 //! | `embedded-io-0_7` | `Read`, `BufRead` and `Write` for rings |
 //! | `embedded-io-async-0_7` | the same as futures for `bufcore`'s buffers |
-//! | `tokio` | `AsyncRead`, `AsyncBufRead` and `AsyncWrite` for the ends of a channel |
+//! | `tokio` | `AsyncRead`, `AsyncBufRead` and `AsyncWrite` for the ends of a channel; all futures take part in tokio's cooperative scheduling |
 //!
 //! Without any of them, rings over a caller's memory need neither an operating system nor an
 //! allocator. `portable-atomic` adds no items: it is for processors without compare-and-swap.

@@ -31,6 +31,7 @@
 //! | `tokio` | `net`: sockets whose buffers are taken when there is something to read; `frames` of them |
 //! | `tokio-uring-0_5`, `monoio-0_2`, `compio-buf-0_8` | these runtimes read into buffers, and write from buffers and views |
 //! | `prometheus`, `metrics`, `tracing` | `monitor`: the numbers of pools, while the program runs |
+//! | `per-thread` | [`PerThread`]: a pool of one thread's strategies for each thread that acquires |
 //! | `portable-atomic` | nothing: it is for processors without compare-and-swap |
 //! | `full` | all of these, except `stats`, `track`, `portable-atomic` and the three runtimes |
 //!
@@ -70,6 +71,8 @@ pub mod frames;
 pub mod monitor;
 #[cfg(feature = "tokio")]
 pub mod net;
+#[cfg(feature = "per-thread")]
+mod per_thread;
 
 #[cfg(feature = "alloc-large")]
 #[doc(inline)]
@@ -97,6 +100,9 @@ pub use bufkeeper::{
     Keeper, KeeperHandle, KeeperThread, MemoryUse, Pressure, PressureLevel, PressureSource, Stall, Trim,
     Watch, WeakPool,
 };
+
+#[cfg(feature = "per-thread")]
+pub use per_thread::PerThread;
 
 #[cfg(feature = "alloc")]
 #[doc(inline)]

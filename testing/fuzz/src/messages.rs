@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::task::{Poll, Waker};
 
-use bufmirror::messages::{self, Message, Receiver, RecvError, SendError, Sender};
+use bufmirror::messages::{self, Message, Messages, Receiver, RecvError, SendError, Sender};
 use testkit::bytes::Bytes;
 use testkit::hostile::{Baggage, guarded, panic_on_purpose};
 use testkit::pattern;

@@ -1,5 +1,7 @@
 //! Cooperative scheduling: a task that never has to wait lets other tasks run now and then.
 
+mod runtime;
+
 use core::cell::Cell;
 use core::task::{Context, Poll};
 
@@ -25,6 +27,11 @@ std::thread_local! {
 /// A future that was passed over proceeds at its next poll, whatever other futures did in between.
 /// Its executor has had a turn then, so this renews the budget of the thread. So do 32 passes, for
 /// callers that poll each future only once.
+///
+/// With the feature `tokio`, operations in a runtime of tokio's also count against the budget that
+/// tokio gives each task, and a spent budget of tokio's passes futures over, too. Its task is woken
+/// by the runtime after timers and sockets had their turn, so an executor that is nested in that
+/// task and blocks it may wait for ever, as with tokio's own futures.
 ///
 /// Cost: a few instructions, and one more poll in 128 operations, at most 32 where many futures
 /// take turns.
@@ -57,6 +64,12 @@ impl Coop {
     /// `Poll::Pending` with nothing else done.
     #[inline]
     pub fn poll_proceed(&mut self, cx: &Context<'_>) -> Poll<()> {
+        if runtime::is_spent() {
+            // The runtime renews its budget, and this one with it.
+            COMPLETED.set(0);
+            runtime::wake_later(cx);
+            return Poll::Pending;
+        }
         let completed = COMPLETED.get();
         // Models take the same turns whatever an earlier one did.
         if completed >= BUDGET && !cfg!(any(loom, shuttle)) {
@@ -64,7 +77,7 @@ impl Coop {
                 // The budget stays spent: other futures of this poll do not proceed, either.
                 COMPLETED.set(completed + 1);
                 self.has_yielded = true;
-                cx.waker().wake_by_ref();
+                runtime::wake_later(cx);
                 return Poll::Pending;
             }
             COMPLETED.set(0);
@@ -77,5 +90,6 @@ impl Coop {
     #[inline]
     pub fn made_progress(&mut self) {
         COMPLETED.set(COMPLETED.get().saturating_add(1));
+        runtime::made_progress();
     }
 }

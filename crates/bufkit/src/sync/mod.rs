@@ -3,6 +3,8 @@
 //! The atomics and locks are those of [`bufcore::author::sync`]. Other packages in the program may
 //! decide which they are.
 
+#[cfg(feature = "fences")]
+pub mod biased;
 #[cfg(feature = "std")]
 pub(crate) mod coop;
 #[cfg(feature = "fences")]

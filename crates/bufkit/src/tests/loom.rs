@@ -19,7 +19,7 @@ use crate::{
         ref_counts::RefCounts,
         registry::{Link, Registry, RegistryEntry},
     },
-    sync::{fences, growth_signal::GrowthSignal},
+    sync::{biased, fences, growth_signal::GrowthSignal},
 };
 
 /// An entry of a roll.
@@ -306,4 +306,24 @@ fn loom_a_bell_is_heard() {
 #[test]
 fn loom_a_bell_is_heard_again() {
     a_bell_is_heard(true);
+}
+
+/// The owner and one that watches use a value in turn, and see what the other did; two that watch
+/// do not meet either. Fails with `biased-without-a-fence`.
+#[test]
+fn loom_a_biased_value_is_used_by_one() {
+    loom::model(|| {
+        let (owned, watched) = biased::new(Shadow::default());
+        let owner = thread::spawn(move || {
+            let times = (0..2).filter(|_| owned.enter().map(|shadow| shadow.write()).is_some());
+            times.count()
+        });
+        let other = {
+            let watched = watched.clone();
+            thread::spawn(move || watched.look(|shadow| shadow.write()).is_some())
+        };
+        let seen = watched.look(|shadow| shadow.read()).unwrap_or_default();
+        let written = owner.join().unwrap() + usize::from(other.join().unwrap());
+        assert!(seen as usize <= written);
+    });
 }

@@ -26,8 +26,7 @@ use core::fmt;
 pub enum SendError {
     /// There is no room now. Only the `try_` forms say so.
     ///
-    /// Messages may have been received whose room is not free yet: an earlier one is still being
-    /// read, or is kept.
+    /// Messages may have been received whose room is not free yet: an earlier one is kept.
     Full {
         /// Bytes that the message takes, with what is in front of it and behind it.
         requested: usize,
@@ -36,7 +35,7 @@ pub enum SendError {
     },
     /// There was no room for the message when the time was over, nor whenever its sender was woken
     /// before. Or the room went to a sender that had waited longer. As with
-    /// [`Full`](Self::Full), an earlier message that is being read keeps the room of later ones.
+    /// [`Full`](Self::Full), an earlier message that is kept keeps the room of later ones.
     TimedOut,
     /// The queue was closed, or has no receiver left.
     Closed,
@@ -90,11 +89,11 @@ pub enum RecvError {
     /// There is no message that can be received now. Only the `try_` forms say so.
     ///
     /// Messages may have been sent all the same: they are received after an earlier one that is
-    /// still being written, by a copy of more than 256 bytes or by a closure.
+    /// still being written by a closure.
     Empty,
     /// There was no message when the time was over, nor whenever this receiver was woken before.
-    /// Others may have received some. As with [`Empty`](Self::Empty), an earlier message that is
-    /// being written keeps back later ones.
+    /// Others may have received some. As with [`Empty`](Self::Empty), an earlier message that a
+    /// closure writes keeps back later ones.
     TimedOut,
     /// The queue was closed, or has no sender left, and all that was sent has been received.
     Closed,

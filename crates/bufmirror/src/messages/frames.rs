@@ -28,16 +28,19 @@ impl Header {
     const DONE: u64 = 1;
     const ABANDONED: u64 = 2;
     const SHORTENED: u64 = 4;
-    const LENGTH_SHIFT: u32 = 3;
+    const COPIED: u64 = 8;
+    const LENGTH_SHIFT: u32 = 4;
 
-    /// Makes the header of a claimed frame: it is being written, or being read.
-    pub(crate) fn open(len: usize) -> Self {
-        Self((len as u64) << Self::LENGTH_SHIFT)
+    /// Makes the header of a claimed frame: it is being written, or being read. If `is_copy`, that
+    /// takes no longer than a copy.
+    #[inline]
+    pub(crate) fn open(len: usize, is_copy: bool) -> Self {
+        Self((len as u64) << Self::LENGTH_SHIFT | if is_copy { Self::COPIED } else { 0 })
     }
 
     /// Makes the header of a frame that was written, or read.
     pub(crate) fn done(len: usize) -> Self {
-        Self(Self::open(len).0 | Self::DONE)
+        Self(Self::open(len, false).0 | Self::DONE)
     }
 
     /// Makes the header of a frame that was never written, and never will be.
@@ -64,6 +67,11 @@ impl Header {
 
     pub(crate) fn is_done(self) -> bool {
         self.0 & Self::DONE != 0
+    }
+
+    /// Returns whether the frame is open, and soon done.
+    pub(crate) fn is_being_copied(self) -> bool {
+        self.0 & (Self::COPIED | Self::DONE) == Self::COPIED
     }
 
     pub(crate) fn is_abandoned(self) -> bool {

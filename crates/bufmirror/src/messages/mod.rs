@@ -11,8 +11,9 @@
 //!   producer's in the order in which it sent them. Each has a sequence number.
 //! - One receiver gets a message, whole. One that does not fit the buffer for it stays for the
 //!   next.
-//! - A lock is held for about a dozen instructions and a copy of 256 bytes at most. It is never
-//!   held while a caller's code runs: a closure, a waker, its clone or its drop, the allocator.
+//! - A lock is held for about a dozen instructions and a copy of 256 bytes at most, and for a
+//!   comparison or two for each message of a batch ([`Receiver::recv_many`],
+//!   [`Sender::send_many`]). It is never held while a caller's code runs: a closure, a waker, its clone or its drop, the allocator.
 //!   Each side has its own.
 //! - A thread or task that waits for a message or for room is woken when there is one. A thread is
 //!   woken only when there is something for it; tasks may be woken in vain, at most one for each
@@ -26,6 +27,7 @@
 //!   when it is polled, when somebody else sends or receives, or when all that was sent is read.
 //! - A task whose peer is always quick enough lets other tasks of its thread run. After 128
 //!   completed operations of tasks on a thread, the next poll returns `Pending` and wakes its task.
+//!   With the feature `tokio` they count against the budget of tokio's tasks as well.
 //! - Closing wakes all threads and tasks that wait. Messages that were sent before are received.
 //!
 //! # What is not
@@ -34,14 +36,13 @@
 //!   written, by a long copy or a [`Sender::send_with`], holds up receivers of later messages. One
 //!   that a receiver keeps holds up senders when they have come round to it. Before that, it holds
 //!   up a sender to which it leaves too little room, and those that wait behind this one.
-//! - The `try_` forms are not linearizable. While an earlier message is being written, the later
-//!   ones are not received, although their `send` has returned: the queue reads as
-//!   [`RecvError::Empty`]. While an earlier message is being read, the room of the later ones is
-//!   not free, although they were received: the queue reads as [`SendError::Full`]. The same is
-//!   true when a time-out ends. Other waits go on until the earlier message is done.
-//! - This does not happen in a queue where all messages have up to 256 bytes and are copied in
-//!   (`send`, `send_vectored`) and out (`recv_into`). These copies are made under the lock, so no
-//!   other thread finds the message unfinished. From 257 bytes on the lock is not held.
+//! - The `try_` forms are linearizable beside copies, and not beside closures and kept messages. A
+//!   message whose `send` has returned is received, also while an earlier one is being copied in:
+//!   the call waits for that copy, as it waits for the lock. While a [`Sender::send_with`] writes
+//!   an earlier message, the queue reads as [`RecvError::Empty`]. While a [`Message`] or
+//!   [`Messages`] are kept, the room of later ones that were received is not free: the queue reads
+//!   as [`SendError::Full`]. The same is true when a time-out ends. Other waits go on until the
+//!   earlier message is done.
 //! - Where memory is not mapped twice the queue takes twice its capacity. Nothing is copied more
 //!   for it, unlike in a [`MirrorRing`](crate::MirrorRing).
 //!
@@ -52,6 +53,7 @@
 //!  | room, state   | message …     | … | length |   one that became shorter than its room
 //! ```
 
+mod batch;
 mod error;
 mod frames;
 mod queue;
@@ -62,6 +64,7 @@ mod side;
 mod tests;
 mod wait_queue;
 
+pub use self::batch::Messages;
 pub use self::error::{RecvError, SendError};
 pub use self::receiver::{Message, Received, Receiver};
 pub use self::sender::{Sender, Written};

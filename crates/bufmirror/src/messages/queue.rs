@@ -22,7 +22,7 @@ use super::frames::{Frames, WORD_BYTES};
 use super::side::{Positions, Side};
 use crate::map::Mirror;
 
-pub(super) use self::receiving::Taken;
+pub(super) use self::receiving::{Taken, TakenMany};
 pub(super) use self::waiting::Patience;
 
 /// Messages up to here are copied while the lock is held: one lock, where longer ones take two.

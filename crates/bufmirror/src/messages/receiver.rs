@@ -91,8 +91,9 @@ impl Receiver {
 
     /// Takes the next message if there is one now.
     ///
-    /// A message whose `send` has returned is there when all earlier ones are written. Until then
-    /// this returns [`RecvError::Empty`], and does not wait for their senders.
+    /// A message whose `send` has returned is there: this waits for an earlier one that is being
+    /// copied. It does not wait for the closure of a [`send_with`](super::Sender::send_with):
+    /// before its end later messages are not there.
     ///
     /// # Errors
     ///

@@ -92,8 +92,9 @@ impl Sender {
 
     /// Sends a message if there is room now.
     ///
-    /// The room of a message that was received is free when all earlier ones are read, too. Until
-    /// then this may return [`SendError::Full`], and does not wait for their receivers.
+    /// The room of a message that was received is free when all earlier ones are read, too. This
+    /// waits for one that is being copied out. It does not wait for a [`Message`](super::Message)
+    /// that is kept, and may return [`SendError::Full`] then.
     ///
     /// # Errors
     ///
@@ -159,7 +160,7 @@ impl Sender {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn send_async(&self, message: &[u8]) -> Result<u64, SendError> {
-        self.side.queue.send_async(message).await
+        Ok(self.side.queue.send_many_async(&[message]).await?.start)
     }
 
     /// Sends the parts as one message, as soon as there is room.

@@ -15,7 +15,8 @@
 //!
 //! - N1: from one side's `completed` to its `claimed` lie whole frames, each with a header. These
 //!   headers are accessed with the side's lock held only. Such a frame is done, or somebody of this
-//!   side has claimed it and nobody else accesses its message.
+//!   side has claimed it and nobody else accesses its message. Several that are claimed at once are
+//!   one frame while the first of them is not done: what lies behind that header is the claimer's.
 //! - N2: `claimed` never passes what the other side has published. A side does not access again
 //!   what it has published.
 //! - N3: `number` counts the frames up to `claimed`. Both sides count all frames, so the two give a
@@ -41,13 +42,15 @@ pub(crate) struct Positions {
     pub(crate) number: u64,
 }
 
-/// A frame that was claimed, and is neither done nor abandoned. Who has it completes it, once.
+/// A frame that was claimed, and is neither done nor abandoned, or several as one. Who has it
+/// completes it, once.
 #[derive(Debug)]
 pub(crate) struct Claim {
     pub(crate) position: usize,
     /// Bytes of the message, of which the frame may have room for more when it is read (F3 of
-    /// `frames`).
+    /// `frames`). Of several, those of all frames, less the first header.
     pub(crate) len: usize,
+    /// The number of the first.
     pub(crate) number: u64,
 }
 
@@ -96,27 +99,12 @@ impl Side {
         positions
     }
 
-    /// Claims the frame at `claimed`, for which there is room, or which has been published:
-    /// `header` becomes its header.
-    ///
-    /// # Safety
-    ///
-    /// The frame lies within the room that the other side has published (N2), and has just this
-    /// header's length.
+    /// Moves `claimed` behind frames of `len` bytes in all, less the first header, which has to be
+    /// written before the lock is given up.
     #[inline]
-    pub(crate) unsafe fn claim(&self, frames: &Frames, positions: &mut Positions, header: Header) -> Claim {
-        let claim = Claim { position: positions.claimed, len: header.len(), number: positions.number };
-        // SAFETY: the word is this side's, as the caller promises, and the lock is held (N1).
-        unsafe { frames.set_header(claim.position, header) };
-        self.pass(frames, positions, claim.len);
-        claim
-    }
-
-    /// Moves `claimed` behind a frame which has its header.
-    #[inline]
-    pub(crate) fn pass(&self, frames: &Frames, positions: &mut Positions, len: usize) {
+    pub(crate) fn pass(&self, frames: &Frames, positions: &mut Positions, len: usize, count: u64) {
         positions.claimed = frames.behind(positions.claimed, frame_bytes(len));
-        positions.number += 1;
+        positions.number += count;
         // ORDER: Relaxed: as in `claimed`.
         self.claimed.store(positions.claimed, Ordering::Relaxed);
     }
@@ -126,6 +114,21 @@ impl Side {
     #[inline]
     pub(crate) fn is_complete(positions: &Positions) -> bool {
         positions.completed == positions.claimed
+    }
+
+    /// Returns whether all frames that were claimed a moment ago are published.
+    #[inline]
+    pub(crate) fn is_settled(&self) -> bool {
+        let claimed = self.claimed();
+        claimed == self.published()
+    }
+
+    /// Returns whether what is not published will be soon: the first frame that is not done is
+    /// being copied.
+    pub(crate) fn settles_soon(&self, frames: &Frames) -> bool {
+        let positions = self.lock();
+        // SAFETY: up to `claimed` each frame has a header, and the lock is held (N1).
+        !Self::is_complete(&positions) && unsafe { frames.header(positions.completed) }.is_being_copied()
     }
 
     /// Publishes all that is claimed. The frames up to there are done.

@@ -10,7 +10,7 @@ use testkit::pattern;
 
 use self::program::message;
 use super::frames::{WORD_BYTES, frame_bytes};
-use super::{Message, Receiver, RecvError, SendError, Sender, over};
+use super::{Message, Messages, Receiver, RecvError, SendError, Sender, over};
 use crate::map::Mirror;
 
 mod program;

@@ -128,19 +128,31 @@ fn send(sender: &Sender, number: u8, messages: u8, has_idle: bool) -> u8 {
         let mut message = [0; 24];
         message[..2].copy_from_slice(&[number, sent]);
         let message = &message[..bytes];
-        let done = match choice(5) {
+        let pair = [[number, sent, 0, 0, 0, 0, 0, 0], [number, sent + 1, 0, 0, 0, 0, 0, 0]];
+        let pair: [&[u8]; 2] = [&pair[0], &pair[1]];
+        let mut count = 1;
+        let done = match choice(6) {
             0 => Some(sender.try_send(message)),
             4 => Some(sender.try_send_with(24, |room| {
                 room[..bytes].copy_from_slice(message);
                 bytes
             })),
+            5 if messages - sent > 1 => {
+                count = 2;
+                let numbers = match choice(if has_idle { 2 } else { 3 }) {
+                    0 => sender.try_send_many(&pair),
+                    1 => sender.send_many(&pair),
+                    _ => finish(pin!(sender.send_many_async(&pair)), &Signal::new()),
+                };
+                Some(numbers.map(|numbers| numbers.start))
+            }
             _ if has_idle => Some(sender.send(message)),
             1 => handle_carelessly(sender.send_async(message), false),
             2 => Some(sender.send(message)),
             _ => Some(finish(pin!(sender.send_async(message)), &Signal::new())),
         };
         match done {
-            Some(Ok(_)) => sent += 1,
+            Some(Ok(_)) => sent += count,
             None | Some(Err(SendError::Full { .. })) => thread::yield_now(),
             Some(Err(error)) => panic!("{error}"),
         }
@@ -158,8 +170,12 @@ fn receive(receiver: &Receiver, got: &Got, has_idle: bool) {
         got.lock().expect("nobody panics with it").push((message[0], message[1]));
     }
     loop {
-        let one = match choice(4) {
+        let one = match choice(5) {
             0 => Some(receiver.try_recv()),
+            4 => match receive_many(receiver, got, has_idle) {
+                Ok(()) => continue,
+                Err(error) => Some(Err(error)),
+            },
             _ if has_idle => Some(receiver.recv()),
             1 => handle_carelessly(receiver.recv_async(), false),
             2 => Some(receiver.recv()),
@@ -177,6 +193,21 @@ fn receive(receiver: &Receiver, got: &Got, has_idle: bool) {
             Some(Err(error)) => panic!("{error}"),
         }
     }
+}
+
+fn receive_many(receiver: &Receiver, got: &Got, has_idle: bool) -> Result<(), RecvError> {
+    let max = 1 + choice(3);
+    let batch = match choice(if has_idle { 2 } else { 3 }) {
+        0 => receiver.try_recv_many(max),
+        1 => receiver.recv_many(max),
+        _ => finish(pin!(receiver.recv_many_async(max)), &Signal::new()),
+    }?;
+    let some: Vec<_> = batch.iter().map(|message| (message[0], message[1])).collect();
+    assert!(some.len() <= max);
+    thread::yield_now();
+    drop(batch);
+    got.lock().expect("nobody panics with it").extend(some);
+    Ok(())
 }
 
 /// Each message arrives once, whoever sleeps, gives up, or is woken and does not look.

@@ -6,6 +6,7 @@
     reason = "tests have an operating system"
 )]
 
+mod batches;
 mod borders;
 mod channel;
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]

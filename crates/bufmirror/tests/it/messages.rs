@@ -198,6 +198,34 @@ fn every_way_to_send() {
     assert_eq!(crate::waits::block_on(sender.send_async(&vec![0; too_long])), Err(refused));
 }
 
+/// A thread that has sent a message finds one, and one that has received a message finds its room:
+/// crossbeam's test of its channels.
+#[test]
+fn linearizable() {
+    const THREADS: usize = 4;
+    for (len, count) in [(8_usize, 200_000), (256, 100_000), (257, 100_000), (100_000, 50_000)] {
+        let frame = 8 + len.next_multiple_of(8);
+        let (sender, receiver) = queue(THREADS * 3 * frame);
+        thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    let message = vec![7; len];
+                    let mut into = vec![0; len];
+                    for number in 0..scaled(count) {
+                        if number % 2 == 0 {
+                            sender.try_send(&message).expect("there is room for three of each");
+                        } else {
+                            sender.try_send_many(&[&message[..], &message]).expect("there is room");
+                            receiver.try_recv_into(&mut into).expect("each thread has sent two");
+                        }
+                        receiver.try_recv_into(&mut into).expect("each thread has sent one");
+                    }
+                });
+            }
+        });
+    }
+}
+
 #[test]
 fn time_is_over() {
     let (sender, receiver) = queue(4096);

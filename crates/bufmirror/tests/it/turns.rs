@@ -1,12 +1,16 @@
 //! T38: a task whose peer is always quick enough lets the other tasks of its thread run.
 
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bufmirror::{channel, messages};
 use testkit::tasks::{lets_others_run, poll_new, select};
-use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::{coop, yield_now};
 use tokio::time::timeout;
 
 #[test]
@@ -90,9 +94,6 @@ fn t38_futures_that_are_polled_once_get_their_messages() {
 /// the sake of other tasks goes on at its next poll.
 #[test]
 fn t38_no_end_is_passed_over_twice() {
-    use std::future::poll_fn;
-    use std::task::Poll;
-
     let (mut producer, _consumer) = channel(4096).unwrap();
     for others in 0..300 {
         let (mut busy, _quiet) = channel(4096).unwrap();
@@ -111,18 +112,20 @@ fn t38_no_end_is_passed_over_twice() {
                 .await;
             }
         };
-        let waker = std::task::Waker::noop();
-        let polled = testkit::tasks::poll(std::pin::pin!(task(1000)), waker);
+        let polled = testkit::tasks::poll(pin!(task(300)), Waker::noop());
         assert!(polled.is_ready());
     }
 }
 
+fn current_thread() -> Runtime {
+    Builder::new_current_thread().enable_time().build().unwrap()
+}
+
 /// Runs a task that finds almost always what it waits for, under a time-out.
-fn is_on_time(task: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+fn is_on_time(task: impl Future<Output = ()> + Send + 'static) {
     let began = Instant::now();
     let limit = Duration::from_millis(50);
-    let _ = runtime.block_on(async { timeout(limit, task).await });
+    let _ = current_thread().block_on(async { tokio::spawn(timeout(limit, task)).await.unwrap() });
     let took = began.elapsed();
     assert!(took < 20 * limit, "a time-out of {limit:?} after {took:?}");
 }
@@ -141,19 +144,84 @@ fn t38_a_time_out_beside_a_quick_peer() {
         }
     });
     let began = Instant::now();
-    is_on_time(async {
+    is_on_time(async move {
         while began.elapsed() < HANGS {
             consumer.read_exact(&mut [0; 16]).await.unwrap();
         }
     });
-    drop(consumer);
     peer.join().unwrap();
     let (sender, receiver) = messages::channel(1 << 16).unwrap();
     let began = Instant::now();
-    is_on_time(async {
+    is_on_time(async move {
         while began.elapsed() < HANGS {
             sender.send_async(b"a message").await.unwrap();
             receiver.recv_async().await.unwrap();
         }
     });
+}
+
+/// The runtime looks at its timers in each turn that a task leaves it, however long the task's own are.
+#[test]
+fn t38_a_time_out_beside_slow_operations() {
+    let (mut producer, mut consumer) = channel(4096).unwrap();
+    let began = Instant::now();
+    is_on_time(async move {
+        while began.elapsed() < HANGS {
+            producer.write_all(b"a").await.unwrap();
+            consumer.read_exact(&mut [0]).await.unwrap();
+            thread::sleep(Duration::from_micros(500));
+        }
+    });
+}
+
+/// A task of tokio's with two ends that are always ready lets the other branch of its `select!` run:
+/// tokio's own test of its `duplex`.
+#[test]
+fn t38_a_channel_is_cooperative_as_a_duplex() {
+    let (mut producer, mut consumer) = channel(8192).unwrap();
+    let (sender, receiver) = messages::channel(8192).unwrap();
+    let task = async {
+        let mut bytes = [3; 4096];
+        loop {
+            producer.write_all(&bytes).await.unwrap();
+            consumer.read_exact(&mut bytes).await.unwrap();
+            sender.send_async(&bytes[..100]).await.unwrap();
+            receiver.recv_async().await.unwrap();
+        }
+    };
+    current_thread().block_on(async {
+        tokio::select! {
+            biased;
+            () = task => {}
+            () = yield_now() => {}
+        }
+    });
+}
+
+/// A poll of a task completes just as many operations as tokio's budget has, whichever they are:
+/// tokio-util's test of its `simplex`.
+#[test]
+fn t38_operations_count_against_the_budget_of_a_task() {
+    const BUDGET: usize = 128;
+    let (mut producer, mut consumer) = channel(4096).unwrap();
+    let (sender, receiver) = messages::channel(4096).unwrap();
+    let (small, mut into) = ([3], [0]);
+    let mut operations: [&mut (dyn FnMut(&mut Context<'_>) -> bool + Send); 4] = [
+        &mut |cx| Pin::new(&mut producer).poll_write(cx, &small).is_ready(),
+        &mut |cx| Pin::new(&mut consumer).poll_read(cx, &mut ReadBuf::new(&mut into)).is_ready(),
+        &mut |cx| pin!(sender.send_async(&small)).poll(cx).is_ready(),
+        &mut |cx| pin!(receiver.recv_async()).poll(cx).is_ready(),
+    ];
+    for operation in &mut operations {
+        // A thread of its own, since others of a thread count as well.
+        let mut one_poll = async || {
+            let done =
+                (0..=BUDGET).take_while(|_| operation(&mut Context::from_waker(Waker::noop()))).count();
+            (done, coop::has_budget_remaining())
+        };
+        let polled = thread::scope(|scope| {
+            scope.spawn(|| current_thread().block_on(one_poll())).join().expect("operations succeed")
+        });
+        assert_eq!(polled, (BUDGET, false), "operations, and whether the task may go on");
+    }
 }

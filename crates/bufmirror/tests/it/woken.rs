@@ -83,6 +83,16 @@ fn each_message_published_at_once_wakes_a_task() {
 }
 
 #[test]
+fn each_message_of_a_batch_wakes_a_task() {
+    for len in [1, 1000] {
+        let (sender, receiver) = queue();
+        let tasks = [0; 4].map(|_| Task::waiting(receiver.recv_async()));
+        sender.try_send_many(&[&[7; 1000][..len]; 3]).expect("there is room");
+        assert_eq!(wakes(&tasks), [1, 1, 1, 0], "3 messages");
+    }
+}
+
+#[test]
 fn each_message_that_a_thread_leaves_wakes_a_task() {
     let (sender, receiver) = queue();
     let mut tasks = Vec::new();

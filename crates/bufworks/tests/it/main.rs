@@ -42,6 +42,8 @@ mod monitor;
 mod net;
 #[cfg(feature = "bytes")]
 mod own;
+#[cfg(all(feature = "per-thread", feature = "ring", feature = "slot"))]
+mod per_thread;
 mod reexports;
 #[cfg(all(
     target_os = "linux",

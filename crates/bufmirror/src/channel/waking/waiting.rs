@@ -210,7 +210,8 @@ impl<const PRODUCER: bool> End<PRODUCER, Waking<Lending>> {
     ///
     /// After 128 completed operations of tasks on a thread, the next poll of each future returns
     /// `Pending` and wakes its own task. This ends when one of them is polled again, or after 32
-    /// such polls. A task with a quick peer lets other tasks run, in a `select!`, too.
+    /// such polls. A task with a quick peer lets other tasks run, in a `select!`, too. With the
+    /// feature `tokio` operations count against the budget of tokio's tasks as well.
     ///
     /// # Errors
     ///

@@ -52,6 +52,34 @@ impl Queue {
         (&side.wait_queue, move |wanted| if sends { self.room() } else { self.messages(wanted) })
     }
 
+    /// Attempts for the last time, after one that was refused. While a copy of the other side is
+    /// under way, what came after that may be there, and cannot be had yet: a message whose `send`
+    /// has returned, or the room of one that was copied out. So this does not give up before.
+    fn attempt_last<R, E: Refusal>(
+        &self,
+        need: usize,
+        refused: E,
+        mut attempt: impl FnMut() -> Option<Result<R, E>>,
+    ) -> Result<R, E> {
+        let other = if E::SENDS { &self.consumers } else { &self.producers };
+        // In this order: where all was published that was claimed, it is seen.
+        if other.is_settled() && (self.waits(E::SENDS).1)(need) < need {
+            return Err(refused);
+        }
+        for n in 0.. {
+            // Before the attempt, which sees what was published until then.
+            let is_last = !other.settles_soon(&self.frames);
+            if let Some(answer) = attempt() {
+                return answer;
+            }
+            if is_last {
+                break;
+            }
+            parking::pause(n);
+        }
+        Err(refused)
+    }
+
     /// Waits after an attempt that was refused, until another is not. `attempt` is told whether it
     /// was woken to try, and so may overtake others.
     #[cold]
@@ -74,7 +102,7 @@ impl Queue {
             return answer;
         }
         let deadline = match patience {
-            Patience::Now => return Err(refused),
+            Patience::Now => return self.attempt_last(need, refused, || attempt(false)),
             Patience::Until(deadline) => Some(deadline),
             Patience::Forever => None,
         };
@@ -83,7 +111,7 @@ impl Queue {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
                 // Nobody woke it, and there may be something all the same.
-                break attempt(waiter.has_turn).unwrap_or(Err(E::TIMED_OUT));
+                break self.attempt_last(need, E::TIMED_OUT, || attempt(waiter.has_turn));
             }
             if waiter.is_asleep(Some(parking::sleeper())) {
                 // A task was woken and may not look, with nobody else to notice it.

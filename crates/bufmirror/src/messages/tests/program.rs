@@ -18,7 +18,7 @@ use testkit::bytes::Bytes;
 use testkit::lockstep::panics;
 use testkit::pattern;
 
-use super::{Message, Receiver, RecvError, SendError, Sender};
+use super::{Message, Messages, Receiver, RecvError, SendError, Sender};
 
 /// Steps of the longest program.
 const STEPS: usize = 200;
@@ -114,6 +114,20 @@ impl NaiveQueue {
         self.sweep();
     }
 
+    /// Sends messages of these lengths, all or none. Returns the number of the first.
+    fn send_many(&mut self, lens: &[usize]) -> Result<u64, SendError> {
+        let all: usize = lens.iter().map(|&len| frame_bytes(len)).sum();
+        let padding = lens.last().map_or(0, |&len| frame_bytes(len) - WORD_BYTES - len);
+        let (first, frames) = (self.next, self.frames.len());
+        self.send(all - WORD_BYTES - padding, 0, Fate::Sent)?;
+        self.frames.truncate(frames);
+        self.next = first;
+        for &len in lens {
+            self.send(len, len, Fate::Sent).expect("there was room for all of them");
+        }
+        Ok(first)
+    }
+
     /// Frees what is done at the front.
     fn sweep(&mut self) {
         while self.frames.front().is_some_and(|frame| frame.fate == Fate::Done) {
@@ -128,12 +142,14 @@ struct Pair<'a> {
     receiver: &'a Receiver,
     naive: NaiveQueue,
     kept: Vec<Message<'a>>,
+    /// Batches, and the numbers of their messages.
+    batches: Vec<(Messages<'a>, Vec<u64>)>,
 }
 
 /// Runs one program.
 pub(crate) fn run((sender, receiver): &(Sender, Receiver), bytes: &mut Bytes<'_>) {
     let naive = NaiveQueue::new(sender.capacity());
-    let mut pair = Pair { sender, receiver, naive, kept: Vec::new() };
+    let mut pair = Pair { sender, receiver, naive, kept: Vec::new(), batches: Vec::new() };
     for _ in 0..STEPS {
         if bytes.is_empty() {
             break;
@@ -141,6 +157,13 @@ pub(crate) fn run((sender, receiver): &(Sender, Receiver), bytes: &mut Bytes<'_>
         pair.step(bytes);
     }
     pair.kept.iter().for_each(|kept| pattern::check(kept, kept.sequence(), 0));
+    pair.batches.iter().for_each(|(batch, numbers)| check(batch, numbers));
+}
+
+/// Checks the messages of a batch.
+fn check(batch: &Messages<'_>, numbers: &[u64]) {
+    assert_eq!((batch.sequence(), batch.iter().len()), (numbers[0], numbers.len()));
+    batch.iter().zip(numbers).for_each(|(message, &number)| pattern::check(message, number, 0));
 }
 
 /// Calls what may panic on purpose, without the message of a panic: `None` if it did.
@@ -149,9 +172,16 @@ fn guarded<T>(call: impl FnOnce() -> T) -> Option<T> {
 }
 
 impl Pair<'_> {
+    fn drop_batch(&mut self, index: usize) {
+        let (batch, numbers) = self.batches.swap_remove(index);
+        check(&batch, &numbers);
+        numbers.into_iter().for_each(|number| self.naive.note(number, Fate::Done));
+        drop(batch);
+    }
+
     fn step(&mut self, bytes: &mut Bytes<'_>) {
         let (sender, receiver) = (self.sender, self.receiver);
-        let (kind, len) = (bytes.below(16), bytes.size().min(sender.capacity() + 100));
+        let (kind, len) = (bytes.below(20), bytes.size().min(sender.capacity() + 100));
         match kind {
             0..=3 => {
                 let sent = message(self.naive.next, len);
@@ -229,7 +259,41 @@ impl Pair<'_> {
                     }
                 }
             }
-            14 if !self.kept.is_empty() => {
+            14 => {
+                let lens: Vec<usize> = (0..1 + bytes.below(6)).map(|_| bytes.size() % (len + 1)).collect();
+                let numbers = self.naive.next..self.naive.next + lens.len() as u64;
+                let sent: Vec<_> =
+                    numbers.clone().zip(&lens).map(|(number, &len)| message(number, len)).collect();
+                let sent: Vec<&[u8]> = sent.iter().map(Vec::as_slice).collect();
+                let wanted = self.naive.send_many(&lens);
+                assert_eq!(sender.try_send_many(&sent), wanted.map(|_| numbers));
+            }
+            15 | 16 => {
+                let max = bytes.below(8);
+                match receiver.try_recv_many(max) {
+                    Err(error) => {
+                        assert_eq!((error, self.naive.first().is_none()), (RecvError::Empty, true));
+                    }
+                    Ok(batch) => {
+                        let mut numbers = vec![];
+                        for message in batch.iter() {
+                            let frame = self.naive.first().expect("no more than there are");
+                            assert_eq!(message.len(), frame.len);
+                            self.naive.note(frame.number, Fate::Kept);
+                            numbers.push(frame.number);
+                        }
+                        if numbers.len() < max.max(1) {
+                            assert!(self.naive.first().is_none(), "all that have come");
+                        }
+                        self.batches.push((batch, numbers));
+                        if kind == 15 {
+                            self.drop_batch(self.batches.len() - 1);
+                        }
+                    }
+                }
+            }
+            17 if !self.batches.is_empty() => self.drop_batch(len % self.batches.len()),
+            18 if !self.kept.is_empty() => {
                 let kept = self.kept.swap_remove(len % self.kept.len());
                 pattern::check(&kept, kept.sequence(), 0);
                 self.naive.note(kept.sequence(), Fate::Done);

@@ -4,8 +4,8 @@
 //! (`Frames::touch`): written and read where the bytes are. A thread that nobody wakes is a
 //! deadlock, which loom reports.
 //!
-//! With the known defects `relaxed`, `nofence` and `nowake` some of these models fail, which is
-//! noted at each.
+//! With the known defects `relaxed`, `nofence`, `nowake`, `batch-left-done` and
+//! `gives-up-beside-a-copy` some of these models fail, which is noted at each.
 
 use core::future::Future;
 use core::pin::pin;
@@ -95,6 +95,52 @@ fn loom_a_shorter_message() {
     });
 }
 
+/// Messages of a batch are written before the first of them says that all are, and read before
+/// their places are written again. Fails with `relaxed`.
+#[test]
+fn loom_batches() {
+    loom::model(|| {
+        let (sender, receiver) = queue(3);
+        let producer = thread::spawn(move || {
+            assert_eq!(sender.try_send_many(&[&[1; 8], &[2; 8]]), Ok(0..2));
+            let sent = sender.try_send_many(&[&[3; 8], &[4; 8]]);
+            assert!(matches!(sent, Ok(_) | Err(SendError::Full { .. })));
+        });
+        let mut number = 0;
+        for _ in 0..2 {
+            if let Ok(batch) = receiver.try_recv_many(3) {
+                assert_eq!(batch.sequence(), number);
+                for message in batch.iter() {
+                    number += 1;
+                    assert_eq!(message, [number as u8; 8]);
+                }
+            }
+        }
+        producer.join().unwrap();
+    });
+}
+
+/// A batch is read when the message in front of it was given back, and places are written again.
+/// Fails with `batch-left-done`.
+#[test]
+fn loom_a_batch_is_kept() {
+    loom::model(|| {
+        let (sender, receiver) = queue(3);
+        sender.try_send_many(&[&[1; 8], &[1; 8], &[1; 8]]).unwrap();
+        let first = receiver.try_recv().unwrap();
+        let batch = receiver.try_recv_many(2).unwrap();
+        let other = thread::spawn(move || {
+            (0..2).for_each(|_| _ = sender.try_send(&[2; 8]));
+            // Its drop would close the queue.
+            sender
+        });
+        drop(first);
+        assert!(batch.iter().all(|message| message == [1; 8]));
+        drop(batch);
+        drop(other.join().unwrap());
+    });
+}
+
 /// Two who write in place at once, and two who read in place: all places come back, and nothing is
 /// seen that is not written.
 #[test]
@@ -115,6 +161,44 @@ fn loom_completed_in_any_order() {
             assert_eq!(&*receiver.try_recv().unwrap(), &[7; 8]);
         }
         sender.try_send(&[0; 24]).expect("all places are free");
+    });
+}
+
+/// Who has sent a message finds one, also while an earlier one is being copied. Fails with
+/// `gives-up-beside-a-copy`.
+#[test]
+fn loom_a_message_that_was_sent_is_there() {
+    loom::model(|| {
+        let (sender, receiver) = over(Mirror::on_heap(48).expect("the heap has room"));
+        let both = move |sender: &Sender, receiver: &Receiver| {
+            sender.try_send(&[7; 16]).unwrap();
+            drop(receiver.try_recv().unwrap());
+        };
+        let other = {
+            let (sender, receiver) = (sender.clone(), receiver.clone());
+            thread::spawn(move || both(&sender, &receiver))
+        };
+        both(&sender, &receiver);
+        other.join().unwrap();
+    });
+}
+
+/// Who has copied a message out finds its room. Fails with `gives-up-beside-a-copy`.
+#[test]
+fn loom_the_room_of_a_copied_message_is_there() {
+    loom::model(|| {
+        let (sender, receiver) = over(Mirror::on_heap(48).expect("the heap has room"));
+        (0..2).for_each(|_| _ = sender.try_send(&[7; 16]).unwrap());
+        let both = move |sender: &Sender, receiver: &Receiver| {
+            receiver.try_recv_into(&mut [0; 16]).unwrap();
+            sender.try_send(&[7; 16]).unwrap();
+        };
+        let other = {
+            let (sender, receiver) = (sender.clone(), receiver.clone());
+            thread::spawn(move || both(&sender, &receiver))
+        };
+        both(&sender, &receiver);
+        other.join().unwrap();
     });
 }
 

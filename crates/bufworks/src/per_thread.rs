@@ -1,0 +1,294 @@
+//! A pool for each thread: strategies of one thread at a time, in programs of many.
+
+mod local;
+
+use alloc::boxed::Box;
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::time::Duration;
+use core::{fmt, mem};
+
+use bufcore::{AcquireError, Buf, BufferPool, ConfigError, PoolStats, SharedPool};
+use bufkit::sync::biased::{self, Owned, Used, Watched};
+use bufkit::sync::{Mutex, lock};
+
+/// How long a thread sleeps whose pool somebody looks at for long.
+const PAUSE: Duration = Duration::from_micros(100);
+
+/// Pools of one kind, one for each thread that acquires: a handle that threads clone or share.
+///
+/// A slot pool or a ring serves one thread at a time, and is the fastest there. This makes one for
+/// each thread, by a closure. A buffer is of the pool of the thread that acquired it. It is
+/// released on any thread, and outlives the thread and the handles.
+///
+/// - The pool of a thread that has ended serves the next new thread. So there are never more pools
+///   than threads that use this handle at once, and one for each request that comes back in here:
+///   from the fallback of such a pool, or the drop of a thread-local value after those of this
+///   module. Such requests are served as all others.
+/// - When the last handle is dropped, the pools are dropped, wherever their threads are.
+/// - `grow` moves a buffer that was acquired on another thread to the pool of this one.
+///
+/// Memory: the bound of each pool holds for each thread. For one bound over all of them, and for
+/// buffers of many sizes, the sharded pool is better. Where most buffers are released on other
+/// threads than their own, as in a pipeline, they are released as late as the strategy says.
+///
+/// Cost: on top of the strategy's, a look at the list of what this thread has in such handles, and
+/// two plain stores.
+///
+/// ```
+/// # #[cfg(feature = "slot")] {
+/// use bufworks::PerThread;
+/// use bufworks::slot::SlotPool;
+///
+/// let pool = PerThread::new(|| SlotPool::new(4096, 64))?; // bytes, slots of each thread
+/// let workers = [1, 2, 3].map(|worker| {
+///     let pool = pool.clone();
+///     std::thread::spawn(move || {
+///         let mut buf = pool.acquire(1500)?;
+///         buf.extend_from_slice(&[worker; 100])?;
+///         Ok::<_, bufworks::Error>(buf)
+///     })
+/// });
+/// for (worker, buf) in (1..).zip(workers.map(|thread| thread.join().unwrap())) {
+///     assert_eq!(buf?, [worker; 100]); // its thread has ended
+/// }
+/// # }
+/// # Ok::<(), bufworks::Error>(())
+/// ```
+pub struct PerThread<P: BufferPool + Send + 'static> {
+    shared: Arc<Shared<P>>,
+}
+
+/// What the handles share.
+struct Shared<P> {
+    make: Box<dyn Fn() -> Result<P, ConfigError> + Send + Sync>,
+    max_capacity: usize,
+    pools: Mutex<Pools<P>>,
+}
+
+struct Pools<P> {
+    /// All of them, and what they had counted when they were last looked at.
+    all: Vec<(Watched<Option<P>>, PoolStats)>,
+    /// Those that no thread has.
+    idle: Vec<Owned<Option<P>>>,
+}
+
+/// A pool that a thread has. Dropped, it serves another one.
+struct Held<P> {
+    /// `None` in neither, until the handles or this are dropped.
+    pool: Option<Owned<Option<P>>>,
+    home: Weak<Shared<P>>,
+}
+
+/// Evaluates `$call` with the pool of this thread, or with an idle one where that is in use, or
+/// where the thread has no variables any more. Not a closure, which would be the caller that is
+/// tracked.
+macro_rules! on_pool {
+    ($self:ident, $requested:expr, $pool:ident => $call:expr) => {{
+        if let Some(held) = local::find(&$self.shared)
+            && let Some(mut used) = held.enter()
+            && let Some($pool) = used.as_mut()
+        {
+            return $call;
+        }
+        let refused = Err(AcquireError::OutOfMemory { requested: $requested });
+        let Some(other) = Held::of(&$self.shared) else { return refused };
+        let result = match other.enter().as_mut().and_then(|used| used.as_mut()) {
+            Some($pool) => $call,
+            None => refused,
+        };
+        local::keep(other);
+        result
+    }};
+}
+
+impl<P: BufferPool + Send + 'static> PerThread<P> {
+    /// Makes a handle of pools that `make` makes, and the first of these, for the thread that comes
+    /// first.
+    ///
+    /// `make` is called when a thread acquires and no pool is idle. All pools should have the same
+    /// settings.
+    ///
+    /// # Errors
+    ///
+    /// Those of `make`.
+    pub fn new(
+        make: impl Fn() -> Result<P, ConfigError> + Send + Sync + 'static,
+    ) -> Result<Self, ConfigError> {
+        let first = make()?;
+        let max_capacity = first.max_capacity();
+        let (owned, watched) = biased::new(Some(first));
+        let pools = Pools { all: [(watched, PoolStats::default())].into(), idle: [owned].into() };
+        let make = Box::new(make);
+        Ok(Self { shared: Arc::new(Shared { make, max_capacity, pools: Mutex::new(pools) }) })
+    }
+
+    /// Takes one empty buffer with room for `capacity` bytes from the pool of this thread; see
+    /// [`BufferPool::acquire`].
+    ///
+    /// # Errors
+    ///
+    /// Those of the pool; [`AcquireError::OutOfMemory`] when this thread has none and none can be
+    /// made.
+    #[inline]
+    #[cfg_attr(feature = "track", track_caller)]
+    pub fn acquire(&self, capacity: usize) -> Result<Buf<P::Lease>, AcquireError> {
+        on_pool!(self, capacity, pool => pool.acquire(capacity))
+    }
+
+    /// Takes one buffer with `len` filled bytes, all zero; see [`BufferPool::acquire_zeroed`].
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    #[cfg_attr(feature = "track", track_caller)]
+    pub fn acquire_zeroed(&self, len: usize) -> Result<Buf<P::Lease>, AcquireError> {
+        on_pool!(self, len, pool => pool.acquire_zeroed(len))
+    }
+
+    /// Gives `buf` room for at least `additional` bytes behind the filled ones; see
+    /// [`BufferPool::grow`].
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    #[cfg_attr(feature = "track", track_caller)]
+    pub fn grow(&self, buf: &mut Buf<P::Lease>, additional: usize) -> Result<(), AcquireError> {
+        on_pool!(self, additional, pool => pool.grow(buf, additional))
+    }
+
+    /// Returns the largest request, in bytes, that can ever succeed, of the first pool.
+    #[must_use]
+    pub fn max_capacity(&self) -> usize {
+        self.shared.max_capacity
+    }
+
+    /// Returns the sum of what all pools have done and hold. The high-water marks are the sum of
+    /// theirs, which they need not have had at the same time.
+    ///
+    /// Each thread's next request waits while this looks at its pool. What a pool has counted since
+    /// the last call is left out while it serves a request for long, such as one that waits for the
+    /// system, or where the system refuses a fence (`membarrier(2)`).
+    ///
+    /// ```
+    /// use bufworks::{HeapPool, PerThread};
+    ///
+    /// let pool = PerThread::new(|| Ok(HeapPool::new()))?;
+    /// let here = pool.acquire(1000)?;
+    /// let there = std::thread::scope(|scope| scope.spawn(|| pool.acquire(500)).join().unwrap())?;
+    /// # #[cfg(feature = "stats")]
+    /// assert_eq!((pool.stats().in_use, pool.stats().in_use_bytes), (2, 1500));
+    /// # Ok::<(), bufworks::Error>(())
+    /// ```
+    #[must_use]
+    pub fn stats(&self) -> PoolStats {
+        // A pool's statistics may be the user's code, and call this again.
+        let watched: Vec<_> = lock(&self.shared.pools).all.iter().map(|(pool, _)| pool.clone()).collect();
+        let look = |pool: &Watched<Option<P>>| pool.look(|pool| pool.as_ref().map(P::stats)).flatten();
+        let looks: Vec<_> = local::looking(|| watched.iter().map(look).collect());
+        let mut pools = lock(&self.shared.pools);
+        let mut sum = PoolStats::default();
+        for (index, (_, last)) in pools.all.iter_mut().enumerate() {
+            if let Some(Some(seen)) = looks.get(index) {
+                *last = *seen;
+            }
+            add(&mut sum, last);
+        }
+        sum
+    }
+}
+
+fn add(sum: &mut PoolStats, one: &PoolStats) {
+    macro_rules! add {
+        ($($field:ident)*) => {
+            $(sum.$field = sum.$field.saturating_add(one.$field);)*
+        };
+    }
+    add!(acquired reused fresh fallbacks exhausted in_use in_use_bytes high_water high_water_bytes);
+    add!(reserved_bytes idle_bytes pinned_bytes);
+}
+
+impl<P> Held<P> {
+    /// Returns the pool for use, unless this thread is in it already, or looks at it.
+    #[inline]
+    fn enter(&self) -> Option<Used<'_, Option<P>>> {
+        let pool = self.pool.as_ref()?;
+        loop {
+            if let Some(used) = pool.enter() {
+                return Some(used);
+            }
+            if pool.is_used() || local::is_looking() {
+                return None;
+            }
+            // One that looks at it was interrupted.
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Takes an idle pool, or makes one.
+    #[cold]
+    #[inline(never)]
+    fn of(shared: &Arc<Shared<P>>) -> Option<Self> {
+        let home = Arc::downgrade(shared);
+        let mut pools = lock(&shared.pools);
+        let idle = pools.idle.pop();
+        drop(pools);
+        if let Some(pool) = idle {
+            return Some(Self { pool: Some(pool), home });
+        }
+        let (pool, watched) = biased::new(Some((shared.make)().ok()?));
+        pools = lock(&shared.pools);
+        pools.all.push((watched, PoolStats::default()));
+        // The end of a thread takes no memory.
+        let all = pools.all.len();
+        pools.idle.reserve(all);
+        Some(Self { pool: Some(pool), home })
+    }
+}
+
+impl<P> Drop for Held<P> {
+    fn drop(&mut self) {
+        if let (Some(pool), Some(home)) = (self.pool.take(), self.home.upgrade()) {
+            lock(&home.pools).idle.push(pool);
+        }
+    }
+}
+
+impl<P> Drop for Shared<P> {
+    fn drop(&mut self) {
+        let pools = lock(&self.pools);
+        let all: Vec<_> = pools.all.iter().map(|(pool, _)| pool.look(mem::take)).collect();
+        drop(pools);
+        // Their drop is users' code, too.
+        drop(all);
+    }
+}
+
+impl<P: BufferPool + Send + 'static> Clone for PerThread<P> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+}
+
+impl<P: BufferPool + Send + 'static> fmt::Debug for PerThread<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pools = lock(&self.shared.pools).all.len();
+        f.debug_struct("PerThread").field("pools", &pools).finish_non_exhaustive()
+    }
+}
+
+impl<P: BufferPool + Send + 'static> BufferPool for PerThread<P> {
+    bufcore::forwarded_pool!(PerThread<P> => P::Lease);
+}
+
+impl<P: BufferPool + Send + 'static> BufferPool for &PerThread<P> {
+    bufcore::forwarded_pool!(PerThread<P> => P::Lease);
+}
+
+impl<P: BufferPool + Send + 'static> SharedPool for PerThread<P> {
+    type Lease = P::Lease;
+
+    fn acquire_shared(&self, capacity: usize) -> Result<Buf<P::Lease>, AcquireError> {
+        self.acquire(capacity)
+    }
+}

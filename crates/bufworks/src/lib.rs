@@ -17,14 +17,15 @@
 //! # Features
 //!
 //! Each strategy is a module here, which is its crate, behind a feature. All five are on by
-//! default. A program that sets `default-features = false` and names one strategy gets nothing of
+//! default, and so is `bytes`. A program that sets `default-features = false` and names one strategy gets nothing of
 //! the others. The slot pool, the ring and the mirrored ring then do without the standard library,
 //! and over static memory without an allocator. `bump` and `shard` turn `std` on.
 //!
 //! | feature | adds |
 //! | --- | --- |
 //! | `slot`, `ring`, `shard`, `bump`, `mirror` (default) | the strategies |
-//! | `std`, `alloc`, `allocator-api2-0_2`, `allocator-api2-0_4`, `bytes`, `embedded-io-0_7`, `embedded-io-async-0_7`, `mmap`, `wipe`, `serde` | the same in the strategies that are on and have it |
+//! | `bytes` (default) | [`into_bytes`](Buf::into_bytes) of buffers and views, `Buf` and `BufMut` of the crate `bytes` |
+//! | `std`, `alloc`, `allocator-api2-0_2`, `allocator-api2-0_4`, `embedded-io-0_7`, `embedded-io-async-0_7`, `mmap`, `wipe`, `serde` | the same in the strategies that are on and have it |
 //! | `stats`, `track` | counters, and lists of the buffers that are out; both cost something on every buffer |
 //! | `std` (default) | `frames`: messages of a stream, by length or delimiter |
 //! | `alloc-large` | [`bufalloc`]: a global allocator whose large blocks are spans of pages |
@@ -37,14 +38,15 @@
 //! # Example
 //!
 //! ```
-//! # #[cfg(all(feature = "slot", feature = "alloc"))] {
+//! # #[cfg(all(feature = "slot", feature = "bytes"))] {
 //! use bufworks::slot::SlotPool;
 //!
 //! let mut pool = SlotPool::new(64 * 1024, 8)?; // bytes, slots
 //! let mut buf = pool.acquire(1500)?; // owned, exclusive, `Send`; starts empty
 //! buf.extend_from_slice(b"packet")?;
 //! let view = buf.freeze(); // read-only, cloneable, no allocation
-//! assert_eq!(&view[..], b"packet");
+//! let bytes = view.clone().into_bytes(); // `bytes::Bytes`, for hyper, axum, tonic; no copy
+//! assert_eq!((&view[..], bytes), (&b"packet"[..], "packet".into()));
 //! # }
 //! # Ok::<(), bufworks::Error>(())
 //! ```

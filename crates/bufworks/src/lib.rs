@@ -29,6 +29,7 @@
 //! | `stats`, `track` | counters, and lists of the buffers that are out; both cost something on every buffer |
 //! | `std` (default) | `frames`: messages of a stream, by length or delimiter |
 //! | `alloc-large` | [`bufalloc`]: a global allocator whose large blocks are spans of pages |
+//! | `http` | `http`: bodies for hyper, axum and tonic, and uploads that are collected under a budget |
 //! | `tokio` | `net`: sockets whose buffers are taken when there is something to read; `frames` of them |
 //! | `tokio-uring-0_5`, `monoio-0_2`, `compio-buf-0_8` | these runtimes read into buffers, and write from buffers and views |
 //! | `prometheus`, `metrics`, `tracing` | `monitor`: the numbers of pools, while the program runs |
@@ -68,6 +69,8 @@ mod strategies;
 pub mod any;
 #[cfg(feature = "std")]
 pub mod frames;
+#[cfg(feature = "http")]
+pub mod http;
 #[cfg(any(feature = "metrics", feature = "prometheus", feature = "tracing"))]
 pub mod monitor;
 #[cfg(feature = "tokio")]

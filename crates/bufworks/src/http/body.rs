@@ -105,6 +105,13 @@ impl Body {
     }
 }
 
+/// Makes a body without bytes.
+impl Default for Body {
+    fn default() -> Self {
+        Vec::<Bytes>::new().into()
+    }
+}
+
 /// Several buffers or views, one after the other.
 impl<V: Into<Bytes>> From<Vec<V>> for Body {
     fn from(parts: Vec<V>) -> Self {

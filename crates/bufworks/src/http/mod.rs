@@ -38,8 +38,8 @@
 //! last have come. A client that stops in between keeps that much of the budget. So a server sets a
 //! deadline: `timeout(seconds, collect(..))`. Dropping the future releases everything.
 //!
-//! [uploads]: https://github.com/bufworks/bufworks/blob/main/examples/src/uploads.rs
-//! [grpc]: https://github.com/bufworks/bufworks/blob/main/examples/src/messages.rs
+//! [uploads]: https://github.com/bufworks/bufworks/blob/main/examples/web/src/uploads.rs
+//! [grpc]: https://github.com/bufworks/bufworks/blob/main/examples/web/src/messages.rs
 
 mod body;
 mod collect;

@@ -30,7 +30,8 @@
 //! | `std` (default) | `frames`: messages of a stream, by length or delimiter |
 //! | `alloc-large` | [`bufalloc`]: a global allocator whose large blocks are spans of pages |
 //! | `http` | `http`: bodies for hyper, axum and tonic, and uploads that are collected under a budget |
-//! | `tokio` | `net`: sockets whose buffers are taken when there is something to read; `frames` of them |
+//! | `tokio`, `futures-core-0_3` | `net`: sockets whose buffers are taken when there is something to read; `frames` of them, also as a `Stream` |
+//! | `tokio-util-0_7` | `frames`: a codec for `Framed` |
 //! | `tokio-uring-0_5`, `monoio-0_2`, `compio-buf-0_8` | these runtimes read into buffers, and write from buffers and views |
 //! | `prometheus`, `metrics`, `tracing` | `monitor`: the numbers of pools, while the program runs |
 //! | `portable-atomic` | nothing: it is for processors without compare-and-swap |

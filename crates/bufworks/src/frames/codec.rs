@@ -14,12 +14,12 @@ use super::state::parse;
 /// Decodes and encodes frames for tokio-util's `Framed`, `FramedRead` and `FramedWrite`, over any
 /// `AsyncRead` and `AsyncWrite`, such as a TLS stream. Each frame is in a buffer of a pool.
 ///
-/// The buffer is acquired when the frame's length is known, and the frame's bytes are moved to it as
-/// they come. So the buffer of `Framed` keeps its 8 KiB, where that of `LengthDelimitedCodec` grows
-/// to the largest frame.
+/// The buffer is acquired when the frame's length is known, and the frame's bytes are moved to it
+/// as they come. So the buffer of `Framed` keeps its 8 KiB, where that of `LengthDelimitedCodec`
+/// grows to the largest frame.
 ///
-/// A decoder cannot wait: when the pool refuses, [`FrameError::Acquire`] is the item, and no byte is
-/// lost. [`FrameReader`](super::FrameReader) waits for a budget, and holds no buffer for a
+/// A decoder cannot wait: when the pool refuses, [`FrameError::Acquire`] is the item, and no byte
+/// is lost. [`FrameReader`](super::FrameReader) waits for a budget, and holds no buffer for a
 /// connection that is silent.
 ///
 /// Cost: one copy of each frame in each direction, from and to the buffers of `Framed`. These are
@@ -116,6 +116,10 @@ impl<P: BufferPool, F: Framing> Decoder for PoolCodec<P, F> {
             self.is_skipping = skipped.is_continue();
         }
         if self.partial.is_none() {
+            if from.len() < self.searched {
+                // Others took bytes out of the buffer of `Framed`.
+                self.searched = 0;
+            }
             let parsed = parse(&self.framing, from, self.searched, self.is_skipping);
             match self.noted(parsed)? {
                 Parsed::Incomplete => {

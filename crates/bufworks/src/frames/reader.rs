@@ -163,8 +163,8 @@ impl<S: Read, F: Framing, L: Lease> FrameReader<S, F, L> {
     ///
     /// [`FrameError`]. After `Acquire`, `NoRoom` and `Io`, also of the kind `WouldBlock`, no byte
     /// is lost: another call goes on. `Interrupted` is no error. After `TooLong`, unless the
-    /// framing [skips](super::Delimited::skip_too_long) the frame, and after other errors each call says
-    /// the same again.
+    /// framing [skips](super::Delimited::skip_too_long) the frame, and after other errors each call
+    /// says the same again.
     ///
     /// ```
     /// use bufworks::frames::{FrameReader, LengthDelimited};

@@ -4,24 +4,24 @@
 //! | with | an answer | an upload |
 //! | --- | --- | --- |
 //! | hyper | `Response::new(Body::from(buf))` | `collect(request.into_body(), limit, acquire)` |
-//! | axum | `axum::body::Body::new(Body::from(buf))`, or `buf.into_bytes()` in a handler | the same, or an extractor over it ([example][uploads]) |
-//! | tonic | `tonic::body::Body::new(Body::from(views))` under a service of its own | the same; a [`Codec`][grpc] where messages are decoded |
-//! | a websocket of axum or tungstenite | `Message::Binary(buf.into_bytes())` | its own: bound it by `max_message_size` |
-//! | hyper's and reqwest's clients | a request's body is made as an answer is | an answer is collected as an upload is |
+//! | axum | `buf.into_bytes()`, or `axum::body::Body::new(Body::from(views))` | the same; an [extractor][uploads] |
+//! | tonic | a [`Codec`][grpc], or `tonic::body::Body::new(Body::from(views))` | a [`Codec`][grpc] |
+//! | a websocket | `Message::Binary(buf.into_bytes())` | its own: set `max_message_size` |
+//! | a client | a request's body is made as an answer is | an answer is collected as an upload is |
 //!
 //! [`collect`] takes the sum of all frames as one buffer, under a limit for one body and under the
 //! pool's budget for all. Its [`CollectError`] has the status of the answer: 413 for a body that is
-//! too large, 503 for memory that could not be had. What it waits for the pool it does not read, so
-//! the client waits too.
+//! too large, 503 for memory that could not be had. While it waits for the pool it does not read,
+//! so the client waits too.
 //!
 //! [`Body`] is a body of one buffer or view, of several, or of a stream of them.
 //!
 //! # What the server itself keeps
 //!
 //! A pool's budget does not count the buffers of the server below it, of which each connection has
-//! its own. hyper's HTTP/1 reads into up to 408 KiB, and writes from as much; a connection that once
-//! had a large body keeps them until it closes. `axum::serve` has no setting for that: 500
-//! connections take up to 200 MiB. Serve with hyper, and bound them:
+//! its own. hyper's HTTP/1 keeps up to 408 KiB for one that once had a large body, until it closes.
+//! `axum::serve` has no setting for that: 500 connections take up to 200 MiB. Serve with hyper, and
+//! bound them:
 //!
 //! ```text
 //! let mut http = hyper::server::conn::http1::Builder::new();
@@ -29,8 +29,8 @@
 //! http.serve_connection(TokioIo::new(socket), TowerToHyperService::new(router)).await
 //! ```
 //!
-//! HTTP/2, and so tonic, keeps what its windows allow: `initial_stream_window_size` for each stream,
-//! `initial_connection_window_size` for each connection.
+//! HTTP/2, and thus tonic, keeps what its windows allow: `initial_stream_window_size` for each
+//! stream, `initial_connection_window_size` for each connection.
 //!
 //! # A slow client
 //!

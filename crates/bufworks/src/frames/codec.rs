@@ -98,7 +98,7 @@ impl<P: BufferPool, F: Framing> PoolCodec<P, F> {
     fn noted<T>(&mut self, result: Result<T, FrameError>) -> Result<T, FrameError> {
         if matches!(result, Err(FrameError::TooLong { .. })) {
             self.searched = 0;
-            self.is_skipping = self.framing.skip(&[]).is_some();
+            self.is_skipping = self.framing.find_next(&[]).is_some();
         }
         result
     }
@@ -110,7 +110,7 @@ impl<P: BufferPool, F: Framing> Decoder for PoolCodec<P, F> {
 
     fn decode(&mut self, from: &mut BytesMut) -> Result<Option<Self::Item>, FrameError> {
         if self.is_skipping {
-            let skipped = self.framing.skip(from).unwrap_or(ControlFlow::Break(0));
+            let skipped = self.framing.find_next(from).unwrap_or(ControlFlow::Break(0));
             let (ControlFlow::Break(n) | ControlFlow::Continue(n)) = skipped;
             from.advance(n.min(from.len()));
             self.is_skipping = skipped.is_continue();

@@ -119,7 +119,7 @@ impl<F: Framing, L: Lease> State<F, L> {
     /// Notes whether a frame that is too long is skipped.
     fn noted<T>(&mut self, result: Result<T, FrameError>) -> Result<T, FrameError> {
         if matches!(result, Err(FrameError::TooLong { .. })) {
-            self.is_skipping = self.framing.skip(&[]).is_some();
+            self.is_skipping = self.framing.find_next(&[]).is_some();
         }
         result
     }
@@ -174,7 +174,7 @@ impl<F: Framing, L: Lease> State<F, L> {
         if !self.is_skipping {
             return;
         }
-        let skipped = self.framing.skip(self.rest()).unwrap_or(ControlFlow::Break(0));
+        let skipped = self.framing.find_next(self.rest()).unwrap_or(ControlFlow::Break(0));
         self.is_skipping = skipped.is_continue();
         let (ControlFlow::Break(n) | ControlFlow::Continue(n)) = skipped;
         let n = n.min(self.rest().len());

@@ -15,6 +15,18 @@ const FIRST_BYTES: usize = 16 << 10;
 
 /// The reason why [`collect`] returns no bytes. What was received is dropped, and its memory is
 /// free.
+///
+/// ```
+/// use bufworks::HeapPool;
+/// use bufworks::http::{Body, CollectError, collect};
+///
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// let body = Body::from(vec!["a long upload"]);
+/// let refused = collect(body, 5, async |bytes| HeapPool::new().acquire(bytes)).await;
+/// assert!(matches!(refused, Err(CollectError::TooLarge { limit: 5 })));
+/// # });
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum CollectError<E> {

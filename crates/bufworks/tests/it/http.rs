@@ -62,7 +62,7 @@ impl http_body::Body for Sent {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.announced.clone()
+        self.announced
     }
 }
 

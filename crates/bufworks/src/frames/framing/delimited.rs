@@ -144,7 +144,7 @@ impl Framing for Delimited {
         }
     }
 
-    fn skip(&self, stream: &[u8]) -> Option<ControlFlow<usize, usize>> {
+    fn find_next(&self, stream: &[u8]) -> Option<ControlFlow<usize, usize>> {
         let width = self.delimiter.as_slice().len();
         self.skip_too_long.then(|| match self.find(stream, 0) {
             Some(end) => ControlFlow::Break(end + width),

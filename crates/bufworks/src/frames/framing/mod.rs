@@ -12,6 +12,15 @@ pub use length::LengthDelimited;
 pub use varint::VarintDelimited;
 
 /// Says what the front of a stream has of its first frame.
+///
+/// ```
+/// use bufworks::frames::{Framing, LengthDelimited, Parsed};
+///
+/// let framing = LengthDelimited::new(100).length_bytes(1);
+/// assert_eq!(framing.parse(b"", 0)?, Parsed::Incomplete);
+/// assert_eq!(framing.parse(b"\x05he", 0)?, Parsed::Frame { payload: 1..6, total: 6 });
+/// # Ok::<(), bufworks::frames::FrameError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parsed {
     /// Not where it ends: more bytes have to come.
@@ -26,6 +35,14 @@ pub enum Parsed {
 }
 
 /// Up to 32 bytes in front of a frame, or behind it.
+///
+/// ```
+/// use bufworks::frames::{Delimited, Framing};
+///
+/// let [before, behind] = Delimited::byte(b'\n', 100).around(b"line")?;
+/// assert_eq!((before.as_slice(), behind.as_slice()), (&b""[..], &b"\n"[..]));
+/// # Ok::<(), bufworks::frames::FrameError>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Affix {
     bytes: [u8; Self::MAX_BYTES],
@@ -139,7 +156,7 @@ pub trait Framing {
     /// Finds the next frame behind one that was [too long](FrameError::TooLong). `Break` has the
     /// bytes in front of it. `Continue` has bytes that are dropped, and it is called again when
     /// more have come. `None`, unless implemented: it cannot be found, and the error is permanent.
-    fn skip(&self, _stream: &[u8]) -> Option<ControlFlow<usize, usize>> {
+    fn find_next(&self, _stream: &[u8]) -> Option<ControlFlow<usize, usize>> {
         None
     }
 }

@@ -288,7 +288,7 @@ impl Framing for Own {
                 let end = 3 + usize::from(*length);
                 Parsed::Frame { payload: 3..end, total: end + 2 }
             }
-            [b'!', ..] => Parsed::Frame { payload: 3..2, total: 3 },
+            [b'!', ..] => Parsed::Frame { payload: 0..4, total: 3 },
             [b'0', ..] => Parsed::Frame { payload: 0..0, total: 0 },
             _ => Parsed::Incomplete,
         })

@@ -17,18 +17,23 @@
 //! # Features
 //!
 //! Each strategy is a module here, which is its crate, behind a feature. All five are on by
-//! default. A program that sets `default-features = false` and names one strategy gets nothing of
-//! the others. The slot pool, the ring and the mirrored ring then do without the standard library,
-//! and over static memory without an allocator. `bump` and `shard` turn `std` on.
+//! default, and so is `bytes`. A program that sets `default-features = false` and names one
+//! strategy gets nothing of the others. The slot pool, the ring and the mirrored ring then do
+//! without the standard library, and over static memory without an allocator. `bump` and `shard`
+//! turn `std` on.
 //!
 //! | feature | adds |
 //! | --- | --- |
 //! | `slot`, `ring`, `shard`, `bump`, `mirror` (default) | the strategies |
-//! | `std`, `alloc`, `allocator-api2-0_2`, `allocator-api2-0_4`, `bytes`, `embedded-io-0_7`, `embedded-io-async-0_7`, `mmap`, `wipe`, `serde` | the same in the strategies that are on and have it |
+//! | `bytes` (default) | `bytes::Bytes` from buffers and views ([`into_bytes`](Buf::into_bytes)); its traits |
+//! | `std`, `alloc`, `allocator-api2-0_2`, `allocator-api2-0_4`, `embedded-io-0_7`, `embedded-io-async-0_7`, `mmap`, `wipe`, `serde` | the same in the strategies that are on and have it |
 //! | `stats`, `track` | counters, and lists of the buffers that are out; both cost something on every buffer |
 //! | `std` (default) | `frames`: messages of a stream, by length or delimiter |
 //! | `alloc-large` | [`bufalloc`]: a global allocator whose large blocks are spans of pages |
+//! | `http` | `http`: bodies for hyper, axum and tonic, and uploads that are collected under a budget |
 //! | `tokio` | `net`: sockets whose buffers are taken when there is something to read; `frames` of them |
+//! | `futures-core-0_3` | with `tokio`: `frames` of sockets as a `Stream` |
+//! | `tokio-util-0_7` | `frames`: a codec for `Framed` |
 //! | `tokio-uring-0_5`, `monoio-0_2`, `compio-buf-0_8` | these runtimes read into buffers, and write from buffers and views |
 //! | `prometheus`, `metrics`, `tracing` | `monitor`: the numbers of pools, while the program runs |
 //! | `per-thread` | [`PerThread`]: a pool of one thread's strategies for each thread that acquires |
@@ -38,14 +43,15 @@
 //! # Example
 //!
 //! ```
-//! # #[cfg(all(feature = "slot", feature = "alloc"))] {
+//! # #[cfg(all(feature = "slot", feature = "bytes"))] {
 //! use bufworks::slot::SlotPool;
 //!
 //! let mut pool = SlotPool::new(64 * 1024, 8)?; // bytes, slots
 //! let mut buf = pool.acquire(1500)?; // owned, exclusive, `Send`; starts empty
 //! buf.extend_from_slice(b"packet")?;
 //! let view = buf.freeze(); // read-only, cloneable, no allocation
-//! assert_eq!(&view[..], b"packet");
+//! let bytes = view.clone().into_bytes(); // `bytes::Bytes`, for hyper, axum, tonic; no copy
+//! assert_eq!((&view[..], bytes), (&b"packet"[..], "packet".into()));
 //! # }
 //! # Ok::<(), bufworks::Error>(())
 //! ```
@@ -67,6 +73,8 @@ mod strategies;
 pub mod any;
 #[cfg(feature = "std")]
 pub mod frames;
+#[cfg(feature = "http")]
+pub mod http;
 #[cfg(any(feature = "metrics", feature = "prometheus", feature = "tracing"))]
 pub mod monitor;
 #[cfg(feature = "tokio")]

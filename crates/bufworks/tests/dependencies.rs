@@ -84,6 +84,9 @@ fn features_bring_what_they_name() {
     let mut serde = packages("ring,serde");
     serde.retain(|name| name.starts_with("buf") || name == "serde");
     assert_eq!(serde, ["bufring", "serde"]);
+    let http = ["bufkeeper", "bufslot", "bytes", "futures-core", "http", "http-body", "itoa"];
+    assert_eq!(packages("slot,http"), http);
+    assert_eq!(packages("slot,futures-core-0_3"), ["bufkeeper", "bufslot", "futures-core"]);
     // Nor are those of runtimes.
     let runtimes =
         [("tokio-uring-0_5", "tokio-uring"), ("monoio-0_2", "monoio"), ("compio-buf-0_8", "compio-buf")];
@@ -93,7 +96,9 @@ fn features_bring_what_they_name() {
         assert_eq!(runtime, ["bufkeeper", "bufring", package]);
     }
     // Tokio brings along more packages in a build of our tests.
-    let mut tokio = packages("ring,tokio");
-    tokio.retain(|name| name.starts_with("buf") || name == "tokio");
-    assert_eq!(tokio, ["bufkeeper", "bufring", "tokio"]);
+    for (feature, package) in [("tokio", "tokio"), ("tokio-util-0_7", "tokio-util")] {
+        let mut packages = packages(&format!("ring,{feature}"));
+        packages.retain(|name| name.starts_with("buf") || name == package);
+        assert_eq!(packages, ["bufkeeper", "bufring", package]);
+    }
 }

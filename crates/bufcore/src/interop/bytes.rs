@@ -75,18 +75,57 @@ unsafe impl<P: BufferPool<Lease: SplitLease>> BufMut for Writer<P> {
     }
 }
 
-/// Cost: no copy of the bytes; one small allocation, which `Bytes` needs for an owner of another
-/// type. None for a view without bytes.
-impl<L: Lease> From<Frozen<L>> for Bytes {
-    fn from(view: Frozen<L>) -> Self {
-        if view.is_empty() { Self::new() } else { Self::from_owner(view) }
+impl<L: Lease> Buf<L> {
+    /// Turns the filled bytes into a `bytes::Bytes`, which HTTP bodies and websocket messages are
+    /// made of. The memory goes back to its pool when the last clone of it is dropped.
+    ///
+    /// Cost: no copy of the bytes; one small allocation, which `Bytes` needs for an owner of
+    /// another type. None where no bytes are filled.
+    ///
+    /// ```
+    /// use bufcore::HeapPool;
+    /// use bytes::Bytes;
+    ///
+    /// let mut buf = HeapPool::new().acquire(16)?;
+    /// buf.extend_from_slice(b"answer")?;
+    /// let bytes: Bytes = buf.into_bytes();
+    /// assert_eq!(bytes.slice(..3), "ans");
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
+    pub fn into_bytes(self) -> Bytes {
+        self.freeze().into_bytes()
     }
 }
 
-/// Cost: as from a [`Frozen`].
+impl<L: Lease> Frozen<L> {
+    /// Turns the view into a `bytes::Bytes`, as [`Buf::into_bytes`] does with a buffer.
+    ///
+    /// ```
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(16)?;
+    /// buf.extend_from_slice(b"header body")?;
+    /// let mut body = buf.freeze();
+    /// let header = body.split_to(7);
+    /// assert_eq!((&header[..], body.into_bytes()), (&b"header "[..], "body".into()));
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
+    pub fn into_bytes(self) -> Bytes {
+        if self.is_empty() { Bytes::new() } else { Bytes::from_owner(self) }
+    }
+}
+
+/// Cost: that of [`into_bytes`](Frozen::into_bytes).
+impl<L: Lease> From<Frozen<L>> for Bytes {
+    fn from(view: Frozen<L>) -> Self {
+        view.into_bytes()
+    }
+}
+
+/// Cost: that of [`into_bytes`](Buf::into_bytes).
 impl<L: Lease> From<Buf<L>> for Bytes {
     fn from(buf: Buf<L>) -> Self {
-        buf.freeze().into()
+        buf.into_bytes()
     }
 }
 

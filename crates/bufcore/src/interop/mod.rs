@@ -12,6 +12,8 @@ mod embedded_io;
 mod embedded_io_async;
 #[cfg(all(feature = "monoio-0_2", unix))]
 mod monoio;
+#[cfg(not(feature = "bytes"))]
+mod no_bytes;
 mod reading;
 #[cfg(feature = "std")]
 mod std_io;

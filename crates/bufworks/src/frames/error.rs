@@ -26,13 +26,21 @@ pub enum FrameError {
         /// What is allowed.
         limit: usize,
     },
-    /// A length that counts its own header is smaller than that. What follows cannot be found.
+    /// A length is smaller than the part of the header that it counts, or than what is to be taken
+    /// off. What follows cannot be found.
     TooShort {
         /// The length, in bytes.
         length: usize,
         /// Bytes of the header.
         header: usize,
     },
+    /// A frame that is to be written begins with its header, whose length is not the frame's.
+    WrongHeader {
+        /// The frame's length in bytes.
+        length: usize,
+    },
+    /// The framing says that a frame has no bytes, or a payload outside of it.
+    Contradiction,
     /// A frame that is to be written has the delimiter in it.
     HasDelimiter {
         /// Where in the frame.
@@ -63,6 +71,10 @@ impl fmt::Display for FrameError {
             Self::TooShort { length, header } => {
                 write!(f, "a frame with its header of {header} bytes says that it has {length}")
             }
+            Self::WrongHeader { length } => {
+                write!(f, "a frame of {length} bytes has a header with another length")
+            }
+            Self::Contradiction => write!(f, "the framing contradicts itself"),
             Self::HasDelimiter { at } => write!(f, "the frame has the delimiter in it, at byte {at}"),
             Self::Acquire(_) => write!(f, "no buffer for a frame"),
             Self::NoRoom { requested, available } if available >= requested => {
@@ -110,9 +122,11 @@ impl From<FrameError> for io::Error {
             FrameError::Acquire(refused) => Self::from(refused).kind(),
             FrameError::NoRoom { .. } => io::ErrorKind::StorageFull,
             FrameError::Truncated => io::ErrorKind::UnexpectedEof,
-            FrameError::TooLong { .. } | FrameError::TooShort { .. } | FrameError::HasDelimiter { .. } => {
-                io::ErrorKind::InvalidData
-            }
+            FrameError::TooLong { .. }
+            | FrameError::TooShort { .. }
+            | FrameError::WrongHeader { .. }
+            | FrameError::Contradiction
+            | FrameError::HasDelimiter { .. } => io::ErrorKind::InvalidData,
         };
         Self::new(kind, error)
     }

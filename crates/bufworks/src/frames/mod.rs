@@ -1,9 +1,9 @@
 //! Frames: messages in a stream, each received into memory of a pool and written without a copy.
 //!
-//! A framing says where a frame begins and ends: [`LengthDelimited`], whose frames have their
-//! length in front, or [`Delimited`], whose frames end with a byte or a few. A [`FrameReader`]
-//! takes frames from a blocking reader or, with the feature `tokio`, from a socket.
-//! [`write_frames`] writes many at once.
+//! A framing says where a frame begins and ends: [`LengthDelimited`] and [`VarintDelimited`], whose
+//! frames have their length in front, [`Delimited`], whose frames end with a byte or a few, or one
+//! of your own ([`Framing`]). A [`FrameReader`] takes frames from a blocking reader or, with the
+//! feature `tokio`, from a socket. [`write_frames`] writes many at once.
 //!
 //! # What is held, and what it costs
 //!
@@ -47,17 +47,23 @@
 //! # Ok::<(), bufworks::frames::FrameError>(())
 //! ```
 
+#[cfg(feature = "tokio-util-0_7")]
+mod codec;
 mod error;
 mod framing;
 mod reader;
 mod state;
+#[cfg(all(feature = "futures-core-0_3", feature = "tokio"))]
+mod stream;
 #[cfg(feature = "tokio")]
 mod tokio;
 mod write;
 
 #[cfg(feature = "tokio")]
 pub use self::tokio::{write_all_vectored_async, write_frames_async};
+#[cfg(feature = "tokio-util-0_7")]
+pub use codec::PoolCodec;
 pub use error::FrameError;
-pub use framing::{Delimited, Framing, LengthDelimited};
+pub use framing::{Affix, Delimited, Framing, LengthDelimited, Parsed, VarintDelimited};
 pub use reader::FrameReader;
 pub use write::{write_all_vectored, write_frames};

@@ -8,9 +8,9 @@ use std::io::{self, Read};
 use bufcore::author::count_read;
 use bufcore::{AcquireError, Buf, Frozen, Lease};
 
+use super::FrameError;
 use super::framing::Framing;
 use super::state::{State, Step};
-use super::{FrameError, LengthDelimited};
 
 /// Bytes of a chunk unless set: as much as `BufReader` has where few bytes wait, and as much as
 /// makes a call of the system cheap where many do.
@@ -123,13 +123,12 @@ impl<S, F: Framing, L: Lease> FrameReader<S, F, L> {
         let rest = self.state.rest().to_vec();
         (self.stream, rest)
     }
-}
 
-impl<S, L: Lease> FrameReader<S, LengthDelimited, L> {
     /// Gives each frame a buffer of its own, of just its length, which is acquired when its header
-    /// has come.
+    /// has come. Framings without a header, such as delimiters, keep their chunks.
     ///
-    /// Cost: two reads for each frame, and no copy.
+    /// Cost: two reads for each frame, and no copy. A length of several bytes as a varint is a read
+    /// for each of them.
     ///
     /// ```
     /// use bufworks::frames::{FrameReader, LengthDelimited};
@@ -146,7 +145,7 @@ impl<S, L: Lease> FrameReader<S, LengthDelimited, L> {
     /// ```
     #[must_use]
     pub fn by_frame(mut self) -> Self {
-        self.state.set_chunks(0);
+        self.state.set_by_frame();
         self
     }
 }
@@ -163,8 +162,9 @@ impl<S: Read, F: Framing, L: Lease> FrameReader<S, F, L> {
     /// # Errors
     ///
     /// [`FrameError`]. After `Acquire`, `NoRoom` and `Io`, also of the kind `WouldBlock`, no byte
-    /// is lost: another call goes on. `Interrupted` is no error. After `TooLong` and `TooShort`
-    /// each call says the same again.
+    /// is lost: another call goes on. `Interrupted` is no error. After `TooLong`, unless the
+    /// framing [skips](super::Delimited::skip_too_long) the frame, and after other errors each call
+    /// says the same again.
     ///
     /// ```
     /// use bufworks::frames::{FrameReader, LengthDelimited};

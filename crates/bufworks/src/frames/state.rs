@@ -10,12 +10,12 @@
 
 use alloc::vec::Vec;
 use core::hint::black_box;
-use core::ops::{Range, RangeInclusive};
+use core::ops::{ControlFlow, Range, RangeInclusive};
 
 use bufcore::{Buf, Frozen, Lease};
 
 use super::FrameError;
-use super::framing::{Framing, Look};
+use super::framing::{Framing, Parsed};
 
 /// `own` keeps no more memory than this when it is empty. So few bytes of a frame wait there for
 /// the next ones, and not in a chunk.
@@ -60,16 +60,34 @@ pub(super) struct State<F, L: Lease> {
     own: Vec<u8>,
     own_len: usize,
     plan: Plan,
+    /// The bytes up to the next frame are dropped: those of one that is too long.
+    is_skipping: bool,
 }
 
 impl<F: Framing, L: Lease> State<F, L> {
     pub(super) fn new(framing: F, chunks: RangeInclusive<usize>) -> Self {
         let chunk = *chunks.start();
-        Self { framing, chunk, chunks, held: None, own: Vec::new(), own_len: 0, plan: Plan::Chunk }
+        Self {
+            framing,
+            chunk,
+            chunks,
+            held: None,
+            own: Vec::new(),
+            own_len: 0,
+            plan: Plan::Chunk,
+            is_skipping: false,
+        }
     }
 
     pub(super) fn set_chunks(&mut self, bytes: usize) {
         (self.chunk, self.chunks) = (bytes, bytes..=bytes);
+    }
+
+    /// Gives each frame a buffer of its own, if frames have a header.
+    pub(super) fn set_by_frame(&mut self) {
+        if self.framing.header_bytes() > 0 {
+            self.set_chunks(0);
+        }
     }
 
     /// Returns the bytes of the stream that belong to no frame yet.
@@ -83,15 +101,35 @@ impl<F: Framing, L: Lease> State<F, L> {
 
     /// Returns whether a frame has begun and was not returned.
     pub(super) fn is_inside_frame(&self) -> bool {
-        matches!(self.held, Some(Held::Frame { .. })) || !self.rest().is_empty()
+        self.is_skipping || matches!(self.held, Some(Held::Frame { .. })) || !self.rest().is_empty()
+    }
+
+    /// Returns whether the rest of a frame that is too long is dropped.
+    #[cfg(all(feature = "futures-core-0_3", feature = "tokio"))]
+    pub(super) fn is_skipping(&self) -> bool {
+        self.is_skipping
     }
 
     /// Says what comes next.
     pub(super) fn step(&mut self) -> Result<Step<L>, FrameError> {
+        let step = self.next_step();
+        self.noted(step)
+    }
+
+    /// Notes whether a frame that is too long is skipped.
+    fn noted<T>(&mut self, result: Result<T, FrameError>) -> Result<T, FrameError> {
+        if matches!(result, Err(FrameError::TooLong { .. })) {
+            self.is_skipping = self.framing.find_next(&[]).is_some();
+        }
+        result
+    }
+
+    fn next_step(&mut self) -> Result<Step<L>, FrameError> {
         loop {
+            self.skip();
             match &mut self.held {
-                Some(Held::Whole(view)) => match self.framing.look(view, 0)? {
-                    Look::Frame { payload, total } if total <= view.len() => {
+                Some(Held::Whole(view)) => match parse(&self.framing, view, 0, self.is_skipping)? {
+                    Parsed::Frame { payload, total } if total <= view.len() => {
                         let mut frame = view.split_to(total);
                         if view.is_empty() {
                             self.held = None;
@@ -110,41 +148,74 @@ impl<F: Framing, L: Lease> State<F, L> {
                     return Ok(Step::Frame(buf.freeze()));
                 }
                 Some(Held::Chunk { buf, searched }) => {
-                    let look = self.framing.look(buf, *searched)?;
+                    let parsed = parse(&self.framing, buf, *searched, self.is_skipping)?;
                     *searched = buf.len();
-                    match look {
-                        Look::Frame { total, .. } if total <= buf.len() => {
+                    match parsed {
+                        Parsed::Frame { total, .. } if total <= buf.len() => {
                             let Some(Held::Chunk { buf, .. }) = self.held.take() else { continue };
                             self.held = Some(Held::Whole(buf.freeze()));
                         }
-                        Look::Frame { total, .. } if total <= buf.capacity() => return Ok(Step::Read),
-                        Look::More if buf.spare_capacity() > 0 => return Ok(Step::Read),
-                        look => return Ok(self.acquire(look)),
+                        Parsed::Frame { total, .. } if total <= buf.capacity() => return Ok(Step::Read),
+                        Parsed::Incomplete if buf.spare_capacity() > 0 => return Ok(Step::Read),
+                        parsed => return Ok(self.acquire(parsed)),
                     }
                 }
                 None => {
-                    let look = self.framing.look(&self.own[..self.own_len], 0)?;
-                    let is_header = look == Look::More && self.chunk == 0;
-                    return Ok(if is_header { Step::Read } else { self.acquire(look) });
+                    let parsed = parse(&self.framing, &self.own[..self.own_len], 0, self.is_skipping)?;
+                    let is_header = parsed == Parsed::Incomplete && self.chunk == 0;
+                    return Ok(if is_header { Step::Read } else { self.acquire(parsed) });
                 }
             }
         }
     }
 
+    /// Drops what has come of a frame that is too long.
+    fn skip(&mut self) {
+        if !self.is_skipping {
+            return;
+        }
+        let skipped = self.framing.find_next(self.rest()).unwrap_or(ControlFlow::Break(0));
+        self.is_skipping = skipped.is_continue();
+        let (ControlFlow::Break(n) | ControlFlow::Continue(n)) = skipped;
+        let n = n.min(self.rest().len());
+        match &mut self.held {
+            Some(Held::Chunk { buf, searched }) => {
+                buf.consume(n);
+                *searched = 0;
+            }
+            Some(Held::Whole(view)) => {
+                view.consume(n);
+                if view.is_empty() {
+                    self.held = None;
+                }
+            }
+            Some(Held::Frame { .. }) => {}
+            None => {
+                self.own.copy_within(n..self.own_len, 0);
+                self.own[self.own_len - n..].fill(0);
+                self.own_len -= n;
+            }
+        }
+    }
+
     /// Plans the next buffer. It has more room than what has come takes.
-    fn acquire(&mut self, look: Look) -> Step<L> {
+    fn acquire(&mut self, parsed: Parsed) -> Step<L> {
         // A chunk with a large part of a frame would be copied to its buffer.
-        if matches!(look, Look::Frame { total, .. } if total > self.chunks.end() / 2) {
+        if matches!(parsed, Parsed::Frame { total, .. } if total > self.chunks.end() / 2) {
             self.chunk = *self.chunks.start();
         }
-        let (plan, bytes) = match look {
-            Look::Frame { payload, total } if total > self.chunk => {
+        let (plan, bytes) = match parsed {
+            // What is behind the payload comes with it.
+            Parsed::Frame { payload, total } if total > self.chunk && payload.end < total => {
+                (Plan::Chunk, total)
+            }
+            Parsed::Frame { payload, total } if total > self.chunk => {
                 let bytes = payload.len();
                 (Plan::Frame(payload), bytes)
             }
-            Look::Frame { .. } => (Plan::Chunk, self.chunk),
-            Look::More => {
-                let twice = self.rest().len().saturating_mul(2).min(self.framing.most_bytes());
+            Parsed::Frame { .. } => (Plan::Chunk, self.chunk),
+            Parsed::Incomplete => {
+                let twice = self.rest().len().saturating_mul(2).min(self.framing.max_bytes());
                 (Plan::Chunk, twice.max(self.chunk))
             }
         };
@@ -229,7 +300,14 @@ impl<F: Framing, L: Lease> State<F, L> {
             }
             Some(Held::Whole(_)) => &mut [],
             None => {
-                self.own.resize(self.framing.header_bytes().max(self.own_len), 0);
+                // A header whose length is not known grows byte by byte.
+                let bytes = self.framing.header_bytes().max(self.own_len + 1);
+                if bytes > self.own.capacity() {
+                    let mut own = Vec::with_capacity(bytes.next_power_of_two());
+                    own.extend_from_slice(&self.own[..self.own_len]);
+                    wipe(&mut core::mem::replace(&mut self.own, own));
+                }
+                self.own.resize(bytes, 0);
                 &mut self.own[self.own_len..]
             }
         }
@@ -262,11 +340,14 @@ impl<F: Framing, L: Lease> State<F, L> {
     ///
     /// When the stream ended inside a frame, or the rest is too long for one.
     pub(super) fn end(&mut self) -> Result<Option<Frozen<L>>, FrameError> {
-        if !self.is_inside_frame() {
+        if self.is_skipping || !self.is_inside_frame() {
+            self.is_skipping = false;
+            self.empty_own();
             self.held = None;
             return Ok(None);
         }
-        let takes_rest = self.framing.takes_rest(self.rest())?;
+        let takes_rest = self.framing.takes_rest(self.rest());
+        let takes_rest = self.noted(takes_rest)?;
         match self.held.take() {
             Some(Held::Chunk { buf, .. }) if takes_rest => Ok(Some(buf.freeze())),
             held => {
@@ -280,14 +361,47 @@ impl<F: Framing, L: Lease> State<F, L> {
 impl<F, L: Lease> State<F, L> {
     /// Zeroes the bytes in `own`, and frees its memory unless that is small.
     fn empty_own(&mut self) {
-        self.own.fill(0);
-        // So that the zeroes are written even where the memory is freed next.
-        black_box(&mut self.own);
+        wipe(&mut self.own);
         self.own_len = 0;
         if self.own.capacity() > OWN_BYTES {
             self.own = Vec::new();
         }
     }
+}
+
+/// Parses as the framing does, and checks what it says.
+pub(super) fn parse(
+    framing: &impl Framing,
+    stream: &[u8],
+    searched: usize,
+    is_skipping: bool,
+) -> Result<Parsed, FrameError> {
+    if is_skipping {
+        return Ok(Parsed::Incomplete);
+    }
+    let parsed = framing.parse(stream, searched)?;
+    let limit = framing.max_bytes();
+    let has_room = stream.len() < limit;
+    match &parsed {
+        Parsed::Incomplete if has_room => Ok(parsed),
+        Parsed::Incomplete => Err(FrameError::TooLong { length: stream.len(), limit }),
+        Parsed::Frame { payload, total } => {
+            let is_sound = payload.start <= payload.end && payload.end <= *total && *total > 0;
+            match payload.start <= stream.len() {
+                true if is_sound => Ok(parsed),
+                // Where the payload begins has not come.
+                false if is_sound && has_room => Ok(Parsed::Incomplete),
+                _ => Err(FrameError::Contradiction),
+            }
+        }
+    }
+}
+
+/// Zeroes bytes, also where the memory is freed next.
+fn wipe(bytes: &mut Vec<u8>) {
+    bytes.fill(0);
+    // So that the zeroes are written.
+    black_box(bytes);
 }
 
 impl<F, L: Lease> Drop for State<F, L> {

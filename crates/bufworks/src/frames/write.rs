@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, IoSlice, Write};
 use bufcore::author::count_written;
 
 use super::FrameError;
-use super::framing::{Framing, MOST_BYTES};
+use super::framing::{Affix, Framing};
 
 /// Slices of one call: a frame has up to three, and systems take 1024.
 pub(super) const SLICES: usize = 192;
@@ -69,7 +69,7 @@ pub(super) struct Gathered {
 impl Gathered {
     /// Gathers the frames up to the first that is not allowed.
     pub(super) fn new(framing: &impl Framing, frames: &[impl AsRef<[u8]>]) -> (Self, Result<(), FrameError>) {
-        let copied = Vec::with_capacity(frames.len() * (SMALL_BYTES + 2 * MOST_BYTES));
+        let copied = Vec::with_capacity(frames.len() * (SMALL_BYTES + 2 * Affix::MAX_BYTES));
         let mut gathered = Self { copied, large: Vec::new() };
         for (index, frame) in frames.iter().enumerate() {
             let frame = frame.as_ref();

@@ -31,6 +31,8 @@ mod errors;
 mod frames;
 #[cfg(all(feature = "slot", feature = "bump", feature = "shard"))]
 mod hostile;
+#[cfg(all(feature = "http", feature = "shard", feature = "stats", feature = "tokio"))]
+mod http;
 mod keeper;
 #[cfg(feature = "bytes")]
 mod like_bytes;

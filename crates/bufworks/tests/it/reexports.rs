@@ -12,6 +12,17 @@ fn vocabulary() {
     assert!(error.to_string().contains('2'));
 }
 
+#[cfg(all(feature = "bytes", feature = "slot"))]
+#[test]
+fn bytes_without_a_copy() {
+    let mut pool = bufworks::slot::SlotPool::new(4096, 4).expect("settings are right");
+    let mut buf = pool.acquire(8).expect("there is room");
+    buf.extend_from_slice(b"12345678").expect("there is room");
+    let place = buf.as_ptr();
+    let bytes: bytes::Bytes = buf.into_bytes();
+    assert_eq!((&bytes[..], bytes.as_ptr()), (&b"12345678"[..], place));
+}
+
 /// Every crate of the table is a module here, with the vocabulary at its root.
 macro_rules! modules {
     ({} $($module:ident $feature:literal $package:ident;)*) => {

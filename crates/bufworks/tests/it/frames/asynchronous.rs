@@ -113,6 +113,55 @@ fn dropped_futures_lose_nothing() {
     }
 }
 
+/// Polls a stream to its end.
+#[cfg(feature = "futures-core-0_3")]
+fn polled<T>(stream: impl futures_core::Stream<Item = T> + Send) -> Vec<T> {
+    let mut stream = pin!(stream);
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut items = Vec::new();
+    loop {
+        match stream.as_mut().poll_next(&mut cx) {
+            Poll::Ready(Some(item)) => items.push(item),
+            Poll::Ready(None) => break,
+            Poll::Pending => {}
+        }
+    }
+    assert!(matches!(stream.poll_next(&mut cx), Poll::Ready(None)), "it has ended");
+    items
+}
+
+#[cfg(feature = "futures-core-0_3")]
+#[test]
+fn a_stream_has_the_frames() {
+    for seed in 0..scaled(40) as u64 {
+        for framing in framings() {
+            let Either::Lengths(framing) = framing else { continue };
+            let mut random = fastrand::Rng::with_seed(seed);
+            let frames = random_frames(&mut random, &Either::Lengths(framing), 30);
+            let mut wire = Vec::new();
+            write_frames(&mut wire, &framing, &frames).unwrap();
+            let whim = Whim { bytes: &wire, random: fastrand::Rng::with_seed(seed).into() };
+            let stream = FrameReader::new(whim, framing)
+                .into_stream(move |bytes| acquire_late(bytes, random.u8(1..4)));
+            assert!(polled(stream).into_iter().map(Result::unwrap).eq(frames));
+        }
+    }
+}
+
+#[cfg(feature = "futures-core-0_3")]
+#[test]
+fn a_stream_ends_after_an_error_unless_it_is_skipped() {
+    let lines = |framing| {
+        let whim = Whim { bytes: b"one\ntoo long\ntwo\n", random: fastrand::Rng::with_seed(1).into() };
+        let reader = FrameReader::<_, Delimited, _>::new(whim, framing);
+        let lines = polled(reader.into_stream(|bytes| acquire_late(bytes, 1)));
+        lines.into_iter().map(|line| line.map_or(b"!".to_vec(), |line| line.to_vec())).collect::<Vec<_>>()
+    };
+    let framing = Delimited::byte(b'\n', 5);
+    assert_eq!(lines(framing), [&b"one"[..], b"!"]);
+    assert_eq!(lines(framing.skip_too_long()), [&b"one"[..], b"!", b"two"]);
+}
+
 pub(super) async fn pair() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (client, accepted) =

@@ -5,6 +5,8 @@ mod asynchronous;
 mod borders;
 mod crowds;
 mod hostile;
+#[cfg(all(feature = "futures-core-0_3", feature = "tokio-util-0_7"))]
+mod like_tokio_util;
 mod writing;
 
 use std::io::{self, ErrorKind, Read};
@@ -31,6 +33,8 @@ fn framings() -> Vec<Either> {
         Either::Lengths(lengths.length_bytes(2).little_endian()),
         Either::Lengths(lengths.length_bytes(8).counts_header()),
         Either::Lengths(lengths.length_bytes(3).little_endian().counts_header()),
+        Either::Lengths(lengths.length_bytes(2).offset(3).skip(9)),
+        Either::Lengths(lengths.offset(1).adjustment(-3)),
         Either::Delimited(Delimited::byte(b'\n', LONGEST)),
         Either::Delimited(Delimited::sequence(b"\r\n", LONGEST).unwrap()),
         Either::Delimited(Delimited::sequence(b"--=-=-=", LONGEST).unwrap()),

@@ -1,6 +1,7 @@
 //! The rule: what a pool has to save, and what its memory costs.
 //!
-//! 1. A recording of less than a second, of few requests, or of few samples is too short to say.
+//! 1. A recording of less than a second, or without a request, is too short to say. So is one of
+//!    few requests or of few samples, unless all of them take little.
 //! 2. What a candidate saves is a share of the program's processor time, which other programs on
 //!    the machine change little. It is the difference between two replays of the same round. Of a
 //!    program that had fewer page faults than the replay without a pool, it is as much less. Of a
@@ -24,9 +25,9 @@ const FREE_BYTES: u64 = 1 << 20;
 const IDLE: f64 = 30.0;
 /// The shortest recording that says something,
 pub(crate) const LEAST_SECONDS: f64 = 1.0;
-/// the fewest requests,
+/// the fewest requests that pools are compared by,
 pub(crate) const LEAST_REQUESTS: f64 = 100.0;
-/// and the fewest of them that were recorded, unless all of them take little.
+/// and the fewest of them that were recorded.
 pub(crate) const LEAST_SAMPLES: usize = 30;
 /// A replay of a smaller share of the requests is a part of them: the most that is in use at once
 /// in it need not be the most of all.
@@ -76,7 +77,12 @@ impl Requests {
 
     /// Returns whether a recording is long enough for an answer.
     pub(crate) fn are_enough(&self, program: &Program) -> bool {
-        program.ran_seconds >= LEAST_SECONDS && self.count >= LEAST_REQUESTS && self.replayed > 0
+        program.ran_seconds >= LEAST_SECONDS && self.replayed > 0
+    }
+
+    /// Returns whether there are too few to compare pools by.
+    pub(crate) fn are_few(&self) -> bool {
+        self.count < LEAST_REQUESTS || self.samples < LEAST_SAMPLES
     }
 }
 
@@ -196,8 +202,9 @@ mod tests {
         assert!(requests.are_enough(&program));
         assert!(!requests.are_enough(&Program { ran_seconds: 0.25, ..program }));
         assert!(requests.are_enough(&Program { seconds: 0.25, ..program }), "a part was read");
-        assert!(!Requests { count: 60.0, ..requests }.are_enough(&program));
         assert!(!Requests { replayed: 0, ..requests }.are_enough(&program));
+        assert!(!requests.are_few() && Requests { samples: 29, ..requests }.are_few());
+        assert!(Requests { count: 60.0, ..requests }.are_few());
     }
 
     #[test]

@@ -61,7 +61,7 @@ fn a_pool_helps_at_a_call_site() {
         sites.iter().find(is_it).unwrap_or_else(|| panic!("{name}: {sites:?}"))
     };
     assert_eq!(find("::decodes_a_frame")["verdict"], "pool", "{sites:?}");
-    assert_eq!(find("::requests_seldom")["verdict"], "too_short", "{sites:?}");
+    assert_eq!(find("::requests_seldom")["verdict"], "no_pool", "{sites:?}");
     // This program is Rust.
     assert!(answer["code"].is_string(), "{answer}");
 }

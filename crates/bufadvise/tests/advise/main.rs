@@ -13,6 +13,8 @@ mod objects;
 mod recording;
 #[cfg(target_os = "linux")]
 mod verdicts;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod workloads;
 
 use std::fs;
 use std::path::{Path, PathBuf};

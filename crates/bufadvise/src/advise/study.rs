@@ -33,7 +33,7 @@ pub(crate) enum Verdict {
     Pool,
     NoPool,
     TooShort,
-    /// Much more was in use at once than a replay has, to which a pool helps.
+    /// Much more was in use at once than a replay has, and a pool may help.
     TooLarge,
     /// The replay without a pool failed, or took too long.
     NoAnswer,
@@ -92,6 +92,10 @@ pub(crate) fn study(
 ) -> Study {
     if !prices.requests.are_enough(&prices.program) {
         return Study::of(Verdict::TooShort);
+    }
+    if too_large.is_some() && !prices.faults_are_little() {
+        // A replay of the rest does not have these.
+        return Study { why: too_large, ..Study::of(Verdict::TooLarge) };
     }
     let started = children.left();
     let mut now: Vec<Replayed> = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use buftrace::{Event, EventKind, Trace};
+use buftrace::{EventKind, Trace};
 
 /// The most events of a trace that are replayed, and the most bytes that all its buffers have.
 const MOST_EVENTS: usize = 1 << 19;
@@ -57,19 +57,18 @@ impl Traffic {
     /// what cannot be replayed, and releases at the end what is still in use.
     pub(crate) fn new(trace: &Trace, start: usize) -> Self {
         let (before, part) = trace.events().split_at(start);
-        let mut held: HashMap<u32, (usize, Event)> = HashMap::new();
-        for (at, event) in before.iter().enumerate() {
+        let (mut held, mut released) = (Vec::new(), HashSet::new());
+        for event in before.iter().rev() {
             match event.kind {
-                EventKind::Acquire { id, .. } => held.insert(id, (at, *event)),
-                EventKind::Release { id } => held.remove(&id),
-            };
+                EventKind::Release { id } => _ = released.insert(id),
+                EventKind::Acquire { id, .. } if !released.remove(&id) => held.push(event),
+                EventKind::Acquire { .. } => {}
+            }
         }
-        let mut held: Vec<_> = held.into_values().collect();
-        held.sort_unstable_by_key(|(at, _)| *at);
         let mut traffic = Self { acts: Vec::new(), buffers: Vec::new(), threads: trace.threads() };
         let mut live: HashMap<u32, u32> = HashMap::new();
         let mut sum = 0;
-        for event in held.iter().map(|(_, event)| event).chain(part).take(MOST_EVENTS) {
+        for event in held.into_iter().rev().chain(part).take(MOST_EVENTS) {
             match event.kind {
                 EventKind::Acquire { id, bytes } => {
                     // Those of no bytes, and of 4 GiB and more, are not replayed.
@@ -124,11 +123,12 @@ impl Traffic {
                 (most, peak) = (out, at);
             }
         }
-        if most > MOST_BYTES {
+        if most > MOST_BYTES / 2 {
             return 0;
         }
-        // A part that starts with a release has the buffer in use at its start.
-        let (mut left, first) = ((MOST_BYTES / 2).saturating_sub(most), peak.saturating_sub(MOST_EVENTS / 4));
+        // A part that starts with a release has the buffer in use at its start. As much as comes
+        // and goes before the peak has room behind it.
+        let (mut left, first) = ((MOST_BYTES - most) / 2, peak.saturating_sub(MOST_EVENTS / 4));
         let mut start = peak;
         while start > first && released[start - 1] <= left {
             start -= 1;
@@ -339,10 +339,10 @@ pub(super) mod tests {
         let needs = |start| Needs::of(&Traffic::new(&trace(&events), start));
         let start = Traffic::start_of_peak(&trace(&events));
         assert_eq!((needs(0).live, needs(start).live), (4, 8));
-        // Half of what is replayed is eight in use, and eight that came and went.
-        assert_eq!(start, 3 + 2 * 100 - 2 * 8);
+        // Of 32 there are eight in use, and half of the others come and go before.
+        assert_eq!(start, 3 + 2 * 100 - 2 * 12);
         let traffic = Traffic::new(&trace(&events), start);
-        assert_eq!((traffic.buffers.len(), traffic.buffers[1].to), (3 + 8 + 5 + 1, 1));
+        assert_eq!((traffic.buffers.len(), traffic.buffers[1].to), (3 + 12 + 5 + 1, 1));
         let large: Vec<_> = acquires(0..40).collect();
         assert_eq!(Traffic::start_of_peak(&trace(&large)), 0);
     }

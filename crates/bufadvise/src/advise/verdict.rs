@@ -34,6 +34,9 @@ pub(crate) const LEAST_SAMPLES: usize = 30;
 const WHOLLY: f64 = 0.9;
 /// The relative error of the number of requests up to which an answer is sure.
 const SURE_ERROR: f64 = 0.1;
+/// A page fault takes that many nanoseconds: a quarter of a microsecond, and more in a virtual
+/// machine.
+const FAULT_NANOS: f64 = 500.0;
 
 /// What the program took of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -132,6 +135,12 @@ impl Prices {
     /// more requests as the samples allow for.
     pub(crate) fn is_surely_little(&self, share: f64) -> bool {
         share * (1.0 + 2.0 * self.requests.error) < NOTICED
+    }
+
+    /// Returns whether all page faults of the program take less than a user notices.
+    pub(crate) fn faults_are_little(&self) -> bool {
+        let nanos = |faults| FAULT_NANOS * faults as f64;
+        self.program.faults.is_some_and(|faults| nanos(faults) / 1e9 / self.program.time() < NOTICED)
     }
 
     /// Returns whether an answer is sure: the rounds agree, and so do the samples.
@@ -234,7 +243,10 @@ mod tests {
         let prices = prices();
         let compared = prices.compare(&[replayed(500, 1_000_000, MIB)], &[replayed(100, 10, MIB)]);
         assert!((compared.saved - 0.004).abs() < 1e-9 && !compared.helps(), "{compared:?}");
-        let unknown = Prices { program: Program { faults: None, ..prices.program }, ..prices };
+        let with = |faults| Prices { program: Program { faults, ..prices.program }, ..prices };
+        let unknown = with(None);
+        let few = [None, Some(599_000), Some(601_000)].map(|faults| with(faults).faults_are_little());
+        assert_eq!(few, [false, true, false]);
         assert!(unknown.compare(&[replayed(500, 1_000_000, MIB)], &[replayed(100, 10, MIB)]).helps());
     }
 

@@ -124,7 +124,7 @@ fn saves(answer: &Answer) -> String {
             format!("The best pool, `{}`, saves {}. {costs}", best.settings, seconds(compared.saved, program))
         }
         (_, None) => {
-            let ran = if are_few(answer) { ran(answer) + " " } else { String::new() };
+            let ran = if answer.requests.are_few() { ran(answer) + " " } else { String::new() };
             let takes = seconds(study.now_share, program);
             format!("{ran}All its requests together take {takes}, and a pool saves less than that.")
         }
@@ -134,11 +134,6 @@ fn saves(answer: &Answer) -> String {
 fn ran(answer: &Answer) -> String {
     let (time, requests) = (time(answer.program.ran_seconds * 1e9), counted(&answer.requests));
     format!("The program ran for {time} and made {requests}.")
-}
-
-/// Returns whether a program asked so seldom that another allocator may have what it asked for.
-fn are_few(answer: &Answer) -> bool {
-    answer.requests.count < LEAST_REQUESTS
 }
 
 /// Says how much of the program's time a share is.
@@ -193,7 +188,7 @@ fn sure(answer: &Answer) -> String {
         }
         (Verdict::NoAnswer, _) => "Give it more time, with --seconds, or another limit of memory.".into(),
         (_, None) => {
-            let hint = if are_few(answer) { NOT_RECORDED } else { &more };
+            let hint = if answer.requests.are_few() { NOT_RECORDED } else { &more };
             let text = format!("{word}: of {requests}, {replayed} were replayed without a pool. {hint}");
             text.trim_end().to_owned()
         }

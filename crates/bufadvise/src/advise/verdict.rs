@@ -137,10 +137,11 @@ impl Prices {
         share * (1.0 + 2.0 * self.requests.error) < NOTICED
     }
 
-    /// Returns whether all page faults of the program take less than a user notices.
+    /// Returns whether all page faults of the program take less than a user notices. Of a part that
+    /// was read, they are not known.
     pub(crate) fn faults_are_little(&self) -> bool {
-        let nanos = |faults| FAULT_NANOS * faults as f64;
-        self.program.faults.is_some_and(|faults| nanos(faults) / 1e9 / self.program.time() < NOTICED)
+        let faults = self.program.faults.filter(|_| self.program.ran_seconds <= self.program.seconds);
+        faults.is_some_and(|faults| FAULT_NANOS * faults as f64 / 1e9 / self.program.time() < NOTICED)
     }
 
     /// Returns whether an answer is sure: the rounds agree, and so do the samples.
@@ -247,6 +248,9 @@ mod tests {
         let unknown = with(None);
         let few = [None, Some(599_000), Some(601_000)].map(|faults| with(faults).faults_are_little());
         assert_eq!(few, [false, true, false]);
+        let mut part = with(Some(9));
+        part.program.ran_seconds += 0.1;
+        assert!(!part.faults_are_little(), "there may be more");
         assert!(unknown.compare(&[replayed(500, 1_000_000, MIB)], &[replayed(100, 10, MIB)]).helps());
     }
 

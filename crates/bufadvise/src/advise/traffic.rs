@@ -102,8 +102,8 @@ impl Traffic {
         traffic
     }
 
-    /// Returns where a part of a trace starts that has the most bytes in use, and some of what comes
-    /// before: the start of the trace where that is too much.
+    /// Returns where a part of a trace starts that has the most bytes in use, and some of what
+    /// comes before: the start of the trace where that is too much.
     pub(crate) fn start_of_peak(trace: &Trace) -> usize {
         let mut live: HashMap<u32, u64> = HashMap::new();
         let (mut out, mut most, mut peak) = (0_u64, 0, 0);

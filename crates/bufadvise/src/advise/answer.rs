@@ -15,6 +15,9 @@ pub(crate) const SCHEMA: u32 = 7;
 
 /// From this share of the bytes on, large blocks are worth an allocator of their own.
 const MOSTLY_LARGE: f64 = 0.5;
+/// What may be behind few requests.
+const NOT_RECORDED: &str =
+    "Requests to an allocator of its own, and those of programs that it starts, are not recorded.";
 
 /// All of it, as the JSON has it.
 #[derive(Debug, Serialize)]
@@ -109,11 +112,7 @@ fn saves(answer: &Answer) -> String {
         (Verdict::TooShort, _) if answer.requests.count == 0.0 => {
             "The program made no request that was recorded.".into()
         }
-        (Verdict::TooShort, _) => format!(
-            "The program ran for {} and made {}.",
-            time(program.ran_seconds * 1e9),
-            counted(&answer.requests)
-        ),
+        (Verdict::TooShort, _) => ran(answer),
         (Verdict::NoAnswer, _) => {
             format!("The replay {}.", study.why.as_deref().unwrap_or("had no time"))
         }
@@ -124,11 +123,17 @@ fn saves(answer: &Answer) -> String {
             let costs = costs(study, best, compared);
             format!("The best pool, `{}`, saves {}. {costs}", best.settings, seconds(compared.saved, program))
         }
-        (_, None) => format!(
-            "All its requests together take {}, and a pool saves less than that.",
-            seconds(study.now_share, program)
-        ),
+        (_, None) => {
+            let ran = if answer.requests.are_few() { ran(answer) + " " } else { String::new() };
+            let takes = seconds(study.now_share, program);
+            format!("{ran}All its requests together take {takes}, and a pool saves less than that.")
+        }
     }
+}
+
+fn ran(answer: &Answer) -> String {
+    let (time, requests) = (time(answer.program.ran_seconds * 1e9), counted(&answer.requests));
+    format!("The program ran for {time} and made {requests}.")
 }
 
 /// Says how much of the program's time a share is.
@@ -166,17 +171,16 @@ fn costs(study: &Study, best: &Tried, compared: &Compared) -> String {
 fn sure(answer: &Answer) -> String {
     let (study, replayed) = (&answer.study, answer.requests.replayed);
     let requests = counted(&answer.requests);
-    let (word, more) = match study.is_sure {
-        true => ("Sure", ""),
-        false => ("Not sure", "More rounds, with --seconds, or a longer recording may change it."),
+    let (word, more) = match (study.is_sure, &study.why) {
+        (true, _) => ("Sure", String::new()),
+        (false, Some(why)) => ("Not sure", format!("{why}.")),
+        _ => ("Not sure", "More rounds, with --seconds, or a longer recording may change it.".into()),
     };
     match (study.verdict, study.best()) {
         (Verdict::TooShort, _) => {
-            let (count, is_long) = (answer.requests.count, answer.program.ran_seconds >= LEAST_SECONDS);
-            let hint = if count == 0.0 || (is_long && count < LEAST_REQUESTS) {
-                "Requests to an allocator of its own, and those of programs that it starts, are not recorded."
-            } else {
-                "Record it for longer, or with --settings exact."
+            let hint = match answer.requests.count {
+                0.0 => NOT_RECORDED,
+                _ => "Record it for longer, or with --settings exact.",
             };
             format!(
                 "An answer needs {LEAST_SECONDS:.0} s, {LEAST_REQUESTS:.0} requests and {LEAST_SAMPLES} samples of them. {hint}"
@@ -184,7 +188,9 @@ fn sure(answer: &Answer) -> String {
         }
         (Verdict::NoAnswer, _) => "Give it more time, with --seconds, or another limit of memory.".into(),
         (_, None) => {
-            format!("{word}: of {requests}, {replayed} were replayed without a pool.")
+            let hint = if answer.requests.are_few() { NOT_RECORDED } else { &more };
+            let text = format!("{word}: of {requests}, {replayed} were replayed without a pool. {hint}");
+            text.trim_end().to_owned()
         }
         (_, Some((_, compared))) => {
             let rounds = print::count(compared.rounds as u64, "round");
@@ -310,12 +316,20 @@ mod tests {
         large.study.why = Some("9 buffers were in use".into());
         let lines = text(&large);
         assert!(lines.starts_with("Too large to try: 9 buffers were in use.\nRecorded: "), "{lines}");
+        (large.study.verdict, large.study.is_sure) = (Verdict::NoPool, false);
+        assert!(text(&large).contains(" without a pool. 9 buffers were in use.\n"), "{}", text(&large));
     }
 
     #[test]
     fn no_pool_has_its_reason() {
         let lines = text(&answer(Verdict::NoPool, None));
         assert!(lines.starts_with("No pool would help.\nAll its requests together take 0.3 % of"), "{lines}");
+        let mut few = answer(Verdict::NoPool, None);
+        (few.requests.count, few.requests.replayed) = (34.0, 34);
+        let few = text(&few);
+        let asked = "\nThe program ran for 10.0 s and made 34 requests. All its requests together take 0.3 %";
+        let hint = "\nSure: of 34 requests, 34 were replayed without a pool. Requests to an allocator of";
+        assert!(few.contains(asked) && few.contains(hint) && !lines.contains("of its own"), "{few}");
         let lines = text(&answer(Verdict::NoPool, saving(-0.1, 0.0)));
         assert!(lines.contains("The best pool, `slot:slots=16`, saves no time."), "{lines}");
     }
@@ -330,11 +344,9 @@ mod tests {
             "{lines}"
         );
         assert!(lines.contains("Record it for longer") && !lines.contains("of its own"), "{lines}");
-        for (seconds, count) in [(0.25, 0.0), (10.0, 34.0)] {
-            (short.program.ran_seconds, short.requests.count) = (seconds, count);
-            let lines = text(&short);
-            assert!(!lines.contains("Record it for longer") && lines.contains("of its own"), "{lines}");
-        }
+        short.requests.count = 0.0;
+        let lines = text(&short);
+        assert!(!lines.contains("Record it for longer") && lines.contains("of its own"), "{lines}");
         let mut failed = answer(Verdict::NoAnswer, None);
         failed.study.why = Some("took longer than 9.0 s".into());
         let lines = text(&failed);

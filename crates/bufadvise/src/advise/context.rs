@@ -88,7 +88,7 @@ impl Context {
                 let (samples, [_, _, _, largest]) = (sums.acquires, sums.size_quantiles);
                 let requests = Requests { count: samples as f64, samples, ..Requests::default() };
                 let peak = (sums.max_live as f64, sums.max_live_bytes as f64);
-                (Part { trace, requests, peak, largest, growth: 1.0 }, None)
+                (Part { trace, requests, peak, largest, growth: [1.0; 2] }, None)
             }
         };
         let name = part.trace.meta().name.clone();
@@ -154,7 +154,7 @@ struct Part {
     /// as much was in use in the whole file as in the part that was read.
     peak: (f64, f64),
     largest: u64,
-    growth: f64,
+    growth: [f64; 2],
 }
 
 impl Part {
@@ -180,13 +180,19 @@ impl Whole {
     /// Studies a part of the program.
     fn study(&self, part: Part, deadline: Instant) -> Result<(Prices, Study)> {
         let Part { trace, mut requests, peak, largest, growth } = part;
-        let traffic = Traffic::new(&trace);
+        let mut replay = |start| {
+            let traffic = Traffic::new(&trace, start);
+            requests.replayed = traffic.buffers.len();
+            let replayed = Needs::of(&traffic);
+            let whole = || ((replayed.live as f64, replayed.bytes as f64), 0);
+            let ((buffers, bytes), largest) = if requests.are_a_part() { (peak, largest) } else { whole() };
+            (traffic, replayed, replayed.of_all((buffers * growth[0], bytes * growth[1]), largest))
+        };
+        let (mut traffic, mut replayed, mut needs) = replay(0);
+        if !replayed.are_enough_for(&needs) {
+            (traffic, replayed, needs) = replay(Traffic::start_of_peak(&trace));
+        }
         drop(trace);
-        requests.replayed = traffic.buffers.len();
-        let replayed = Needs::of(&traffic);
-        let whole = || ((replayed.live as f64, replayed.bytes as f64), 0);
-        let ((buffers, bytes), largest) = if requests.are_a_part() { (peak, largest) } else { whole() };
-        let needs = replayed.of_all((buffers * growth, bytes * growth), largest);
         let too_large = (!replayed.are_enough_for(&needs)).then(|| {
             let of = |needs: &Needs| {
                 let buffers = print::count(needs.live as u64, "buffer");

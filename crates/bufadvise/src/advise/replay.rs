@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn all_candidates_keep_all_bytes_across_threads() {
         for (threads, workers) in [(1, 1), (4, 2), (5, 3)] {
-            let traffic = Traffic::new(&random(threads, 250, 5000));
+            let traffic = Traffic::new(&random(threads, 250, 5000), 0);
             let schedule = Schedule::new(&traffic, workers);
             for candidate in sweep(&Needs::of(&traffic)).into_iter().chain([Candidate::Vec]) {
                 let found = replay(&candidate, &schedule);
@@ -301,7 +301,7 @@ mod tests {
         // thread does not. The last is too large.
         let events = [(0, 0, Some(10)), (0, 1, Some(10)), (1, 2, Some(10)), (1, 0, None), (0, 1, None)];
         let events = [&events[..], &[(0, 0, Some(90))]].concat();
-        let schedule = Schedule::new(&Traffic::new(&trace(&events)), 1);
+        let schedule = Schedule::new(&Traffic::new(&trace(&events), 0), 1);
         let small = pool("slot", &[("slots", 1), ("capacity", 64)]).unwrap();
         assert_eq!(replay(&small, &schedule).refused, 2);
         let impossible = pool("slot", &[("slots", 0), ("capacity", 64)]).unwrap();

@@ -278,7 +278,7 @@ mod tests {
                 events.push((2 * pair + 1, pair, None));
             }
         }
-        let traffic = Traffic::new(&trace(&events));
+        let traffic = Traffic::new(&trace(&events), 0);
         let schedule = Schedule::new(&traffic, 2);
         let crosses = |worker: u32, step: &Step| matches!(step, Step::Acquire { to, .. } if *to != worker);
         let kept = (0..).zip(&schedule.parts);
@@ -291,9 +291,9 @@ mod tests {
 
     #[test]
     fn as_many_workers_as_there_is_use_for() {
-        let alone = Traffic::new(&random(1, 100, 100));
+        let alone = Traffic::new(&random(1, 100, 100), 0);
         assert_eq!(workers(&alone, 8), 1);
-        let crossing = Traffic::new(&random(3, 100, 100));
+        let crossing = Traffic::new(&random(3, 100, 100), 0);
         assert_eq!([1, 2, 8].map(|processors| workers(&crossing, processors)), [2, 2, 3]);
     }
 
@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn every_pool_sees_the_recorded_requests_and_no_release_late() {
         for workers in [1, 2, 3] {
-            let traffic = Traffic::new(&random(5, 3000, 900));
+            let traffic = Traffic::new(&random(5, 3000, 900), 0);
             let schedule = Schedule::new(&traffic, workers);
             assert!(schedule.places <= 2 * Needs::of(&traffic).live + 1, "{} places", schedule.places);
             let mut random = fastrand::Rng::with_seed(workers as u64);

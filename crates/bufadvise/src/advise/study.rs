@@ -9,7 +9,7 @@ use super::children::{Children, Dropped};
 use super::replay::Replayed;
 use super::strategies::REFUSES;
 use super::traffic::Needs;
-use super::verdict::{Compared, LEAST_SAMPLES, NOTICED, Prices};
+use super::verdict::{Compared, NOTICED, Prices};
 
 /// Replays without a pool before any candidate.
 const FIRST: usize = 3;
@@ -33,7 +33,7 @@ pub(crate) enum Verdict {
     Pool,
     NoPool,
     TooShort,
-    /// Much more was in use at once than a replay has.
+    /// Much more was in use at once than a replay has, and a pool may help.
     TooLarge,
     /// The replay without a pool failed, or took too long.
     NoAnswer,
@@ -60,7 +60,7 @@ pub(crate) struct Study {
     pub(crate) now_share: f64,
     /// The candidates, the best first.
     pub(crate) tried: Vec<Tried>,
-    /// Why there is no answer.
+    /// Why there is no answer, or none that is sure.
     pub(crate) why: Option<String>,
 }
 
@@ -82,7 +82,7 @@ struct Finalist {
     replays: Vec<Replayed>,
 }
 
-/// Replays requests that need this, and judges. `too_large` says why settings cannot be tried.
+/// Replays requests that need this, and judges. `too_large` says why no settings follow.
 pub(crate) fn study(
     prices: &Prices,
     needs: &Needs,
@@ -92,6 +92,10 @@ pub(crate) fn study(
 ) -> Study {
     if !prices.requests.are_enough(&prices.program) {
         return Study::of(Verdict::TooShort);
+    }
+    if too_large.is_some() && !prices.faults_are_little() {
+        // A replay of the rest does not have these.
+        return Study { why: too_large, ..Study::of(Verdict::TooLarge) };
     }
     let started = children.left();
     let mut now: Vec<Replayed> = Vec::new();
@@ -121,14 +125,11 @@ pub(crate) fn study(
         Study { now: fastest, now_share: prices.share(fastest.nanos as f64), ..Study::of(Verdict::NoPool) };
     if study.now_share < NOTICED {
         // No pool saves more than all of it.
-        study.is_sure = prices.is_surely_little(study.now_share);
-        return study;
+        study.is_sure = too_large.is_none() && prices.is_surely_little(study.now_share);
+        return Study { why: too_large, ..study };
     }
-    if prices.requests.samples < LEAST_SAMPLES {
+    if prices.requests.are_few() {
         return Study::of(Verdict::TooShort);
-    }
-    if too_large.is_some() {
-        return Study { why: too_large, ..Study::of(Verdict::TooLarge) };
     }
     let mut finalists: Vec<Finalist> = Vec::new();
     for candidate in candidate::sweep(&needs.with_margin()) {
@@ -146,9 +147,13 @@ pub(crate) fn study(
     let rest = core::mem::take(&mut study.tried);
     study.tried = compared.into_iter().chain(others).chain(rest).collect();
     if let Some((_, best)) = study.best() {
-        let is_sure = best.rounds >= LEAST_ROUNDS && prices.is_sure(best);
-        study.verdict = if best.helps() { Verdict::Pool } else { Verdict::NoPool };
-        study.is_sure = is_sure;
+        let is_sure = too_large.is_none() && best.rounds >= LEAST_ROUNDS && prices.is_sure(best);
+        study.verdict = match (best.helps(), &too_large) {
+            (true, None) => Verdict::Pool,
+            (true, Some(_)) => Verdict::TooLarge,
+            (false, _) => Verdict::NoPool,
+        };
+        (study.is_sure, study.why) = (is_sure, too_large);
     } else {
         let why = study
             .tried

@@ -53,13 +53,22 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// Numbers the buffers of the first part of a trace, leaves out what cannot be replayed, and
-    /// releases at the end what is still in use.
-    pub(crate) fn new(trace: &Trace) -> Self {
+    /// Numbers the buffers of a part of a trace, those that are in use at its start too, leaves out
+    /// what cannot be replayed, and releases at the end what is still in use.
+    pub(crate) fn new(trace: &Trace, start: usize) -> Self {
+        let (before, part) = trace.events().split_at(start);
+        let (mut held, mut released) = (Vec::new(), HashSet::new());
+        for event in before.iter().rev() {
+            match event.kind {
+                EventKind::Release { id } => _ = released.insert(id),
+                EventKind::Acquire { id, .. } if !released.remove(&id) => held.push(event),
+                EventKind::Acquire { .. } => {}
+            }
+        }
         let mut traffic = Self { acts: Vec::new(), buffers: Vec::new(), threads: trace.threads() };
         let mut live: HashMap<u32, u32> = HashMap::new();
         let mut sum = 0;
-        for event in trace.events().iter().take(MOST_EVENTS) {
+        for event in held.into_iter().rev().chain(part).take(MOST_EVENTS) {
             match event.kind {
                 EventKind::Acquire { id, bytes } => {
                     // Those of no bytes, and of 4 GiB and more, are not replayed.
@@ -91,6 +100,41 @@ impl Traffic {
             traffic.acts.push((thread, Act::Release(number)));
         }
         traffic
+    }
+
+    /// Returns where a part of a trace starts that has the most bytes in use, and some of what
+    /// comes before: the start of the trace where that is too much.
+    pub(crate) fn start_of_peak(trace: &Trace) -> usize {
+        let mut live: HashMap<u32, u64> = HashMap::new();
+        let (mut out, mut most, mut peak) = (0_u64, 0, 0);
+        // What each event gives back.
+        let mut released = Vec::with_capacity(trace.events().len());
+        for (at, event) in trace.events().iter().enumerate() {
+            released.push(match event.kind {
+                EventKind::Acquire { id, bytes } => {
+                    live.insert(id, bytes);
+                    out = out.saturating_add(bytes);
+                    0
+                }
+                EventKind::Release { id } => live.remove(&id).unwrap_or(0),
+            });
+            out = out.saturating_sub(released[at]);
+            if out > most {
+                (most, peak) = (out, at);
+            }
+        }
+        if most > MOST_BYTES / 2 {
+            return 0;
+        }
+        // A part that starts with a release has the buffer in use at its start. As much as comes
+        // and goes before the peak has room behind it.
+        let (mut left, first) = ((MOST_BYTES - most) / 2, peak.saturating_sub(MOST_EVENTS / 4));
+        let mut start = peak;
+        while start > first && released[start - 1] <= left {
+            start -= 1;
+            left -= released[start];
+        }
+        start
     }
 
     /// Returns the number of recorded threads that acquire.
@@ -237,7 +281,7 @@ pub(super) mod tests {
     #[test]
     fn traffic_is_balanced_and_says_who_returns() {
         let trace = trace(&[(0, 0, Some(10)), (0, 1, Some(0)), (1, 2, Some(30)), (1, 0, None), (0, 1, None)]);
-        let traffic = Traffic::new(&trace);
+        let traffic = Traffic::new(&trace, 0);
         assert_eq!(
             traffic.buffers,
             [Buffer { bytes: 10, from: 0, to: 1 }, Buffer { bytes: 30, from: 1, to: 1 }]
@@ -275,19 +319,38 @@ pub(super) mod tests {
     fn large_traffic_is_cut_and_balanced() {
         let count = |bytes| {
             let large: Vec<_> = (0..1000).map(|id| (0, id, Some(bytes))).collect();
-            let traffic = Traffic::new(&trace(&large));
+            let traffic = Traffic::new(&trace(&large), 0);
             assert_eq!(traffic.acts.len(), 2 * traffic.buffers.len());
             traffic.buffers.len()
         };
         assert_eq!([count(1 << 30), count(64 << 20), count(1 << 20)], [2, LEAST_REPLAYED, 512]);
         let many: Vec<_> = (0..MOST_EVENTS).flat_map(|_| [(0, 0, Some(9)), (0, 0, None)]).collect();
-        assert_eq!(Traffic::new(&trace(&many)).acts.len(), MOST_EVENTS);
+        assert_eq!(Traffic::new(&trace(&many), 0).acts.len(), MOST_EVENTS);
+    }
+
+    /// What is replayed around the peak has it, and what is in use at its start.
+    #[test]
+    fn the_peak_is_in_a_part() {
+        const BYTES: u64 = 16 << 20;
+        let acquires = |ids: core::ops::Range<u32>| ids.map(|id| (0, id, Some(BYTES)));
+        let mut events: Vec<_> = acquires(0..3).collect();
+        events.extend((0..100).flat_map(|_| [(0, 3, Some(BYTES)), (1, 3, None)]));
+        events.extend(acquires(3..8).chain([(1, 1, None)]).chain(acquires(1..2)));
+        let needs = |start| Needs::of(&Traffic::new(&trace(&events), start));
+        let start = Traffic::start_of_peak(&trace(&events));
+        assert_eq!((needs(0).live, needs(start).live), (4, 8));
+        // Of 32 there are eight in use, and half of the others come and go before.
+        assert_eq!(start, 3 + 2 * 100 - 2 * 12);
+        let traffic = Traffic::new(&trace(&events), start);
+        assert_eq!((traffic.buffers.len(), traffic.buffers[1].to), (3 + 12 + 5 + 1, 1));
+        let large: Vec<_> = acquires(0..40).collect();
+        assert_eq!(Traffic::start_of_peak(&trace(&large)), 0);
     }
 
     #[test]
     fn needs_are_those_of_the_summary() {
         let trace = random(3, 2000, 5000);
-        let (summary, needs) = (trace.summary(), Needs::of(&Traffic::new(&trace)));
+        let (summary, needs) = (trace.summary(), Needs::of(&Traffic::new(&trace, 0)));
         assert_eq!(summary.max_live_bytes, needs.bytes as u64);
         assert!(needs.own_bytes < needs.bytes && needs.own_bytes * 3 >= needs.bytes, "{needs:?}");
         assert_eq!(needs.owners, 3);

@@ -1,6 +1,7 @@
 //! The rule: what a pool has to save, and what its memory costs.
 //!
-//! 1. A recording of less than a second, of few requests, or of few samples is too short to say.
+//! 1. A recording of less than a second, or without a request, is too short to say. So is one of
+//!    few requests or of few samples, unless all of them take little.
 //! 2. What a candidate saves is a share of the program's processor time, which other programs on
 //!    the machine change little. It is the difference between two replays of the same round. Of a
 //!    program that had fewer page faults than the replay without a pool, it is as much less. Of a
@@ -24,15 +25,18 @@ const FREE_BYTES: u64 = 1 << 20;
 const IDLE: f64 = 30.0;
 /// The shortest recording that says something,
 pub(crate) const LEAST_SECONDS: f64 = 1.0;
-/// the fewest requests,
+/// the fewest requests that pools are compared by,
 pub(crate) const LEAST_REQUESTS: f64 = 100.0;
-/// and the fewest of them that were recorded, unless all of them take little.
+/// and the fewest of them that were recorded.
 pub(crate) const LEAST_SAMPLES: usize = 30;
 /// A replay of a smaller share of the requests is a part of them: the most that is in use at once
 /// in it need not be the most of all.
 const WHOLLY: f64 = 0.9;
 /// The relative error of the number of requests up to which an answer is sure.
 const SURE_ERROR: f64 = 0.1;
+/// A page fault takes that many nanoseconds: a quarter of a microsecond, and more in a virtual
+/// machine.
+const FAULT_NANOS: f64 = 500.0;
 
 /// What the program took of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -76,7 +80,12 @@ impl Requests {
 
     /// Returns whether a recording is long enough for an answer.
     pub(crate) fn are_enough(&self, program: &Program) -> bool {
-        program.ran_seconds >= LEAST_SECONDS && self.count >= LEAST_REQUESTS && self.replayed > 0
+        program.ran_seconds >= LEAST_SECONDS && self.replayed > 0
+    }
+
+    /// Returns whether there are too few to compare pools by.
+    pub(crate) fn are_few(&self) -> bool {
+        self.count < LEAST_REQUESTS || self.samples < LEAST_SAMPLES
     }
 }
 
@@ -126,6 +135,13 @@ impl Prices {
     /// more requests as the samples allow for.
     pub(crate) fn is_surely_little(&self, share: f64) -> bool {
         share * (1.0 + 2.0 * self.requests.error) < NOTICED
+    }
+
+    /// Returns whether all page faults of the program take less than a user notices. Of a part that
+    /// was read, they are not known.
+    pub(crate) fn faults_are_little(&self) -> bool {
+        let faults = self.program.faults.filter(|_| self.program.ran_seconds <= self.program.seconds);
+        faults.is_some_and(|faults| FAULT_NANOS * faults as f64 / 1e9 / self.program.time() < NOTICED)
     }
 
     /// Returns whether an answer is sure: the rounds agree, and so do the samples.
@@ -196,8 +212,9 @@ mod tests {
         assert!(requests.are_enough(&program));
         assert!(!requests.are_enough(&Program { ran_seconds: 0.25, ..program }));
         assert!(requests.are_enough(&Program { seconds: 0.25, ..program }), "a part was read");
-        assert!(!Requests { count: 60.0, ..requests }.are_enough(&program));
         assert!(!Requests { replayed: 0, ..requests }.are_enough(&program));
+        assert!(!requests.are_few() && Requests { samples: 29, ..requests }.are_few());
+        assert!(Requests { count: 60.0, ..requests }.are_few());
     }
 
     #[test]
@@ -227,7 +244,13 @@ mod tests {
         let prices = prices();
         let compared = prices.compare(&[replayed(500, 1_000_000, MIB)], &[replayed(100, 10, MIB)]);
         assert!((compared.saved - 0.004).abs() < 1e-9 && !compared.helps(), "{compared:?}");
-        let unknown = Prices { program: Program { faults: None, ..prices.program }, ..prices };
+        let with = |faults| Prices { program: Program { faults, ..prices.program }, ..prices };
+        let unknown = with(None);
+        let few = [None, Some(599_000), Some(601_000)].map(|faults| with(faults).faults_are_little());
+        assert_eq!(few, [false, true, false]);
+        let mut part = with(Some(9));
+        part.program.ran_seconds += 0.1;
+        assert!(!part.faults_are_little(), "there may be more");
         assert!(unknown.compare(&[replayed(500, 1_000_000, MIB)], &[replayed(100, 10, MIB)]).helps());
     }
 

@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn what_is_read_was_written() {
-        let schedule = Schedule::new(&Traffic::new(&random(3, 500, 5000)), 2);
+        let schedule = Schedule::new(&Traffic::new(&random(3, 500, 5000), 0), 2);
         let file = encode(&schedule);
         let read_again = read(&file[..]).expect("the same");
         let plain = |schedule: &Schedule| {

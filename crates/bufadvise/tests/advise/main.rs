@@ -13,6 +13,8 @@ mod objects;
 mod recording;
 #[cfg(target_os = "linux")]
 mod verdicts;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod workloads;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -83,9 +85,10 @@ fn one_by_one(count: usize, bytes: u64) -> Vec<(u32, u32, Option<u64>)> {
     (0..count).flat_map(|_| [(0, 0, Some(bytes)), (0, 0, None)]).collect()
 }
 
-/// As `zstd` of 0.25 s, and as a compressor of seconds that requests one window.
+/// As `zstd` of 0.25 s; as one that requests one window in seconds, which takes little of them; and as
+/// one that has a few huge ones in a second.
 #[test]
-fn what_is_short_or_seldom_is_too_short_to_say() {
+fn what_is_short_is_too_short_to_say() {
     let folder = folder("short");
     let short = write(&folder, "short", 1000, &gaps());
     let words = printed(&advise(&short, &[]));
@@ -94,12 +97,17 @@ fn what_is_short_or_seldom_is_too_short_to_say() {
     assert_eq!(lines[0], "Too short to say.");
     assert!(lines[1].contains("made 200 requests") && lines[2].contains("needs 1 s"), "{words}");
     let seldom = write(&folder, "seldom", 5_000_000_000, &one_by_one(1, 84 << 20));
-    let words = printed(&advise(&seldom, &["--table"]));
-    assert!(
-        words.starts_with("Too short to say.\nThe program ran for 5.00 s and made 1 request.\n"),
-        "{words}"
-    );
-    let answer = json(&advise(&seldom, &["--json"]));
+    let words = printed(&advise(&seldom, &[]));
+    let asked =
+        "No pool would help.\nThe program ran for 5.00 s and made 1 request. All its requests together";
+    assert!(words.starts_with(asked) && words.contains("of its own"), "{words}");
+    let huge = write(&folder, "huge", 130_000_000, &one_by_one(4, 500 << 20));
+    let words = printed(&advise(&huge, &["--table"]));
+    assert!(words.starts_with("Too short to say.\nThe program ran for 910 ms and"), "{words}");
+    let huge = write(&folder, "huge", 150_000_000, &one_by_one(4, 500 << 20));
+    let words = printed(&advise(&huge, &[]));
+    assert!(words.contains("\nThe program ran for 1.05 s and made 4 requests.\n"), "{words}");
+    let answer = json(&advise(&huge, &["--json"]));
     assert_eq!((&answer["schema"], &answer["verdict"]), (&7.into(), &"too_short".into()));
 }
 
@@ -139,18 +147,22 @@ fn settings_are_for_all_that_was_in_use() {
     assert!(tried.iter().any(|one| one["settings"].as_str().is_some_and(|text| text.contains("slots=2020"))));
 }
 
-/// A program over an allocator that gives each buffer's pages back at once, so that they have to be
-/// faulted in again: a tenth of its second.
+/// Advises over an allocator that gives each buffer's pages back at once, so that they have to be
+/// faulted in again.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn gives_back(trace: &Path, more: &[&str]) -> Output {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_bufadvise"));
+    program.env("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=65536");
+    program.arg("advise").arg(trace).args(more).output().expect("the program starts")
+}
+
+/// A tenth of its second is page faults.
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn a_pool_where_buffers_matter() {
     let folder = folder("busy");
     let trace = write(&folder, "busy", 800_000, &one_by_one(700, 1 << 20));
-    let advise = |more: &[&str]| {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_bufadvise"));
-        program.env("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=65536");
-        program.arg("advise").arg(&trace).args(more).output().expect("the program starts")
-    };
+    let advise = |more: &[&str]| gives_back(&trace, more);
     let answer = json(&advise(&["--json"]));
     assert_eq!(answer["verdict"], "pool", "{answer}");
     assert!(answer["code"].as_str().is_some_and(|code| code.contains("pub fn pool() ->")), "{answer}");
@@ -163,6 +175,20 @@ fn a_pool_where_buffers_matter() {
     let output = advise(&["--memory-limit", "64K"]);
     assert_eq!(code(&output), 1, "no pool is within the limit");
     assert!(printed(&output).contains("takes more memory than the limit"), "{}", printed(&output));
+}
+
+/// Three buffers are in use at once at the end, and one before: that end is replayed.
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn a_late_peak_is_replayed() {
+    let mut events = one_by_one(700, 1 << 20);
+    events.extend((0..3).map(|id| (0, id, Some(1 << 20))));
+    let answer = json(&gives_back(&write(&folder("late"), "late", 800_000, &events), &["--json"]));
+    assert_eq!(
+        (&answer["verdict"], &answer["requests"]["replayed"]),
+        (&"pool".into(), &257.into()),
+        "{answer}"
+    );
 }
 
 /// As an in-memory database: all that it requests is kept. There is an answer, in time.

@@ -172,7 +172,7 @@ impl Decoder {
         self.profile.whole = Whole {
             objects: self.sizes.len() as u64,
             duration_ns: self.at_ns,
-            peak_growth: if self.profile.is_cut { times(0).max(times(1)) } else { 1.0 },
+            peak_growth: if self.profile.is_cut { [times(0), times(1)] } else { [1.0; 2] },
         };
         self.profile
     }

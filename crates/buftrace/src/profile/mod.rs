@@ -115,9 +115,9 @@ pub struct Whole {
     pub objects: u64,
     /// From the start of the recording to the last event, in nanoseconds.
     pub duration_ns: u64,
-    /// How many times as many objects were out at once, or bytes where that is more, as in the part
-    /// that is kept; at least 1.
-    pub peak_growth: f64,
+    /// How many times as many objects were out at once as in the part that is kept, and bytes; at
+    /// least 1.
+    pub peak_growth: [f64; 2],
 }
 
 /// A piece of code in the memory of the program: of the program itself, or of a library.

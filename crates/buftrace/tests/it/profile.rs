@@ -83,9 +83,9 @@ fn a_recording_is_cut_at_a_number_of_objects() {
     assert_eq!((first.ending(), first.usage().faults), (Ending::Stopped, 0));
     assert!(first.expanded_trace(1000, |_| true).meta().cut);
     let whole = first.whole();
-    assert_eq!((whole.objects, whole.duration_ns, whole.peak_growth), (2, 3, 2.0));
+    assert_eq!((whole.objects, whole.duration_ns, whole.peak_growth), (2, 3, [2.0, 1.4]));
     let bytes = Profile::decode_first(&recording(&[4, 0, 9, 6, 1, 99]), 1).unwrap();
-    assert_eq!((bytes.whole().objects, bytes.whole().peak_growth), (1, 11.0));
+    assert_eq!((bytes.whole().objects, bytes.whole().peak_growth), (1, [1.0, 11.0]));
     let both = Profile::decode_first(&small(), 2).unwrap();
     assert_eq!((both.objects().len(), both.resizes().len(), both.is_cut()), (2, 0, true));
     assert_eq!(Profile::decode_first(&small(), 3), Profile::decode(&small()));

@@ -12,7 +12,7 @@
 //! | bytes that stream, or messages, within a thread, between threads, between processes | [mirrored ring](mirror) | `mirror` |
 //! | none of them, or a control for a comparison | [`HeapPool`] | `alloc` |
 //!
-//! The [guide](https://docs.rs/bufworks/latest/bufworks/guide/) goes further: which settings, what it costs, where it loses.
+//! The guide goes further: which settings, what it costs, where it loses.
 //!
 //! # Features
 //!

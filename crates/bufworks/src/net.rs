@@ -307,7 +307,7 @@ where
 /// `acquire` is called when the stream is readable, as by [`read_ready_waiting`], whose
 /// rules about the order of requests hold here too. The buffer is held until the last of them has
 /// come, so a server under a budget
-/// [sets a deadline](https://docs.rs/bufworks/latest/bufworks/guide/#bounded-memory). `len` bytes
+/// sets a deadline. `len` bytes
 /// are appended, and no more are read.
 ///
 /// # Errors

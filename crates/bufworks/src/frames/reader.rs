@@ -25,7 +25,7 @@ const CHUNK_BYTES: RangeInclusive<usize> = 8 << 10..=64 << 10;
 /// A frame is read-only, and has no room in front of it. [`try_into_mut`](Frozen::try_into_mut)
 /// fails while the reader or another frame has a part of its chunk, which is so for most frames;
 /// [by frame](Self::by_frame) it succeeds. How to put another header in front is in
-/// [the guide](https://docs.rs/bufworks/latest/bufworks/guide/#frames).
+/// the guide.
 ///
 /// ```
 /// use bufworks::frames::{Delimited, FrameReader};

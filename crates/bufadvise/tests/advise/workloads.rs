@@ -24,7 +24,7 @@ fn page_faults(output: &Output) -> u64 {
 
 fn a_pool_saves_page_faults(name: &str) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bufadvise"));
-    command.args(["run", "--json", "--sites", "0", "--seconds", "6", "--"]);
+    command.args(["run", "--json", "--sites", "0", "--seconds", "20", "--"]);
     let without = command.arg(example()).arg(name).output().expect("it starts");
     let answer: Value = serde_json::from_slice(&without.stderr).unwrap_or_else(|_| panic!("{without:?}"));
     assert_eq!(answer["verdict"], "pool", "{answer}");

@@ -140,7 +140,7 @@ fn pipeline(memory: &mut Memory, source: &[u8; CHUNK]) -> usize {
         });
         sums.sum()
     });
-    for _ in 0..400 {
+    for _ in 0..1000 {
         let files: Vec<Buffer> = (0..24).map(|_| read(memory, BLOCK, source)).collect();
         sender.send(files).expect("the packer is there");
     }

@@ -24,13 +24,13 @@ fn page_faults(output: &Output) -> u64 {
 
 fn a_pool_saves_page_faults(name: &str) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bufadvise"));
-    command.args(["run", "--json", "--sites", "0", "--seconds", "6", "--"]);
+    command.args(["run", "--json", "--sites", "0", "--seconds", "20", "--"]);
     let without = command.arg(example()).arg(name).output().expect("it starts");
     let answer: Value = serde_json::from_slice(&without.stderr).unwrap_or_else(|_| panic!("{without:?}"));
     assert_eq!(answer["verdict"], "pool", "{answer}");
     let settings = answer["tried"][0]["settings"].as_str().expect("settings");
-    // Those of `pipeline` depend on which of its threads is faster: 30 000 to 600 000 without a pool,
-    // and 13 000 to 30 000 with it.
+    // Those of `pipeline` depend on which of its threads is faster: 200 000 to 2 400 000 without a
+    // pool, and 40 000 to 80 000 with it.
     let with = [(); 3].map(|()| {
         let with = Command::new(example()).args([name, settings]).output().expect("it starts");
         assert_eq!(code(&with), 0, "{settings}: {with:?}");

@@ -93,7 +93,7 @@ mod tests {
         };
         assert_eq!(names(&["heap".into()]), ["heap", "vec"]);
         assert_eq!(names(&["any-slot".into()]), ["vec", "any-slot"]);
-        assert_eq!(names(&["slot".into()]), ["slot", "slot-default", "vec", "any-slot"]);
+        assert_eq!(names(&["slot".into()]), ["slot", "slot-default", "vec", "any-slot", "slot-per-thread"]);
         assert!(names(&[]).len() >= 4);
         assert!(contestants(&["nonsense".into()]).is_err());
         assert!(list(&[], &named(&["heap".into()])).contains("heap             control"));

@@ -79,7 +79,7 @@ impl Queue {
         Ok(first..first + room.messages)
     }
 
-    #[inline]
+    #[inline(always)]
     fn send_to(
         &self,
         room: Room,
@@ -97,7 +97,7 @@ impl Queue {
 
     /// Claims the frames if there is room. `write` writes them, except the first header, which it
     /// returns.
-    #[inline]
+    #[inline(always)]
     fn send_now(
         &self,
         room: Room,

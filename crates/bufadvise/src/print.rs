@@ -18,7 +18,7 @@ pub(crate) fn line(text: impl Display) -> Result<()> {
     print(&mut io::stdout().lock(), &text.to_string())
 }
 
-/// Prints a line to the standard error, as [`line`] does.
+/// Prints a line to the standard error, as [`line()`] does.
 pub(crate) fn error_line(text: impl Display) -> Result<()> {
     print(&mut io::stderr().lock(), &text.to_string())
 }

@@ -101,6 +101,6 @@ fn resident_memory_of_a_server() {
         println!("vectors: {vectors:?}, pool: {pooled:?}, of which it has {reserved}");
         assert!(pooled.peak * 10 <= vectors.peak * 13, "{pooled:?}, {vectors:?} of vectors");
         assert!(reserved < MIB, "{reserved} bytes are the pool's");
-        assert!(pooled.idle <= 5 * MIB, "{pooled:?}");
+        assert!(pooled.idle <= 6 * MIB, "{pooled:?}"); // 28 KiB a thread
     });
 }

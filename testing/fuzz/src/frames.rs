@@ -27,16 +27,25 @@ pub fn run(data: &[u8]) {
         let mut framing = LengthDelimited::new(LIMIT).length_bytes(width);
         framing = if is_little { framing.little_endian() } else { framing };
         framing = if counts { framing.counts_header() } else { framing };
+        let has_more = choice & 16 != 0;
+        let header = Header { offset: 0, width, behind: 0, is_little, counts };
+        let more =
+            Header { offset: usize::from(choice >> 5 & 3), behind: usize::from(choice >> 7) * 2, ..header };
+        let header = if has_more { more } else { header };
+        framing = if has_more { framing.offset(header.offset).skip(header.skip()) } else { framing };
         let reader = FrameReader::new(stream, framing).chunks_of(chunk);
         let reader = if is_by_frame { reader.by_frame() } else { reader };
-        check(reader, &framing, by_length(wire, width, is_little, counts), wire);
+        // Bytes that are dropped are written as zeroes.
+        check(reader, &framing, |wire| by_length(wire, header), wire, header.skip() == width);
     } else {
         let delimiter = [b"\n".as_slice(), b"\r\n", b"aa", b"abab"][usize::from(choice >> 1 & 3)];
         let must_end = choice & 8 != 0;
         let framing = Delimited::sequence(delimiter, LIMIT).expect("one to four bytes");
         let framing = if must_end { framing.must_end() } else { framing };
+        let skips = choice & 16 != 0;
+        let framing = if skips { framing.skip_too_long() } else { framing };
         let reader = FrameReader::new(stream, framing).chunks_of(chunk);
-        check(reader, &framing, by_delimiter(wire, delimiter, must_end), wire);
+        check(reader, &framing, |wire| by_delimiter(wire, delimiter, must_end, skips), wire, !skips);
     }
 }
 
@@ -48,21 +57,40 @@ enum End {
     Wrong,
 }
 
-fn by_length(mut wire: &[u8], width: usize, is_little: bool, counts: bool) -> (Vec<&[u8]>, End) {
+#[derive(Clone, Copy)]
+struct Header {
+    offset: usize,
+    width: usize,
+    behind: usize,
+    is_little: bool,
+    counts: bool,
+}
+
+impl Header {
+    fn skip(self) -> usize {
+        self.offset + self.width + self.behind
+    }
+}
+
+fn by_length(mut wire: &[u8], header: Header) -> (Vec<&[u8]>, End) {
+    let Header { offset, width, is_little, counts, .. } = header;
     let mut found = Vec::new();
     loop {
         if wire.is_empty() {
             return (found, End::Between);
         }
-        let Some((header, rest)) = wire.split_at_checked(width) else { return (found, End::Truncated) };
+        let Some((dropped, rest)) = wire.split_at_checked(header.skip()) else {
+            return (found, End::Truncated);
+        };
         let mut number = [0; 16];
-        number[..width].copy_from_slice(header);
+        number[..width].copy_from_slice(&dropped[offset..offset + width]);
         if !is_little {
             number[..width].reverse();
         }
         let mut length = u128::from_le_bytes(number);
         if counts {
-            let Some(without) = length.checked_sub(width as u128) else { return (found, End::Wrong) };
+            let header = (offset + width) as u128;
+            let Some(without) = length.checked_sub(header) else { return (found, End::Wrong) };
             length = without;
         }
         if length > LIMIT as u128 {
@@ -76,7 +104,12 @@ fn by_length(mut wire: &[u8], width: usize, is_little: bool, counts: bool) -> (V
     }
 }
 
-fn by_delimiter<'a>(mut wire: &'a [u8], delimiter: &[u8], must_end: bool) -> (Vec<&'a [u8]>, End) {
+fn by_delimiter<'a>(
+    mut wire: &'a [u8],
+    delimiter: &[u8],
+    must_end: bool,
+    skips: bool,
+) -> (Vec<&'a [u8]>, End) {
     let mut found = Vec::new();
     loop {
         match wire.windows(delimiter.len()).position(|bytes| bytes == delimiter) {
@@ -84,7 +117,10 @@ fn by_delimiter<'a>(mut wire: &'a [u8], delimiter: &[u8], must_end: bool) -> (Ve
                 found.push(&wire[..at]);
                 wire = &wire[at + delimiter.len()..];
             }
+            Some(at) if skips => wire = &wire[at + delimiter.len()..],
             Some(_) => return (found, End::Wrong),
+            None if skips && wire.len() >= LIMIT + delimiter.len() => return (found, End::Between),
+            None if skips && !must_end && wire.len() > LIMIT => return (found, End::Between),
             // A delimiter could still come behind so many.
             None if wire.len() >= LIMIT + delimiter.len() => return (found, End::Wrong),
             None if wire.is_empty() => return (found, End::Between),
@@ -122,9 +158,11 @@ impl Read for Parts<'_, '_> {
 fn check<F: Framing>(
     mut reader: FrameReader<Parts<'_, '_>, F, HeapLease>,
     framing: &F,
-    (wanted, end): (Vec<&[u8]>, End),
+    split: impl Fn(&[u8]) -> (Vec<&[u8]>, End),
     wire: &[u8],
+    is_exact: bool,
 ) {
+    let (wanted, end) = split(wire);
     let mut found = Vec::new();
     let program = reader.get_ref().program;
     let ended = loop {
@@ -136,6 +174,7 @@ fn check<F: Framing>(
                 assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::InvalidData), "{error}");
             }
             Err(FrameError::Truncated) => break End::Truncated,
+            Err(FrameError::TooLong { .. }) if framing.find_next(&[]).is_some() => {}
             Err(FrameError::TooLong { .. } | FrameError::TooShort { .. }) => break End::Wrong,
             Err(error) => panic!("{error}"),
         }
@@ -147,8 +186,12 @@ fn check<F: Framing>(
         let mut again = Vec::new();
         match write_frames(&mut again, framing, &found) {
             // The last one may have had no end.
-            Ok(()) => assert!(again.starts_with(wire)),
+            Ok(()) => {
+                assert!(again.starts_with(wire) || !is_exact);
+                assert_eq!(split(&again).0, wanted);
+            }
             // Then it may end as a delimiter begins.
+            Err(FrameError::HasDelimiter { .. }) if !is_exact => {}
             Err(FrameError::HasDelimiter { .. }) => {
                 assert_eq!(found.last().map(|frame| &frame[..]), wire.strip_prefix(&again[..]));
             }

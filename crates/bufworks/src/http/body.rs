@@ -57,9 +57,10 @@ where
 }
 
 impl Body {
-    /// Makes a body of the buffers or views of a stream, such as the chunks of a file. The server
-    /// takes the next one when it has written the last, so a stream that acquires when it is polled
-    /// holds one chunk for each client.
+    /// Makes a body of the buffers or views of a stream, such as the chunks of a file. A server
+    /// takes the next one when its write buffer has room (hyper's has `max_buf_size`). So a stream
+    /// that acquires when it is polled, in chunks of more than that, holds one or two for each
+    /// client.
     ///
     /// The length is not known: HTTP/1 sends chunks, unless the answer has a `Content-Length`.
     ///

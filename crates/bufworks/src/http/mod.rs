@@ -9,7 +9,7 @@
 //! | a websocket | `Message::Binary(buf.into_bytes())` | its own: set `max_message_size` |
 //! | a client | a request's body is made as an answer is | an answer is collected as an upload is |
 //!
-//! [`collect`] takes the sum of all frames as one buffer, under a limit for one body and under the
+//! [`collect()`] takes the sum of all frames as one buffer, under a limit for one body and under the
 //! pool's budget for all. Its [`CollectError`] has the status of the answer: 413 for a body that is
 //! too large, 503 for memory that could not be had. While it waits for the pool it does not read,
 //! so the client waits too.

@@ -164,22 +164,25 @@ fn loom_completed_in_any_order() {
     });
 }
 
+/// Runs `both` on another thread, and on this one.
+fn on_two_threads(sender: Sender, receiver: Receiver, both: fn(&Sender, &Receiver)) {
+    let other = (sender.clone(), receiver.clone());
+    let other = thread::spawn(move || both(&other.0, &other.1));
+    both(&sender, &receiver);
+    other.join().unwrap();
+}
+
 /// Who has sent a message finds one, also while an earlier one is being copied. Fails with
 /// `gives-up-beside-a-copy`.
 #[test]
 fn loom_a_message_that_was_sent_is_there() {
     loom::model(|| {
         let (sender, receiver) = over(Mirror::on_heap(48).expect("the heap has room"));
-        let both = move |sender: &Sender, receiver: &Receiver| {
+        let both = |sender: &Sender, receiver: &Receiver| {
             sender.try_send(&[7; 16]).unwrap();
             drop(receiver.try_recv().unwrap());
         };
-        let other = {
-            let (sender, receiver) = (sender.clone(), receiver.clone());
-            thread::spawn(move || both(&sender, &receiver))
-        };
-        both(&sender, &receiver);
-        other.join().unwrap();
+        on_two_threads(sender, receiver, both);
     });
 }
 
@@ -189,16 +192,11 @@ fn loom_the_room_of_a_copied_message_is_there() {
     loom::model(|| {
         let (sender, receiver) = over(Mirror::on_heap(48).expect("the heap has room"));
         (0..2).for_each(|_| _ = sender.try_send(&[7; 16]).unwrap());
-        let both = move |sender: &Sender, receiver: &Receiver| {
+        let both = |sender: &Sender, receiver: &Receiver| {
             receiver.try_recv_into(&mut [0; 16]).unwrap();
             sender.try_send(&[7; 16]).unwrap();
         };
-        let other = {
-            let (sender, receiver) = (sender.clone(), receiver.clone());
-            thread::spawn(move || both(&sender, &receiver))
-        };
-        both(&sender, &receiver);
-        other.join().unwrap();
+        on_two_threads(sender, receiver, both);
     });
 }
 

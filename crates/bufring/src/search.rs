@@ -7,7 +7,8 @@ use crate::ring::GuardPtr;
 
 /// How many live blocks a request steps over before the end moves up for it, and in a short search.
 const MAX_PROBES: usize = 64;
-/// A search past more live blocks is paid off by the searches after it, which are short.
+/// A search past more live blocks that finds nothing is paid off by the searches after it, which
+/// are short.
 const LONG_FROM: usize = 256;
 
 impl RingPool {
@@ -54,8 +55,8 @@ impl RingPool {
     }
 
     /// Finds a free block of at least `units` in one turn of the ring; none only when there is
-    /// none, or when a search before was long, and this one is short therefore. `newest` is there
-    /// then.
+    /// none, or when a long search found none before, and this one is short therefore. `newest` is
+    /// there then.
     #[inline(always)]
     fn search_on(&mut self, units: usize) -> Option<GuardPtr> {
         let most = if self.short > 0 { MAX_PROBES } else { usize::MAX };
@@ -98,7 +99,7 @@ impl RingPool {
             }
             at = self.ring.next(at);
         };
-        if most - left > LONG_FROM {
+        if found.is_none() && most - left > LONG_FROM {
             self.short = (most - left) / MAX_PROBES;
         }
         found

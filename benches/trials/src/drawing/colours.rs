@@ -25,7 +25,7 @@ const ROLES: [(&str, &str, &str); 5] = [
 
 /// Colours of the contestants, by kind and place in it: strategies (`s`), other settings of them
 /// (`v`), controls (`c`), peers (`p`). No two are alike, and all stand out from the page.
-const CONTESTANTS: [(&str, &str, &str); 41] = [
+const CONTESTANTS: [(&str, &str, &str); 43] = [
     ("s0", "#d9480f", "#ff922b"),
     ("s1", "#1864ab", "#4dabf7"),
     ("s2", "#2b8a3e", "#8ce99a"),
@@ -43,6 +43,8 @@ const CONTESTANTS: [(&str, &str, &str); 41] = [
     ("v8", "#a084a6", "#8fd718"),
     ("v9", "#2f6f8f", "#f2b8d0"),
     ("v10", "#8f5a2f", "#b8e8f2"),
+    ("v11", "#3d7a00", "#ffe3a8"),
+    ("v12", "#b5179e", "#7ad9ff"),
     ("c0", "#6a737b", "#868e96"),
     ("c1", "#1f2328", "#e6edf3"),
     ("c2", "#98a1a9", "#5c636a"),

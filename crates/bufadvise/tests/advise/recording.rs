@@ -144,7 +144,10 @@ fn scripts_and_pipes_are_no_end() {
     let folder = folder("scripts");
     let script = |name: &str, interpreter: &Path| {
         let path = folder.join(name);
-        fs::write(&path, format!("#!{}\n", interpreter.display())).expect("a script");
+        // By another process: a child of another test could have the file open for writing, which cannot be run.
+        let write = ["-c", r#"printf '#!%s\n' "$1" > "$0""#].map(Path::new);
+        let status = Command::new("sh").args(write).args([&path, interpreter]).status();
+        assert!(status.expect("there is a shell").success());
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a mode");
         path
     };
@@ -304,7 +307,8 @@ fn only_recordings_are_replaced() {
 fn a_name_has_one_recording_at_a_time() {
     let folder = folder("one");
     let file = folder.join("one.heap");
-    let sleep = ["sh", "-c", "sort /dev/null; read line"];
+    // The shell itself has to ask for memory, for the variable.
+    let sleep = ["sh", "-c", "long=$(printf %1000d 0); sort /dev/null; read line"];
     let mut command = Command::new(env!("CARGO_BIN_EXE_bufadvise"));
     command.arg("record").arg("--output").arg(&file);
     command.args(["--settings", "exact", "--"]).args(sleep);

@@ -56,9 +56,10 @@ fn all_or_none() {
     let (sender, receiver) = queue();
     let capacity = sender.capacity();
     // Frames of 8 and 120 bytes.
+    let count = capacity as u64 / 128;
     let fits = vec![&[7; 120][..]; capacity / 128];
-    assert_eq!(sender.try_send_many(&fits), Ok(0..32));
-    assert_eq!(receiver.recv_many(usize::MAX).expect("they came").iter().len(), 32);
+    assert_eq!(sender.try_send_many(&fits), Ok(0..count));
+    assert_eq!(receiver.recv_many(usize::MAX).expect("they came").iter().len(), fits.len());
     let longer: Vec<_> = fits.iter().copied().chain([&b""[..]]).collect();
     let refused = SendError::TooLong { requested: capacity, limit: capacity - 8 };
     assert_eq!(sender.send_many(&longer), Err(refused));
@@ -70,20 +71,23 @@ fn all_or_none() {
     assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     assert_eq!(receiver.try_recv_many(9).expect("one came").iter().len(), 1);
     assert_eq!(receiver.try_recv().unwrap_err(), RecvError::Empty);
-    assert_eq!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(33..65)));
+    let sent = Poll::Ready(Ok(count + 1..2 * count + 1));
+    assert_eq!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())), sent);
 }
 
 /// What is in a batch and not read is not received by others, and its room is free with the drop.
 #[test]
 fn a_batch_is_received_whole() {
     let (sender, receiver) = queue();
-    sender.send_many(&[[7; 1000].as_slice(); 4]).expect("open");
+    // Four of them fill the queue.
+    let message = vec![7; sender.capacity() / 4 - 8];
+    sender.send_many(&[&message[..]; 4]).expect("open");
     let batch = receiver.try_recv_many(3).expect("they came");
-    assert_eq!(batch.iter().next(), Some(&[7; 1000][..]));
+    assert_eq!(batch.iter().next(), Some(&message[..]));
     assert_eq!(receiver.try_recv().expect("one is left").sequence(), 3);
-    assert!(sender.try_send(&[7; 1000]).is_err(), "the last one is free after the batch");
+    assert!(sender.try_send(&message).is_err(), "the last one is free after the batch");
     drop(batch);
-    assert!(sender.try_send_many(&[[7; 1000].as_slice(); 4]).is_ok());
+    assert!(sender.try_send_many(&[&message[..]; 4]).is_ok());
 }
 
 /// Messages of a writer that panicked, in front of a batch, in it, and behind it.

@@ -64,3 +64,17 @@ fn room_that_comes_is_found_within_one_turn() {
         }
     }
 }
+
+/// A search that found room is not paid off: what never asks for more than the ring has is not refused.
+#[test]
+fn room_beside_many_live_buffers_is_found_at_once() {
+    const BUFFERS: usize = 1 << 10;
+    let settings = bufring::RingPool::builder().buffers(BUFFERS).capacity(32 * BUFFERS);
+    let mut ring = settings.build().expect("settings are right");
+    let mut held: Vec<_> = (0..BUFFERS).map(|_| ring.acquire(32).expect("made for as many")).collect();
+    let mut random = fastrand::Rng::with_seed(14);
+    for _ in 0..10_000 {
+        held.swap_remove(random.usize(..BUFFERS));
+        held.push(ring.acquire(32).expect("one is free"));
+    }
+}

@@ -128,8 +128,10 @@ pub fn t26_late_releases<P: BufferPool>(make: impl Fn(usize) -> P) {
             for &n in numbers_of(pools) {
                 let what = format!("{n} late releases, {order:?}, pools: {pools:?}, {forgotten} forgotten");
                 let mut costs = run(&make, pools, order, n);
-                if costs.over(*few, pools).is_some() {
-                    costs = run(&make, pools, order, n).least(costs);
+                for _ in 0..4 {
+                    if costs.over(*few, pools).is_some() {
+                        costs = run(&make, pools, order, n).least(costs);
+                    }
                 }
                 println!("{what}: {:?} for each end, {:?} for each release", costs.ends, costs.releases);
                 if let Some((part, more, few)) = costs.over(*few, pools) {
@@ -254,14 +256,16 @@ fn request<P: BufferPool>(make: &impl Fn(usize) -> P, traffic: Traffic, n: usize
 /// at once, with an error for more.
 pub fn t26_requests_with_many_out<P: BufferPool>(make: impl Fn(usize) -> P) {
     for traffic in [Traffic::Equal, Traffic::Mixed, Traffic::Refused] {
-        let costs = OUT.iter().map(|&n| (0..3).map(|_| request(&make, traffic, n)).min().expect("three"));
-        let costs: Vec<_> = costs.collect();
-        println!("{traffic:?}: {costs:?} for each request with {OUT:?} out");
-        for (cost, out) in costs.iter().zip(OUT) {
-            assert!(
-                *cost <= costs[0] * OUT_FACTOR + OUT_SLACK,
-                "{traffic:?}: {cost:?} with {out} out, {costs:?}"
-            );
+        let measured = |n| (0..3).map(|_| request(&make, traffic, n)).min().expect("three");
+        let few = measured(OUT[0]);
+        for &n in OUT {
+            let most = few * OUT_FACTOR + OUT_SLACK;
+            let mut cost = measured(n);
+            if cost > most {
+                cost = cost.min(measured(n));
+            }
+            println!("{traffic:?}: {cost:?} for each request with {n} out");
+            assert!(cost <= most, "{traffic:?}: {cost:?} with {n} out, {few:?} with few");
         }
     }
 }

@@ -73,12 +73,14 @@ impl Messages for Queue {
         Ok(Self(sender, receiver))
     }
 
-    #[inline(always)]
+    // Functions of their own: in a thread's loop that has the batches' calls too, a message of 8 bytes
+    // takes 73 ns in place of 64.
+    #[inline(never)]
     fn send(&self, message: &[u8]) {
         self.0.send(message).expect("open, and long enough");
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn receive(&self, into: &mut [u8]) -> usize {
         self.1.recv_into(into).expect("open, and no longer than the buffer").len
     }

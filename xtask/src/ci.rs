@@ -17,7 +17,7 @@ use crate::steps::{Outcome, Steps};
 use crate::test_binaries;
 use crate::{
     api, clean_room, features, firmware, fuzz, instructions, models, nostd, outside, package, platforms,
-    sanitize, tidy,
+    sanitize,
 };
 
 /// What `rust-version` promises; checked by `msrv`.
@@ -284,9 +284,6 @@ fn docs() -> Result<()> {
         let mut command = cargo();
         command.args(["doc", "--workspace", "--all-features", "--no-deps"]).args(private);
         shell::run(command.env("RUSTDOCFLAGS", "-D warnings"))?;
-        if private.is_none() {
-            tidy::check_documentation(&shell::target_folder().join("doc"))?;
-        }
     }
     Ok(())
 }

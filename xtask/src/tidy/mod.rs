@@ -86,18 +86,6 @@ impl Args {
     }
 }
 
-/// Checks the links of all Markdown texts to the documentation that cargo made in `folder`.
-pub(crate) fn check_documentation(folder: &Path) -> Result<()> {
-    let files = files(&["md"])?;
-    let check = |(file, text): &(PathBuf, String)| {
-        links::check_documentation(text, folder)
-            .into_iter()
-            .map(|finding| (file.clone(), finding))
-            .collect::<Vec<_>>()
-    };
-    report(&files.iter().flat_map(check).collect::<Vec<_>>(), files.len())
-}
-
 /// The texts of our files with these endings.
 fn files(endings: &[&str]) -> Result<Vec<(PathBuf, String)>> {
     let mut files = shell::files(Path::new("."))?;

@@ -12,10 +12,10 @@ async fn serve(client: TcpStream) -> Result<()> {
     let codec = LengthDelimitedCodec::builder()
         .max_frame_length(8 << 20)
         .new_codec();
-    let mut frames = Framed::new(client, codec);
-    while let Some(frame) = frames.try_next().await? {
+    let mut stream = Framed::new(client, codec);
+    while let Some(frame) = stream.try_next().await? {
         let lines = frame.iter().filter(|&&byte| byte == b'\n').count();
-        frames.send(Bytes::from(lines.to_string())).await?;
+        stream.send(Bytes::from(lines.to_string())).await?;
     }
     Ok(())
 }

@@ -1,33 +1,28 @@
 //! Passes frames on to a server, and its frames back. All frames on the way together have 64 MiB.
-use std::error::Error;
+use std::{error::Error, io};
 
-use bufworks::frames::{FrameError, FrameReader, LengthDelimited, write_frames_async};
+use bufworks::frames::{FrameReader, LengthDelimited, write_frames_async};
 use bufworks::shard::ShardPool;
 use tokio::net::{TcpListener, TcpStream, tcp::OwnedReadHalf, tcp::OwnedWriteHalf};
+use tokio::time::{Duration, timeout};
 
-async fn pass(
-    from: OwnedReadHalf,
-    mut to: OwnedWriteHalf,
-    pool: &ShardPool,
-) -> Result<(), FrameError> {
+/// A peer that stops in the midst of a frame has a part of the budget for as long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+async fn pass(from: OwnedReadHalf, mut to: OwnedWriteHalf, pool: &ShardPool) -> io::Result<()> {
     let framing = LengthDelimited::new(8 << 20);
     let mut frames = FrameReader::new(from, framing);
-    while let Some(frame) = frames
-        .next_frame_async(|bytes| pool.acquire_async(bytes))
-        .await?
-    {
-        write_frames_async(&mut to, &framing, &[frame]).await?;
+    let acquire = |bytes| pool.acquire_async(bytes);
+    while let Some(frame) = timeout(PATIENCE, frames.next_frame_async(acquire)).await?? {
+        timeout(PATIENCE, write_frames_async(&mut to, &framing, &[frame])).await??;
     }
     Ok(())
 }
 
-async fn serve(client: TcpStream, server: String, pool: ShardPool) -> Result<(), FrameError> {
-    let server = TcpStream::connect(server).await?.into_split();
+async fn serve(client: TcpStream, server: String, pool: ShardPool) -> io::Result<()> {
+    let peer = TcpStream::connect(server).await?.into_split();
     let client = client.into_split();
-    tokio::try_join!(
-        pass(client.0, server.1, &pool),
-        pass(server.0, client.1, &pool)
-    )?;
+    tokio::try_join!(pass(client.0, peer.1, &pool), pass(peer.0, client.1, &pool))?;
     Ok(())
 }
 

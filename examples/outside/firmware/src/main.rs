@@ -2,7 +2,7 @@
 #![no_std]
 #![no_main]
 
-use bufslot::{BufferPool, NoFallback, Region, SlotPool};
+use bufslot::{Builder, NoFallback, Region};
 use cortex_m_rt::entry;
 use cortex_m_semihosting::{debug, hprintln};
 use heapless::Deque;
@@ -12,10 +12,8 @@ use {lm3s6965 as _, panic_halt as _};
 fn main() -> ! {
     let memory = cortex_m::singleton!(: [u8; 2048] = [0; 2048]).unwrap();
     let region = Region::from_static(memory);
-    let mut pool = SlotPool::builder()
-        .slots(8)
-        .build_in(region, NoFallback)
-        .unwrap();
+    let builder = Builder::new().slots(8);
+    let mut pool = builder.build_in(region, NoFallback).unwrap();
     let mut waiting = Deque::<_, 4>::new();
     let mut sum = 0;
     for number in 0..1000_usize {

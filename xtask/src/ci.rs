@@ -3,7 +3,7 @@
 use std::env;
 use std::fs;
 use std::iter;
-use std::path::{Path, absolute};
+use std::path::{Path, PathBuf, absolute};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use crate::steps::{Outcome, Steps};
 use crate::test_binaries;
 use crate::{
     api, clean_room, features, firmware, fuzz, instructions, models, nostd, outside, package, platforms,
-    sanitize,
+    programs, sanitize,
 };
 
 /// What `rust-version` promises; checked by `msrv`.
@@ -213,8 +213,10 @@ impl Job {
             Self::Fmt => {
                 shell::run(cargo().args(["fmt", "--all", "--check"]))?;
                 // Workspaces of their own.
-                for manifest in [fuzz::MANIFEST, nostd::MANIFEST, firmware::MANIFEST] {
-                    shell::run(cargo().args(["fmt", "--check", "--manifest-path", manifest]))?;
+                let outside = programs::names()?.into_iter().map(|name| programs::manifest(&name));
+                let others = [fuzz::MANIFEST, nostd::MANIFEST, firmware::MANIFEST].map(PathBuf::from);
+                for manifest in others.into_iter().chain(outside) {
+                    shell::run(cargo().args(["fmt", "--check", "--manifest-path"]).arg(manifest))?;
                 }
             }
             Self::Clippy => {

@@ -10,9 +10,10 @@ use anyhow::{Context, Result, ensure};
 
 use crate::compilers::{self, Library};
 use crate::packages;
+use crate::programs;
 use crate::shell::{self, command};
 use crate::steps::{Outcome, Steps};
-use crate::test_binaries;
+use crate::test_binaries::{self, Ran};
 
 /// The firmware, a workspace of its own.
 pub(crate) const MANIFEST: &str = "examples/firmware/Cargo.toml";
@@ -21,6 +22,10 @@ pub(crate) const PLATFORM: &str = "thumbv7m-none-eabi";
 const EMULATOR: &str = "qemu-system-arm";
 /// Several times what it takes; what hangs is a failure.
 const LIMIT: Duration = Duration::from_secs(240);
+
+/// `heapless` asks the compiler whether the processor has certain instructions, which it has. A compiler that builds its library from
+/// source has no answer.
+const FLAGS: &str = "-Dwarnings --cfg arm_llsc";
 
 /// What the names of programs begin with whose sizes are printed. One uses nothing, which is taken off the others.
 const SIZE: &str = "size-";
@@ -32,7 +37,7 @@ const NOTHING: &str = "size-none";
 const WRONG: [(&str, &str); 2] = [("corrupt", "the check at src/link.rs"), ("panic", "as asked for")];
 
 /// How many steps [`add`] adds.
-pub(crate) const STEPS: usize = 3;
+pub(crate) const STEPS: usize = 4;
 
 /// The steps of `cargo xtask nostd` that are about the firmware.
 pub(crate) fn add(steps: &mut Steps) {
@@ -46,15 +51,21 @@ pub(crate) fn add(steps: &mut Steps) {
         Ok(Outcome::Passed)
     });
     steps.step("firmware, sizes", sizes);
+    steps.step("firmware, as a user has it", as_a_user);
 }
 
 /// Builds all programs of the firmware; the folder they are in, or `None` without a compiler.
 fn build() -> Result<Option<PathBuf>> {
+    build_package(Path::new(MANIFEST), &[])
+}
+
+/// Builds the programs of a package, with options of cargo.
+fn build_package(manifest: &Path, more: &[&str]) -> Result<Option<PathBuf>> {
     let Some(mut command) = compilers::cargo_for(PLATFORM, Library::Alloc)? else { return Ok(None) };
     let folder = "target/firmware";
-    command.args(["build", "--quiet", "--release", "--manifest-path", MANIFEST, "--target", PLATFORM]);
-    command.args(["--target-dir", folder]);
-    command.env("RUSTFLAGS", "-Dwarnings");
+    command.args(["build", "--quiet", "--release", "--target", PLATFORM, "--target-dir", folder]);
+    command.args(more).arg("--manifest-path").arg(manifest);
+    command.env("RUSTFLAGS", FLAGS);
     command.env(compilers::variable(PLATFORM, "LINKER"), compilers::linker()?);
     shell::run(&mut command)?;
     Ok(Some(Path::new(folder).join(PLATFORM).join("release")))
@@ -67,17 +78,46 @@ fn run(word: &str, says: &str, succeeds: bool) -> Result<Outcome> {
     }
     let Some(folder) = build()? else { return Outcome::skipped(compilers::MISSING) };
     let wire = Wire::new(&folder.join("wire"))?;
-    let (ports, kernel) = (wire.ports()?, folder.join("firmware"));
+    let ran = emulate(&folder.join("firmware"), word, &wire.ports()?)?;
+    ensure!(ran.status.is_some() && ran.passed() == succeeds, "the firmware ended with {}", ran.how());
+    ensure!(ran.log.contains(says), "the firmware ended as it should, but not with `{says}`");
+    Ok(Outcome::Passed)
+}
+
+/// Runs a program in the emulator, with a word on its command line and the emulator's options for the ports.
+fn emulate(kernel: &Path, word: &str, ports: &[String]) -> Result<Ran> {
     let mut command = command!(
         "{EMULATOR} -machine lm3s6965evb -cpu cortex-m3 -display none -monitor none
          -semihosting-config enable=on,target=native,arg=firmware,arg={word}
          {ports...} -kernel {kernel}"
     );
     eprintln!("$ {}", shell::show(&command));
-    let ran = test_binaries::run(command.stdin(Stdio::null()), &folder.join("firmware.log"), LIMIT)?;
+    let ran = test_binaries::run(command.stdin(Stdio::null()), &kernel.with_extension("log"), LIMIT)?;
     print!("{}", ran.log);
-    ensure!(ran.status.is_some() && ran.passed() == succeeds, "the firmware ended with {}", ran.how());
-    ensure!(ran.log.contains(says), "the firmware ended as it should, but not with `{says}`");
+    Ok(ran)
+}
+
+/// Builds the firmware of the documentation outside of the workspace, and the one that does the same without our packages. Where there
+/// is an emulator, both print the same sum.
+fn as_a_user() -> Result<Outcome> {
+    let sum: u32 = (0..996_u32).map(|number| (number % 256) * (number % 256)).sum();
+    let manifest =
+        programs::copy(programs::FIRMWARE, Path::new("examples/firmware/Cargo.lock"))?.join("Cargo.toml");
+    for (options, program) in
+        [(["--bin", "firmware"], "firmware"), (["--example", "today"], "examples/today")]
+    {
+        let Some(folder) = build_package(&manifest, &options)? else {
+            return Outcome::skipped(compilers::MISSING);
+        };
+        if !shell::works(Command::new(EMULATOR).arg("--version")) {
+            return Outcome::skipped(format!("it builds, but {EMULATOR} is not installed"));
+        }
+        let ran = emulate(&folder.join(program), "", &[])?;
+        ensure!(ran.passed(), "{program} ended with {}", ran.how());
+        // The emulator has its say before.
+        let printed = ran.log.lines().last().unwrap_or_default();
+        ensure!(printed == sum.to_string(), "the packets sum up to {sum}, and not to {printed}");
+    }
     Ok(Outcome::Passed)
 }
 

@@ -29,6 +29,7 @@ mod outside;
 mod package;
 mod packages;
 mod platforms;
+mod programs;
 mod rust_code;
 mod sanitize;
 mod shell;
@@ -82,6 +83,9 @@ enum Task {
     /// Run a program without the standard library, and firmware in an emulator. Build the libraries for
     /// microcontrollers.
     Nostd,
+    /// Build and run programs as a user has them, outside of the workspace, and count their lines: each may be as long as what people
+    /// write today, at most.
+    Programs,
     /// Measure a reader of large files over every pool, past the page cache and out of it.
     Reader(measure::Args),
     /// Run the integration tests under a sanitizer.
@@ -125,6 +129,7 @@ fn run(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Resu
         Task::Idle(args) => args.run("bufidle", "jemalloc,mimalloc"),
         Task::Loom => models::LOOM.check(),
         Task::Nostd => nostd::check().map(Outcome::report),
+        Task::Programs => programs::check(),
         Task::Reader(args) => args.run("bufreader", "peers"),
         Task::Sanitize(args) => args.run(),
         Task::Serve(args) => args.run("bufserve", "jemalloc,mimalloc"),

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::outside;
 use crate::packages::{self, Package};
+use crate::programs;
 use crate::shell::{self, command};
 
 /// What a reader of the package looks for.
@@ -23,6 +24,7 @@ const MAX_FILE_BYTES: u64 = 128 << 10;
 /// Nothing is fetched.
 pub(crate) fn check() -> Result<()> {
     outside::check()?;
+    programs::check()?;
     let packages = packages::published()?;
     let chosen = packages.iter().flat_map(|package| ["--package", &package.name]);
     let mut command = command!("cargo package --allow-dirty --offline --all-features {chosen...}");

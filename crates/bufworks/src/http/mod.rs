@@ -6,7 +6,7 @@
 //! | hyper | `Response::new(Body::from(buf))` | `collect(request.into_body(), limit, acquire)` |
 //! | axum | `buf.into_bytes()`, or `axum::body::Body::new(Body::from(views))` | the same; an [extractor][uploads] |
 //! | tonic | a [`Codec`][grpc], or `tonic::body::Body::new(Body::from(views))` | a [`Codec`][grpc] |
-//! | a websocket | `Message::Binary(buf.into_bytes())` | its own: set `max_message_size` |
+//! | a [websocket] | `Message::Binary(buf.into_bytes())` | its own: set `max_message_size` |
 //! | a client | a request's body is made as an answer is | an answer is collected as an upload is |
 //!
 //! [`collect()`] takes the sum of all frames as one buffer, under a limit for one body and under the
@@ -39,6 +39,7 @@
 //! deadline: `timeout(seconds, collect(..))`. Dropping the future releases everything.
 //!
 //! [uploads]: https://github.com/bufworks/bufworks/blob/main/examples/web/src/uploads.rs
+//! [websocket]: https://github.com/bufworks/bufworks/blob/main/examples/outside/websocket/src/main.rs
 //! [grpc]: https://github.com/bufworks/bufworks/blob/main/examples/web/src/messages.rs
 
 mod body;

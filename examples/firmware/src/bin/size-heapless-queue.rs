@@ -4,8 +4,8 @@
 
 use core::hint::black_box;
 
-use heapless::spsc::Queue;
 use cortex_m_rt::entry;
+use heapless::spsc::Queue;
 use lm3s6965 as _;
 use panic_halt as _;
 

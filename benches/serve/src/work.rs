@@ -189,13 +189,14 @@ impl Work {
             let is_bounded = contestant == Contestant::Bounded && stock.can_be_bounded();
             return contestant == Contestant::Stock || is_bounded;
         }
-        matches!(allocator, Allocator::Glibc | Allocator::Mimalloc)
+        let is_brief = matches!(self, Self::Service(Framework::Hyper | Framework::Tonic));
+        (allocator == Allocator::Glibc || allocator == Allocator::Mimalloc && !is_brief)
             && match contestant {
                 Contestant::Stock | Contestant::Bounded => false,
                 Contestant::Codec => matches!(self, Self::Relay { bounded: false, .. }),
                 // As the README has it.
                 Contestant::PoolKeeper => self != Self::Container,
-                Contestant::Pool => !matches!(self, Self::Service(Framework::Hyper | Framework::Tonic)),
+                Contestant::Pool => !is_brief,
                 Contestant::Vec => true,
             }
     }

@@ -68,7 +68,7 @@ fn of_work(results: &Results, work: Work, allocator: Allocator) -> Vec<Mark> {
             compared("time in the kernel, to what is written today over glibc", KERNEL, today, 1.2),
         ],
         Work::Service(Framework::Tonic) => {
-            vec![compared("processor time, to prost and semaphore over glibc", SECONDS, today, 1.1)]
+            vec![compared("processor time, to prost and semaphore over glibc", SECONDS, today, 1.2)]
         }
         Work::Container => {
             let killed = results.of(plain).any(|run| run.killed);

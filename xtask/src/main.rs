@@ -92,11 +92,11 @@ enum Task {
     Sanitize(sanitize::Args),
     /// Measure processor time and memory of programs that users know, over the sharded pool and over what people write today.
     ///
-    /// `service` is an upload and download service, axum over hyper, whose buffers may have 64 MiB: bodies of 64 B to 8 MiB on 500
-    /// connections at once, each with its checksum. `container` is the same with 48 MiB in a container of 64 MiB, where `systemd-run
+    /// `service` is the upload and download service of `examples/web` over axum, hyper and tonic, whose buffers may have 64 MiB: bodies of
+    /// 64 B to 8 MiB on 500 connections at once. `container` is that of axum with 48 MiB in a container of 64 MiB, where `systemd-run
     /// --user` makes one. `relay` sends frames with their length in front back on 200 connections. `burst` acquires 1 GiB
-    /// of buffers and drops them. Beside the pool, with and without a keeper, are a `Vec` with a semaphore, and tokio-util's codec, all
-    /// over glibc and mimalloc. Servers without a pool, over glibc, jemalloc, mimalloc and bufalloc, answer clients that remain connected:
+    /// of buffers and drops them. Beside the pool, with and without a keeper, are a `Vec` with a semaphore, what axum's extractor of `Bytes`,
+    /// http-body-util and prost collect, with a semaphore too, and tokio-util's codec, over glibc and mimalloc. Servers without a pool, over glibc, jemalloc, mimalloc and bufalloc, answer clients that remain connected:
     /// `upload` is axum with bodies of 8 MiB, `requests` the same with small ones, `messages` tonic, `websocket` tokio-tungstenite, and
     /// `frames` the codec. Each program is a fresh process; clients in another one check every answer.
     ///

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
+use bufworks_web::uploads;
 use futures_util::future::try_join;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpSocket, TcpStream};
@@ -14,11 +15,13 @@ use tokio::task::JoinSet;
 
 use crate::pattern;
 use crate::server::CHECKSUM;
+use crate::service::Framework;
+use crate::stock::{Client, Stock};
 
 /// The sizes of uploads and downloads of the service.
 pub(crate) const SIZES: Range<f64> = 64.0..(8 << 20) as f64;
 /// What a client reads at once, and the least that it writes.
-const CHUNK_BYTES: usize = 64 << 10;
+pub(crate) const CHUNK_BYTES: usize = 64 << 10;
 /// A client of the relay begins to read after that long: by then its queue is full, in each run.
 const STALL: Duration = Duration::from_millis(300);
 /// All of the traffic takes less.
@@ -66,26 +69,27 @@ pub(crate) async fn each<T: Send + 'static, F: Future<Output = Result<T>> + Send
     Ok(results)
 }
 
-/// Uploads and downloads in turn, each by the next connection that is free, and checks checksums and bytes.
+/// Uploads and downloads in turn, or sends messages, each by the next connection that is free, and checks the answers.
 ///
 /// # Errors
 ///
 /// When an answer is wrong, or a connection fails.
-pub async fn ask(streams: Vec<TcpStream>, sizes: Vec<usize>) -> Result<()> {
+pub async fn ask(of: Framework, streams: Vec<TcpStream>, sizes: Vec<usize>) -> Result<()> {
     let (sizes, next) = (Arc::new(sizes), Arc::new(AtomicUsize::new(0)));
+    let protocol = if of == Framework::Tonic { Stock::Messages } else { Stock::Upload };
     each(streams, |_, stream| {
         let (sizes, next) = (Arc::clone(&sizes), Arc::clone(&next));
         async move {
-            let mut stream = BufReader::with_capacity(CHUNK_BYTES, stream);
+            let mut client = Client::new(protocol, stream).await?;
             loop {
                 // ORDER: Relaxed: a counter, which orders nothing.
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let Some(&length) = sizes.get(at) else { return Ok(()) };
                 let asked = async {
-                    if at.is_multiple_of(2) {
-                        upload(&mut stream, at, length).await
-                    } else {
-                        download(&mut stream, at, length).await
+                    match &mut client {
+                        Client::Http(stream) if at.is_multiple_of(2) => echo(stream, at, length).await,
+                        Client::Http(stream) => download(stream, length).await,
+                        other => other.send(at, length).await,
                     }
                 };
                 asked.await.with_context(|| format!("request {at}, of {length} bytes"))?;
@@ -98,40 +102,74 @@ pub async fn ask(streams: Vec<TcpStream>, sizes: Vec<usize>) -> Result<()> {
 
 /// Uploads the bytes of a place, and checks their checksum.
 pub(crate) async fn upload(stream: &mut BufReader<TcpStream>, place: usize, length: usize) -> Result<()> {
+    let head = post(stream, place, length).await?;
+    let mut sum = crc32fast::Hasher::new();
+    pattern::pieces(place, length).for_each(|piece| sum.update(piece));
+    let checksum = format!("\r\n{CHECKSUM}: {}\r\n", sum.finalize());
+    ensure!(head.contains(&checksum), "a wrong answer: {head}");
+    Ok(())
+}
+
+/// Uploads the bytes of a place, and checks that they come back.
+async fn echo(stream: &mut BufReader<TcpStream>, place: usize, length: usize) -> Result<()> {
+    let head = post(stream, place, length).await?;
+    ensure!(head.contains(&format!("\r\ncontent-length: {length}\r\n")), "a wrong answer: {head}");
+    for piece in pattern::pieces(place, length) {
+        expect(stream, piece).await?;
+    }
+    Ok(())
+}
+
+/// Uploads the bytes of a place, and returns the head of the answer.
+async fn post(stream: &mut BufReader<TcpStream>, place: usize, length: usize) -> Result<String> {
     let head = format!("POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n\r\n");
     stream.write_all(head.as_bytes()).await?;
     for piece in pattern::pieces(place, length) {
         stream.write_all(piece).await?;
     }
-    check_head(stream, place, length).await
+    read_head(stream).await
 }
 
-async fn download(stream: &mut BufReader<TcpStream>, place: usize, length: usize) -> Result<()> {
-    let head = format!("GET /{place}/{length} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+async fn download(stream: &mut BufReader<TcpStream>, length: usize) -> Result<()> {
+    let head = format!("GET /{length} HTTP/1.1\r\nhost: localhost\r\n\r\n");
     stream.write_all(head.as_bytes()).await?;
-    check_head(stream, place, length).await?;
-    for mut piece in pattern::pieces(place, length) {
-        while !piece.is_empty() {
-            let read = stream.fill_buf().await?;
-            let bytes = read.len().min(piece.len());
-            ensure!(bytes > 0 && read[..bytes] == piece[..bytes], "other bytes came");
-            piece = &piece[bytes..];
-            stream.consume(bytes);
+    read_head(stream).await?;
+    let mut received = 0;
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).await?;
+        let bytes = usize::from_str_radix(line.trim_end(), 16).context("not the length of a chunk")?;
+        ensure!(bytes <= uploads::CHUNK_BYTES, "a chunk of {bytes} bytes");
+        expect(stream, uploads::pattern(received, bytes)).await?;
+        expect(stream, b"\r\n").await?;
+        received += bytes;
+        if bytes == 0 {
+            break;
         }
     }
+    ensure!(received == length, "{received} bytes came");
     Ok(())
 }
 
-/// Reads the head of an answer, which has the checksum.
-async fn check_head(stream: &mut BufReader<TcpStream>, place: usize, length: usize) -> Result<()> {
+/// Reads the head of an answer without an error.
+async fn read_head(stream: &mut BufReader<TcpStream>) -> Result<String> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         ensure!(stream.read_line(&mut head).await? > 0, "the server has ended");
     }
-    let mut sum = crc32fast::Hasher::new();
-    pattern::pieces(place, length).for_each(|piece| sum.update(piece));
-    let checksum = format!("\r\n{CHECKSUM}: {}\r\n", sum.finalize());
-    ensure!(head.starts_with("HTTP/1.1 200 ") && head.contains(&checksum), "a wrong answer: {head}");
+    ensure!(head.starts_with("HTTP/1.1 200 "), "a wrong answer: {head}");
+    Ok(head)
+}
+
+/// Reads these bytes.
+async fn expect(stream: &mut BufReader<TcpStream>, mut bytes: &[u8]) -> Result<()> {
+    while !bytes.is_empty() {
+        let read = stream.fill_buf().await?;
+        let count = read.len().min(bytes.len());
+        ensure!(count > 0 && read[..count] == bytes[..count], "other bytes came");
+        bytes = &bytes[count..];
+        stream.consume(count);
+    }
     Ok(())
 }
 

@@ -6,7 +6,8 @@
 //! | module | what is in it |
 //! | --- | --- |
 //! | [`work`] | the programs, how much they do, and where their buffers come from |
-//! | [`server`] | the service and the relay |
+//! | [`service`] | the upload and download service over axum, hyper and tonic |
+//! | [`server`] | the process of a server, and the relay |
 //! | [`stock`] | servers without a pool, and their clients |
 //! | [`burst`] | a burst of buffers |
 //! | [`clients`] | the clients of the servers |
@@ -32,6 +33,7 @@ pub mod pattern;
 pub mod plan;
 pub mod report;
 pub mod server;
+pub mod service;
 pub mod stock;
 pub mod trial;
 pub mod work;

@@ -5,6 +5,7 @@ use buftrials::mark::Mark;
 use buftrials::table::mib;
 
 use crate::plan::Results;
+use crate::service::Framework;
 use crate::stock::Stock;
 use crate::trial::{Figure, Measured};
 use crate::work::{Cell, Contestant, Work};
@@ -54,9 +55,9 @@ fn of_work(results: &Results, work: Work, allocator: Allocator) -> Vec<Mark> {
     };
     let [peak, kept]: [Figure; 2] = [Measured::peak, Measured::kept];
     let marks = match work {
-        Work::Service => vec![
+        Work::Service(Framework::Axum | Framework::Hyper) => vec![
             at_most(one, "peak", peak, 74.0),
-            compared("processor time, to Vec and semaphore over glibc", SECONDS, today, 1.1),
+            compared("processor time, to what is written today over glibc", SECONDS, today, 1.1),
             at_most(one, "kept after 3 s", kept, 12.0),
             own(
                 "bytes faulted in, to bytes asked for",
@@ -64,8 +65,11 @@ fn of_work(results: &Results, work: Work, allocator: Allocator) -> Vec<Mark> {
                 |run| run.asked as f64,
                 0.05,
             ),
-            compared("time in the kernel, to Vec and semaphore over glibc", KERNEL, today, 1.2),
+            compared("time in the kernel, to what is written today over glibc", KERNEL, today, 1.2),
         ],
+        Work::Service(Framework::Tonic) => {
+            vec![compared("processor time, to prost and semaphore over glibc", SECONDS, today, 1.2)]
+        }
         Work::Container => {
             let killed = results.of(plain).any(|run| run.killed);
             let contained = results.of(plain).any(|run| run.contained);
@@ -133,8 +137,8 @@ mod tests {
 
     #[test]
     fn each_mark_can_fail() {
-        assert_eq!(judged(1.0), [true; 19]);
-        assert_eq!(judged(2.1), [false; 19]);
+        assert_eq!(judged(1.0), [true; 25]);
+        assert_eq!(judged(2.1), [false; 25]);
     }
 
     #[test]

@@ -157,9 +157,9 @@ mod tests {
             contestants: Vec::new(),
             allocators: Vec::new(),
         };
-        // Of two allocators: the service, the container, three relays with a codec and one without, six bursts.
+        // Of glibc: the services over hyper and tonic. Of two allocators: that over axum, the container, three relays with a codec and one without, six bursts.
         // Of all five: the servers without a pool, and two of them with bounded buffers.
-        assert_eq!(all.cells().len(), 2 * (3 + 2 + 3 * 4 + 3 + 6 * 3) + 5 * (5 + 2));
+        assert_eq!(all.cells().len(), 2 * 2 + 2 * (3 + 2 + 3 * 4 + 3 + 6 * 3) + 5 * (5 + 2));
         let some = Plan { parts: vec![Part::Relay], contestants: vec![Contestant::Codec], ..all };
         assert_eq!(some.cells().len(), 2 * 3);
     }

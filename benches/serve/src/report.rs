@@ -9,6 +9,7 @@ use buftrials::table::{Table, spread};
 
 use crate::marks;
 use crate::plan::Results;
+use crate::service::Framework;
 use crate::stock::Stock;
 use crate::trial::Figure;
 use crate::work::{Cell, Contestant, Work};
@@ -33,8 +34,10 @@ pub fn of(results: &Results) -> Report {
         ..Section::default()
     });
     let service = format!(
-        "{} uploads and downloads of 64 B to 8 MiB, sizes log-uniform, on {} connections at once",
-        amount.requests, amount.service_connections
+        "{} uploads and downloads of 64 B to 8 MiB, sizes log-uniform, on {} connections at once (gRPC: {}, up to 4 MB)",
+        amount.requests,
+        amount.service_connections,
+        Framework::Tonic.connections(amount)
     );
     let relay = format!(
         "{} connections, up to {} and 10 000 frames of each",
@@ -108,7 +111,7 @@ fn table(results: &Results, work: Work) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-/// Bars in relation to what people write today: a `Vec` and a semaphore over the allocator of the system.
+/// Bars in relation to what people write today, over the allocator of the system.
 fn chart(results: &Results) -> Option<Picture> {
     // The last of each: what is less is as good as nothing.
     let figures: [(&str, &str, Figure, f64); 3] = [
@@ -129,11 +132,11 @@ fn chart(results: &Results) -> Option<Picture> {
         Some((format!("{}: {name}", work.title()), bars.collect()))
     };
     let works = Work::all().filter(|work| {
-        matches!(work, Work::Service | Work::Relay { bytes: 4096, .. } | Work::Relay { bounded: true, .. })
+        matches!(work, Work::Service(_) | Work::Relay { bytes: 4096, .. } | Work::Relay { bounded: true, .. })
     });
     Bars {
         name: "serve",
-        title: "In relation to a Vec with a semaphore over glibc (logarithmic)",
+        title: "In relation to what is written today, over glibc (logarithmic)",
         groups: works.flat_map(|work| figures.map(|figure| group(work, figure))).flatten().collect(),
         place: |value, most| (value.max(LEAST) / LEAST).ln() / (most.max(2.0 * LEAST) / LEAST).ln(),
         mark: Some(1.0),
@@ -151,7 +154,7 @@ mod tests {
     #[test]
     fn the_report_has_tables_and_a_chart_and_what_has_to_hold() {
         let burst = Work::Burst { bytes: 4000, survivors: true };
-        let runs = [Work::Service, burst, Work::Stock(Stock::Upload)].map(|work| {
+        let runs = [Work::Service(Framework::Axum), burst, Work::Stock(Stock::Upload)].map(|work| {
             [Contestant::Vec, Contestant::PoolKeeper].map(|one| {
                 let times = if one == Contestant::Vec { 1.0 } else { 2.0 };
                 fixture::run(work, one, times)
@@ -163,11 +166,14 @@ mod tests {
             "| ShardPool, keeper, glibc | 4.00 | 2.00 | 2.00 | 200 | 100 | 14.0 |\n",
             "| ShardPool, keeper, glibc | 4.00 | 2.00 | 2.00 | 200 | 100 | 14.0 | 7 |\n",
             "| ShardPool, keeper, glibc | 4.00 | 2.00 | 2.00 | 200 | 100 | 40.0 | 40.0 | 40.0 | 4000.0 |\n",
-            "to Vec and semaphore over glibc, at most 1.1 | 2.00 | **no** |",
+            "to what is written today over glibc, at most 1.1 | 2.00 | **no** |",
         ] {
             assert!(text.contains(line), "{line}\n{text}");
         }
         let chart = &report.sections.last().unwrap().pictures[0].svg;
-        assert!(chart.contains("Service, budget 64 MiB: peak memory") && chart.contains(">2.00<"), "{chart}");
+        assert!(
+            chart.contains("Service over axum, budget 64 MiB: peak memory") && chart.contains(">2.00<"),
+            "{chart}"
+        );
     }
 }

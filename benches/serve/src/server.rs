@@ -1,40 +1,26 @@
-//! The service and the relay, as their users write them.
+//! The process of a server, and the relay, as its users write it.
 
-use core::fmt::Display;
 use std::io::{self, Read};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use axum::Router;
-use axum::body::Body;
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::IntoResponse;
-use axum::routing::{get, post};
-use bufworks::Buf;
 use bufworks::frames::{FrameReader, LengthDelimited, write_frames_async};
-use bufworks::shard::{ShardLease, ShardPool};
-use bytes::{BufMut, Bytes};
+use bufworks::shard::ShardPool;
+use bytes::Bytes;
 use futures_util::future::try_join;
 use futures_util::{SinkExt, StreamExt};
-use hyper::server::conn::http1;
-use hyper_util::rt::TokioIo;
-use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader, BufWriter};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::codec::{FramedRead, FramedWrite, LengthDelimitedCodec};
 
-use crate::pattern;
 use crate::work::{Cell, Contestant, Work};
 
 /// The header of an answer that has the checksum.
 pub const CHECKSUM: &str = "checksum";
 /// A longer frame is an error.
 const MAX_FRAME_BYTES: usize = 1 << 20;
-/// hyper reads and writes that much at once, and not 400 KiB.
-const HTTP_BYTES: usize = 16 << 10;
 /// Bytes of frames that wait in a connection's queue, about.
 const QUEUED_BYTES: usize = 256 << 10;
 /// The most frames that do.
@@ -42,61 +28,38 @@ const QUEUED_FRAMES: usize = 256;
 
 /// Where buffers come from.
 #[derive(Debug, Clone)]
-enum Store {
+pub(crate) enum Store {
     Codec,
-    /// The budget, if there is one, in KiB.
-    Vec(Option<Arc<Semaphore>>),
+    Vec(Budget),
     Pool(ShardPool),
 }
 
-/// A buffer of the service.
-enum Buffer {
-    Vec(Counted),
-    Pool(Buf<ShardLease>),
+/// What bounds vectors: a semaphore of KiB, if there is a budget.
+#[derive(Debug, Clone)]
+pub(crate) struct Budget(Option<Arc<Semaphore>>);
+
+impl Budget {
+    pub(crate) fn new(bytes: Option<usize>) -> Self {
+        Self(bytes.map(|bytes| Arc::new(Semaphore::new(bytes >> 10))))
+    }
+
+    /// The share that so many bytes have, when it is free.
+    pub(crate) async fn permit(&self, bytes: usize) -> Result<Option<OwnedSemaphorePermit>> {
+        let Some(budget) = self.0.clone() else { return Ok(None) };
+        Ok(Some(budget.acquire_many_owned(bytes.div_ceil(1 << 10) as u32).await?))
+    }
 }
 
-/// A vector, and its share of the budget.
-struct Counted {
-    bytes: Vec<u8>,
-    _permit: Option<OwnedSemaphorePermit>,
+/// Bytes, and their share of the budget.
+pub(crate) struct Counted<B> {
+    pub(crate) bytes: B,
+    #[expect(dead_code, reason = "it is held")]
+    pub(crate) permit: Option<OwnedSemaphorePermit>,
 }
 
-impl AsRef<[u8]> for Counted {
+impl<B: AsRef<[u8]>> AsRef<[u8]> for Counted<B> {
     fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl Store {
-    /// An empty buffer of the service, when there is one.
-    async fn acquire(self, bytes: usize) -> Result<Buffer, (StatusCode, String)> {
-        match self {
-            Self::Pool(pool) => pool.acquire_async(bytes).await.map(Buffer::Pool).map_err(refused),
-            Self::Vec(budget) => {
-                let permit = permit(budget, bytes).await.map_err(refused)?;
-                Ok(Buffer::Vec(Counted { bytes: Vec::with_capacity(bytes), _permit: permit }))
-            }
-            Self::Codec => Err(refused("a codec is for the relay")),
-        }
-    }
-}
-
-impl Buffer {
-    /// Appends bytes, for which there is room.
-    fn put(&mut self, bytes: &[u8]) {
-        match self {
-            Self::Vec(counted) => counted.bytes.put_slice(bytes),
-            Self::Pool(buf) => buf.put_slice(bytes),
-        }
-    }
-}
-
-impl From<Buffer> for Bytes {
-    fn from(buffer: Buffer) -> Self {
-        match buffer {
-            Buffer::Vec(counted) => Self::from_owner(counted),
-            Buffer::Pool(buf) => buf.into(),
-        }
+        self.bytes.as_ref()
     }
 }
 
@@ -109,7 +72,7 @@ pub fn run(cell: Cell) -> Result<()> {
     let store = match (cell.contestant, cell.pool()?) {
         (Contestant::Codec, _) => Store::Codec,
         (_, Some(pool)) => Store::Pool(pool),
-        (_, None) => Store::Vec(cell.work.budget().map(|bytes| Arc::new(Semaphore::new(bytes >> 10)))),
+        (_, None) => Store::Vec(Budget::new(cell.work.budget())),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -123,23 +86,20 @@ pub fn run(cell: Cell) -> Result<()> {
         if let Work::Stock(stock) = cell.work {
             return stock.serve(listener, cell.contestant == Contestant::Bounded).await;
         }
-        let service = Router::new().route("/", post(upload)).route("/{place}/{length}", get(download));
-        let service = service.with_state(store.clone());
+        if let Some(framework) = cell.work.framework() {
+            return framework.serve(listener, store).await;
+        }
+        let Work::Relay { bytes, .. } = cell.work else { anyhow::bail!("{:?} is no server", cell.work) };
+        let queued = (QUEUED_BYTES / bytes).clamp(1, QUEUED_FRAMES);
         loop {
             let (socket, _) = listener.accept().await.context("cannot accept a connection")?;
             socket.set_nodelay(true)?;
-            let (store, service) = (store.clone(), service.clone());
+            let store = store.clone();
             tokio::spawn(async move {
-                let served = match (cell.work, store) {
-                    (Work::Relay { bytes, .. }, store) => {
-                        let queued = (QUEUED_BYTES / bytes).clamp(1, QUEUED_FRAMES);
-                        match store {
-                            Store::Codec => relay_codec(socket, queued).await,
-                            Store::Vec(budget) => relay_vec(socket, queued, budget).await,
-                            Store::Pool(pool) => relay_pool(socket, queued, pool).await,
-                        }
-                    }
-                    _ => serve_http(socket, service, HTTP_BYTES).await,
+                let served = match store {
+                    Store::Codec => relay_codec(socket, queued).await,
+                    Store::Vec(budget) => relay_vec(socket, queued, budget).await,
+                    Store::Pool(pool) => relay_pool(socket, queued, pool).await,
                 };
                 if let Err(error) = served {
                     eprintln!("connection lost: {error:#}");
@@ -147,13 +107,6 @@ pub fn run(cell: Cell) -> Result<()> {
             });
         }
     })
-}
-
-/// Serves a connection, for which hyper keeps buffers of so many bytes.
-pub(crate) async fn serve_http(socket: TcpStream, service: Router, buffer_bytes: usize) -> Result<()> {
-    let mut http = http1::Builder::new();
-    let http = http.max_buf_size(buffer_bytes);
-    Ok(http.serve_connection(TokioIo::new(socket), TowerToHyperService::new(service)).await?)
 }
 
 /// Listens for more connections at once than there are.
@@ -167,45 +120,9 @@ fn listen(work: Work) -> io::Result<TcpListener> {
     socket.listen(1024)
 }
 
-/// Collects an upload, of which hyper passes on as many bytes as it announces, and answers with its checksum.
-async fn upload(
-    State(store): State<Store>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<impl IntoResponse, (StatusCode, String)> {
-    let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    let mut buffer = store.acquire(length.ok_or((StatusCode::LENGTH_REQUIRED, String::new()))?).await?;
-    let mut pieces = body.into_data_stream();
-    while let Some(piece) = pieces.next().await {
-        buffer.put(&piece.map_err(refused)?);
-    }
-    Ok(checksum(&Bytes::from(buffer)))
-}
-
-/// Answers with the bytes of a place, and their checksum.
-async fn download(
-    State(store): State<Store>,
-    Path((place, length)): Path<(usize, usize)>,
-) -> Result<impl IntoResponse, (StatusCode, String)> {
-    let mut buffer = store.acquire(length).await?;
-    pattern::pieces(place, length).for_each(|piece| buffer.put(piece));
-    let bytes = Bytes::from(buffer);
-    Ok((checksum(&bytes), bytes))
-}
-
 /// The header that answers an upload.
 pub(crate) fn checksum(bytes: &[u8]) -> [(&'static str, String); 1] {
     [(CHECKSUM, crc32fast::hash(bytes).to_string())]
-}
-
-fn refused(error: impl Display) -> (StatusCode, String) {
-    (StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
-}
-
-/// The share of a budget that a vector of that size has.
-async fn permit(budget: Option<Arc<Semaphore>>, bytes: usize) -> Result<Option<OwnedSemaphorePermit>> {
-    let Some(budget) = budget else { return Ok(None) };
-    Ok(Some(budget.acquire_many_owned(bytes.div_ceil(1 << 10) as u32).await?))
 }
 
 /// Of frames with their length in front.
@@ -236,7 +153,7 @@ async fn relay_codec(socket: TcpStream, queued: usize) -> Result<()> {
     try_join(read, write).await.map(drop)
 }
 
-async fn relay_vec(socket: TcpStream, queued: usize, budget: Option<Arc<Semaphore>>) -> Result<()> {
+async fn relay_vec(socket: TcpStream, queued: usize, budget: Budget) -> Result<()> {
     let (from, to) = socket.into_split();
     let (mut from, mut to) = (BufReader::new(from), BufWriter::new(to));
     let (queue, mut waiting) = mpsc::channel(queued);
@@ -248,10 +165,10 @@ async fn relay_vec(socket: TcpStream, queued: usize, budget: Option<Arc<Semaphor
                 Err(error) => return Err(error.into()),
             };
             anyhow::ensure!(length <= MAX_FRAME_BYTES, "a frame of {length} bytes");
-            let permit = permit(budget.clone(), length).await?;
+            let permit = budget.permit(length).await?;
             let mut bytes = vec![0; length];
             from.read_exact(&mut bytes).await?;
-            queue.send(Counted { bytes, _permit: permit }).await?;
+            queue.send(Counted { bytes, permit }).await?;
         }
     };
     let write = async move {

@@ -4,6 +4,7 @@ use core::any::Any;
 use core::convert::Infallible;
 use core::future::ready;
 use core::ops::Range;
+use core::time::Duration;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
@@ -12,12 +13,16 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::uri::PathAndQuery;
 use axum::response::IntoResponse;
 use axum::routing::post;
+use bufworks_web::messages::PATH;
 use bytes::{Bytes, BytesMut};
 use futures_util::{SinkExt, StreamExt, TryStreamExt};
+use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
 use serde::{Deserialize, Serialize};
 use tokio::io::BufReader;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::sleep;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::{Error, Message};
@@ -25,9 +30,10 @@ use tokio_util::codec::{Framed, FramedRead, FramedWrite, LengthDelimitedCodec};
 use tonic::client::Grpc;
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Channel, Endpoint, Server};
-use tonic::{Request, Response, Status};
+use tonic::{Code, Request, Response, Status};
 use tonic_prost::ProstCodec;
 
+use crate::server::Budget;
 use crate::work::Amount;
 use crate::{clients, pattern, server};
 
@@ -47,13 +53,13 @@ pub enum Stock {
     Frames,
 }
 
-/// Of tonic's server.
-const PATH: &str = "/echo.Echo/Send";
 /// Small bodies are logarithmically uniform.
 const SMALL: Range<f64> = 100.0..4096.0;
 /// The most of them on a connection.
 const MOST_SMALL: usize = 1000;
 
+/// A call that was refused is repeated after that long.
+const PAUSE: Duration = Duration::from_millis(5);
 /// What hyper reads at once, and keeps for a connection, where that is bounded. Smaller pieces would be of the allocator below bufalloc.
 const BOUNDED_BYTES: usize = 64 << 10;
 
@@ -127,19 +133,7 @@ impl Stock {
         let service = Router::new().route("/", post(collect)).layer(limit);
         match self {
             Self::Upload | Self::Requests if !bounded => return Ok(axum::serve(listener, service).await?),
-            Self::Messages => {
-                // What tonic's build step writes for a service of one method.
-                let call = tower::service_fn(|request| async {
-                    let echo = tower::service_fn(|request: Request<Blob>| async {
-                        Ok::<_, Status>(Response::new(request.into_inner()))
-                    });
-                    let codec = ProstCodec::<Blob, Blob>::default();
-                    Ok::<_, Infallible>(tonic::server::Grpc::new(codec).unary(echo, request).await)
-                });
-                let routes = Router::new().route_service(PATH, call).into();
-                let server = Server::builder().add_routes(routes);
-                return Ok(server.serve_with_incoming(TcpIncoming::from(listener)).await?);
-            }
+            Self::Messages => return serve_grpc(listener, messages(Budget::new(None))).await,
             _ => {}
         }
         loop {
@@ -150,7 +144,7 @@ impl Stock {
                 let served = match self {
                     Self::Websocket => relay_messages(socket).await,
                     Self::Frames => relay_frames(socket, bounded).await,
-                    _ => server::serve_http(socket, service, BOUNDED_BYTES).await,
+                    _ => serve_bounded(socket, service).await,
                 };
                 if let Err(error) = served {
                     eprintln!("connection lost: {error:#}");
@@ -179,6 +173,40 @@ impl Stock {
         })
         .await
     }
+}
+
+/// Makes a service that sends messages back: what tonic's build step writes for one of one method.
+pub(crate) fn messages(budget: Budget) -> Router {
+    let call = tower::service_fn(move |request| {
+        let budget = budget.clone();
+        async {
+            let echo = tower::service_fn(move |request: Request<Blob>| {
+                let budget = budget.clone();
+                async move {
+                    let blob = request.into_inner();
+                    let permit = budget.permit(blob.data.len()).await;
+                    let _permit = permit.map_err(|refused| Status::unavailable(refused.to_string()))?;
+                    Ok::<_, Status>(Response::new(blob))
+                }
+            });
+            let codec = ProstCodec::<Blob, Blob>::default();
+            Ok::<_, Infallible>(tonic::server::Grpc::new(codec).unary(echo, request).await)
+        }
+    });
+    Router::new().route_service(PATH, call)
+}
+
+/// Serves with tonic as long as the process lives.
+pub(crate) async fn serve_grpc(listener: TcpListener, routes: Router) -> Result<()> {
+    let server = Server::builder().add_routes(routes.into());
+    Ok(server.serve_with_incoming(TcpIncoming::from(listener)).await?)
+}
+
+/// Serves a connection, for which hyper keeps bounded buffers.
+async fn serve_bounded(socket: TcpStream, service: Router) -> Result<()> {
+    let mut http = http1::Builder::new();
+    let http = http.max_buf_size(BOUNDED_BYTES);
+    Ok(http.serve_connection(TokioIo::new(socket), TowerToHyperService::new(service)).await?)
 }
 
 /// Answers an upload that axum has collected with its checksum.
@@ -215,7 +243,7 @@ async fn relay_frames(socket: TcpStream, bounded: bool) -> Result<()> {
 }
 
 /// A connection's other end.
-enum Client {
+pub(crate) enum Client {
     Http(BufReader<TcpStream>),
     Grpc(Grpc<Channel>),
     Websocket(WebSocketStream<TcpStream>),
@@ -223,9 +251,11 @@ enum Client {
 }
 
 impl Client {
-    async fn new(of: Stock, stream: TcpStream) -> Result<Self> {
+    pub(crate) async fn new(of: Stock, stream: TcpStream) -> Result<Self> {
         Ok(match of {
-            Stock::Upload | Stock::Requests => Self::Http(BufReader::new(stream)),
+            Stock::Upload | Stock::Requests => {
+                Self::Http(BufReader::with_capacity(clients::CHUNK_BYTES, stream))
+            }
             Stock::Messages => {
                 let mut stream = Some(TokioIo::new(stream));
                 let connect = move |_| ready(stream.take().context("it reconnects"));
@@ -242,7 +272,7 @@ impl Client {
     }
 
     /// Sends so many bytes of a place, and checks the answer.
-    async fn send(&mut self, place: usize, bytes: usize) -> Result<()> {
+    pub(crate) async fn send(&mut self, place: usize, bytes: usize) -> Result<()> {
         if let Self::Http(stream) = self {
             return clients::upload(stream, place, bytes).await;
         }
@@ -250,10 +280,16 @@ impl Client {
         let received = match self {
             Self::Http(_) => unreachable!("returned above"),
             Self::Grpc(grpc) => {
-                grpc.ready().await?;
-                let (path, codec) = (PathAndQuery::from_static(PATH), ProstCodec::default());
-                let message = Request::new(Blob { data: sent.to_vec() });
-                grpc.unary::<Blob, Blob, _>(message, path, codec).await?.into_inner().data.into()
+                loop {
+                    grpc.ready().await?;
+                    let (path, codec) = (PathAndQuery::from_static(PATH), ProstCodec::default());
+                    let message = Request::new(Blob { data: sent.to_vec() });
+                    match grpc.unary::<Blob, Blob, _>(message, path, codec).await {
+                        // Its memory is in use.
+                        Err(refused) if refused.code() == Code::Unavailable => sleep(PAUSE).await,
+                        answer => break answer?.into_inner().data.into(),
+                    }
+                }
             }
             Self::Websocket(socket) => {
                 socket.send(Message::Binary(sent.clone())).await?;

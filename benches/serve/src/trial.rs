@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::process::{Command, Stdio};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use buftrials::run;
 use buftrials::system::{self, Usage};
 use buftrials::watch::Server;
@@ -88,9 +88,8 @@ impl Cell {
     async fn watch(self, amount: Amount, server: &Server) -> Result<Measured> {
         let id = server.id();
         let count = match self.work {
-            Work::Relay { .. } => amount.relay_connections,
             Work::Stock(stock) => stock.connections(&amount),
-            _ => amount.service_connections,
+            work => work.framework().map_or(amount.relay_connections, |one| one.connections(&amount)),
         };
         let streams = clients::connect(server.address, count, self.work.socket_bytes()).await?;
         tokio::time::sleep(SETTLE).await;
@@ -108,10 +107,11 @@ impl Cell {
                 open = stock.drive(streams, sizes).await?;
                 sent
             }
-            _ => {
-                let sizes = clients::sizes(amount.requests, clients::SIZES);
+            work => {
+                let framework = work.framework().context("neither a server nor a burst")?;
+                let sizes = framework.sizes(&amount);
                 let asked = (sizes.iter().sum(), sizes.len());
-                clients::ask(streams, sizes).await?;
+                clients::ask(framework, streams, sizes).await?;
                 asked
             }
         };

@@ -9,6 +9,7 @@ use bufworks::shard::ShardPool;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use crate::service::Framework;
 use crate::stock::Stock;
 
 /// The program over glibc.
@@ -20,7 +21,7 @@ pub const PROGRAM: &str = "bufserve";
 pub enum Contestant {
     /// tokio-util's `LengthDelimitedCodec`, both ways.
     Codec,
-    /// A `Vec` for each buffer. A `tokio::sync::Semaphore` of KiB is the budget.
+    /// A `Vec` for each buffer, or what the service's framework collects. A `tokio::sync::Semaphore` of KiB is the budget.
     Vec,
     /// The sharded pool.
     Pool,
@@ -38,8 +39,11 @@ impl Contestant {
     pub fn title(self, work: Work) -> &'static str {
         match self {
             Self::Codec => "tokio-util codec",
-            Self::Vec if work.budget().is_some() => "Vec, semaphore",
-            Self::Vec => "Vec",
+            Self::Vec => match work.framework() {
+                Some(framework) => framework.collector(),
+                None if work.budget().is_some() => "Vec, semaphore",
+                None => "Vec",
+            },
             Self::Pool => "ShardPool",
             Self::PoolKeeper => "ShardPool, keeper",
             Self::Bounded => "buffers bounded",
@@ -70,9 +74,9 @@ impl Contestant {
 /// A part of the trials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// Uploads that are answered with their checksum, and downloads, under a budget.
+    /// Uploads and downloads over axum, hyper and tonic, under a budget.
     Service,
-    /// The same in a container of 64 MiB.
+    /// That of axum in a container of 64 MiB.
     Container,
     /// Frames with their length in front that are sent back, through a queue for each connection.
     Relay,
@@ -94,9 +98,9 @@ pub enum Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Work {
-    /// Uploads, each answered with its checksum, and downloads.
-    Service,
-    /// The same in a container.
+    /// Uploads that are sent back, and downloads, or messages that are sent back.
+    Service(Framework),
+    /// That of axum in a container.
     Container,
     /// Frames that are sent back.
     Relay {
@@ -125,15 +129,20 @@ impl Work {
             .flat_map(|survivors| [4000, 20_000, 60_000].map(|bytes| Self::Burst { bytes, survivors }));
         let relays = [relay(100, false), relay(4 << 10, false), relay(1 << 20, false), relay(1 << 20, true)];
         let stock = [Stock::Upload, Stock::Requests, Stock::Messages, Stock::Websocket, Stock::Frames];
-        let service = [Self::Service, Self::Container].into_iter();
-        service.chain(relays).chain(bursts).chain(stock.map(Self::Stock))
+        let services = [Framework::Axum, Framework::Hyper, Framework::Tonic].map(Self::Service);
+        services
+            .into_iter()
+            .chain([Self::Container])
+            .chain(relays)
+            .chain(bursts)
+            .chain(stock.map(Self::Stock))
     }
 
     /// The part that it belongs to.
     #[must_use]
     pub fn part(self) -> Part {
         match self {
-            Self::Service => Part::Service,
+            Self::Service(_) => Part::Service,
             Self::Container => Part::Container,
             Self::Relay { .. } => Part::Relay,
             Self::Burst { .. } => Part::Burst,
@@ -145,11 +154,21 @@ impl Work {
         }
     }
 
+    /// What the service is written with, if it is one.
+    #[must_use]
+    pub fn framework(self) -> Option<Framework> {
+        match self {
+            Self::Service(framework) => Some(framework),
+            Self::Container => Some(Framework::Axum),
+            _ => None,
+        }
+    }
+
     /// The most bytes that the program's buffers may have.
     #[must_use]
     pub fn budget(self) -> Option<usize> {
         match self {
-            Self::Service | Self::Relay { bounded: true, .. } => Some(64 << 20),
+            Self::Service(_) | Self::Relay { bounded: true, .. } => Some(64 << 20),
             Self::Container => Some(48 << 20),
             _ => None,
         }
@@ -170,13 +189,15 @@ impl Work {
             let is_bounded = contestant == Contestant::Bounded && stock.can_be_bounded();
             return contestant == Contestant::Stock || is_bounded;
         }
-        matches!(allocator, Allocator::Glibc | Allocator::Mimalloc)
+        let is_brief = matches!(self, Self::Service(Framework::Hyper | Framework::Tonic));
+        (allocator == Allocator::Glibc || allocator == Allocator::Mimalloc && !is_brief)
             && match contestant {
                 Contestant::Stock | Contestant::Bounded => false,
                 Contestant::Codec => matches!(self, Self::Relay { bounded: false, .. }),
                 // As the README has it.
                 Contestant::PoolKeeper => self != Self::Container,
-                _ => true,
+                Contestant::Pool => !is_brief,
+                Contestant::Vec => true,
             }
     }
 
@@ -188,8 +209,8 @@ impl Work {
             _ => format!("{bytes} B"),
         };
         match self {
-            Self::Service => "Service, budget 64 MiB".to_owned(),
-            Self::Container => "Service, budget 48 MiB, in a container of 64 MiB".to_owned(),
+            Self::Service(framework) => format!("Service over {}, budget 64 MiB", framework.name()),
+            Self::Container => "Service over axum, budget 48 MiB, in a container of 64 MiB".to_owned(),
             Self::Relay { bytes, bounded: false } => format!("Relay of {} frames", size(bytes)),
             Self::Relay { bytes, .. } => format!("Relay of {} frames, budget 64 MiB", size(bytes)),
             Self::Burst { bytes, survivors: false } => {

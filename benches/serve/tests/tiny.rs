@@ -9,8 +9,9 @@
 use std::path::Path;
 
 use bufserve::plan::Results;
+use bufserve::service::Framework;
 use bufserve::stock::Stock;
-use bufserve::work::{Contestant, Work};
+use bufserve::work::Work;
 
 #[test]
 fn a_tiny_run_has_every_figure() {
@@ -34,8 +35,8 @@ fn a_tiny_run_has_every_figure() {
     for (cell, run) in &results.runs {
         match cell.work {
             Work::Burst { .. } => assert!(run.peak() > 7.0 * 1048576.0, "{cell:?}: {run:?}"),
-            Work::Service if cell.contestant != Contestant::Codec => {
-                assert!(run.asked > 8 << 20 && run.peak() < 256.0 * 1048576.0, "{cell:?}: {run:?}");
+            Work::Service(_) => {
+                assert!(run.asked > 4 << 20 && run.peak() < 256.0 * 1048576.0, "{cell:?}: {run:?}");
             }
             Work::Stock(Stock::Requests) => assert_eq!(run.messages, 4000, "{cell:?}: {run:?}"),
             Work::Stock(Stock::Messages) => assert_eq!(run.messages, 4, "{cell:?}: {run:?}"),
@@ -53,19 +54,28 @@ fn a_wrong_answer_fails() {
     use tokio::net::TcpListener;
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let answered = |answer: &'static [u8]| {
+    let answered = |answer: &'static [u8], is_echo: bool| {
         runtime.block_on(async move {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let streams = clients::connect(listener.local_addr().unwrap(), 1, None).await.unwrap();
             let mut socket = listener.accept().await.unwrap().0;
             socket.write_all(answer).await.unwrap();
             drop(socket.shutdown().await);
-            let asked = tokio::spawn(clients::ask(streams, vec![4]));
-            format!("{:#}", asked.await.unwrap().unwrap_err())
+            let error = if is_echo {
+                tokio::spawn(clients::ask(Framework::Axum, streams, vec![4])).await.unwrap().err()
+            } else {
+                tokio::spawn(Stock::Upload.drive(streams, vec![4])).await.unwrap().err()
+            };
+            format!("{:#}", error.unwrap())
         })
     };
-    let error = answered(b"HTTP/1.1 200 OK\r\nchecksum: 1\r\ncontent-length: 4\r\n\r\nabcd");
-    assert!(error.contains("a wrong answer"), "{error}");
-    let error = answered(b"HTTP/1.1 500 no\r\n\r\n");
-    assert!(error.contains("a wrong answer"), "{error}");
+    for (answer, is_echo, told) in [
+        (&b"HTTP/1.1 200 OK\r\nchecksum: 1\r\ncontent-length: 0\r\n\r\n"[..], false, "a wrong answer"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nabcd", true, "other bytes came"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nabc", true, "a wrong answer"),
+        (b"HTTP/1.1 500 no\r\n\r\n", true, "a wrong answer"),
+    ] {
+        let error = answered(answer, is_echo);
+        assert!(error.contains(told), "{error}");
+    }
 }

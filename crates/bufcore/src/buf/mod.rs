@@ -26,7 +26,7 @@ mod traits;
 ///
 /// Ownership: dropping a buffer returns the memory to its pool, on any thread, whether the pool
 /// still exists or not. It is neither `Copy` nor `Clone`; [`freeze`](Self::freeze) makes it
-/// shareable.
+/// shareable, and so does `into_bytes` or `Bytes::from` of the feature `bytes`.
 ///
 /// # Memory layout
 ///

@@ -78,6 +78,7 @@ unsafe impl<P: BufferPool<Lease: SplitLease>> BufMut for Writer<P> {
 impl<L: Lease> Buf<L> {
     /// Turns the filled bytes into a `bytes::Bytes`, which HTTP bodies and websocket messages are
     /// made of. The memory goes back to its pool when the last clone of it is dropped.
+    /// `Bytes::from(buf)` and `buf.into()` do the same.
     ///
     /// Cost: no copy of the bytes; one small allocation, which `Bytes` needs for an owner of
     /// another type. None where no bytes are filled.
@@ -99,6 +100,7 @@ impl<L: Lease> Buf<L> {
 
 impl<L: Lease> Frozen<L> {
     /// Turns the view into a `bytes::Bytes`, as [`Buf::into_bytes`] does with a buffer.
+    /// `Bytes::from(view)` and `view.into()` do the same.
     ///
     /// ```
     /// use bufcore::HeapPool;

@@ -91,10 +91,12 @@ impl<E: Error + 'static> Error for CollectError<E> {
 /// does. Meanwhile nothing of the pool is held, and the body is not read. To refuse at once, use
 /// `async |bytes| pool.acquire(bytes)`; to wait for a limited time, put a timeout around it.
 ///
-/// A body whose length is announced gets a buffer of this length. Others begin with 16 KiB and move
-/// to a buffer of twice the size when it is full. For the larger buffer the future does not wait:
+/// A body whose length is announced gets a buffer of this length. Others begin with 16 KiB, and
+/// move to a buffer of twice the size when it is full. For the larger one the future does not wait:
 /// the task holds the smaller one, and tasks that do the same could wait for each other forever. A
-/// pool that has none at that moment refuses the body.
+/// pool that has none at that moment, or in which others wait, refuses the body with
+/// [`CollectError::Acquire`] (503). To wait as for an announced length, let `acquire` return a
+/// buffer of the limit whenever it is called: then there is no larger one.
 ///
 /// Cost: one copy of the bytes, out of the server's read buffer; about two where the length is not
 /// announced.

@@ -151,6 +151,20 @@ fn it_does_not_wait_for_more_while_it_holds_some() {
     assert_eq!((refused.status_code(), pool.stats().in_use), (503, 1));
 }
 
+/// Then a body whose length is not announced waits, too.
+#[test]
+fn a_first_buffer_of_the_limit_is_the_only_one() {
+    let pool = pool(1 << 20);
+    let held = pool.acquire(900 << 10).unwrap();
+    let body = Sent::new([1, 199_999, 100_000]);
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut collecting = pin!(collect(body, 300_000, |_| pool.acquire_async(300_000)));
+    assert!(collecting.as_mut().poll(&mut cx).is_pending());
+    drop(held);
+    let Poll::Ready(collected) = collecting.poll(&mut cx) else { panic!("there is room") };
+    assert!(is_pattern(&collected.unwrap(), 300_000));
+}
+
 /// A future of the pool lets other tasks run now and then, which is no refusal.
 #[test]
 fn giving_way_is_no_refusal() {

@@ -1,6 +1,7 @@
-//! What tokio-util's tests say of its codecs, of readers and of the codec here: its `length_delimited`, and lines of its `codecs`.
+//! What tokio-util's tests say of its codecs, of readers and of the codec here: its `length_delimited`, and lines and any delimiter of its `codecs`.
 
 use std::io::{self, ErrorKind, Read};
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use bufworks::frames::{Affix, Parsed, write_frames};
@@ -323,6 +324,69 @@ fn framings_of_users() {
     // It never says where this ends.
     assert_eq!(read(&Own, &[&[b'a'; 1000]]), [Err("too long")]);
     assert!(Affix::new(&[0; 33]).is_none());
+}
+
+/// A user's framing that does what tokio-util's `AnyDelimiterCodec` does: frames of up to so many bytes, each with any of these behind it.
+#[derive(Clone, Copy)]
+struct AnyOf(&'static [u8], usize);
+
+impl AnyOf {
+    fn find(&self, stream: &[u8]) -> Option<usize> {
+        stream.iter().position(|byte| self.0.contains(byte))
+    }
+}
+
+impl Framing for AnyOf {
+    fn parse(&self, stream: &[u8], searched: usize) -> Result<Parsed, FrameError> {
+        let found = self.find(&stream[searched..]).map(|at| searched + at);
+        let length = found.unwrap_or(stream.len());
+        if length > self.1 {
+            return Err(FrameError::TooLong { length, limit: self.1 });
+        }
+        Ok(found.map_or(Parsed::Incomplete, |end| Parsed::Frame { payload: 0..end, total: end + 1 }))
+    }
+
+    fn max_bytes(&self) -> usize {
+        self.1.saturating_add(1)
+    }
+
+    fn around(&self, _frame: &[u8]) -> Result<[Affix; 2], FrameError> {
+        Ok([Affix::NONE, Affix::new(b";--;").unwrap()])
+    }
+
+    fn takes_rest(&self, _rest: &[u8]) -> Result<bool, FrameError> {
+        Ok(true)
+    }
+
+    fn find_next(&self, stream: &[u8]) -> Option<ControlFlow<usize, usize>> {
+        Some(self.find(stream).map_or(ControlFlow::Continue(stream.len()), |at| ControlFlow::Break(at + 1)))
+    }
+}
+
+#[test]
+fn any_of_several_delimiters() {
+    let chunks = |limit| AnyOf(b",;\n\r", limit);
+    let ok = |chunk: &str| Ok(chunk.as_bytes().to_vec());
+    let long = || Err("too long");
+    assert_eq!(
+        read(&chunks(usize::MAX), &[b"chunk 1,chunk 2;chunk 3\n\r", b"k"]),
+        frames([b"chunk 1", b"chunk 2", b"chunk 3", b"", b"k"])
+    );
+    assert_eq!(
+        read(&chunks(7), &[b"chunk 1 is too long\nchunk 2\nchunk 3\r\nchunk 4\n\r\n", b"k"]),
+        [long(), ok("chunk 2"), ok("chunk 3"), ok(""), ok("chunk 4"), ok(""), ok(""), ok("k")]
+    );
+    assert_eq!(read(&chunks(7), &[b"aaabbbcc"]), [long()]);
+    assert_eq!(read(&chunks(7), &[b"chunk ", b"too l", b"ong\n", b"chunk 2", b","]), [long(), ok("chunk 2")]);
+    let twice: [&[u8]; 4] = [b"chunk ", b"too very l", b"aaaaaaaaaaaaaaaaaaaaaaa", b"ong\nshort\n"];
+    assert_eq!(read(&chunks(11), &twice), [long(), ok("short")]);
+    assert_eq!(read(&chunks(11), &[b"chunk ", b"too l", b"ong\n"]), [long()]);
+    assert_eq!(read(&chunks(11), &[b"chunk ", b"too long!\n"]), [long()]);
+    assert_eq!(read(&chunks(5), &[b"hello", b",world"]), [ok("hello"), ok("world")]);
+    assert_eq!(read(&chunks(1), &[b"aa", b"a"]), [long()]);
+    let mut wire = Vec::new();
+    write_frames(&mut wire, &chunks(7), &["chunk 1", "chunk 2"]).unwrap();
+    assert_eq!(wire, b"chunk 1;--;chunk 2;--;");
 }
 
 /// Refuses until it is told otherwise.

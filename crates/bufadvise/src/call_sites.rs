@@ -1,6 +1,7 @@
 //! The call sites of a program that requested memory, as a recording of its heap has them.
 
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 
 use buftrace::{Profile, Site};
 use comfy_table::{Cell, Table};
@@ -13,7 +14,7 @@ use crate::print;
 /// Call sites in a table; the JSON has all of them.
 const ROWS: usize = 8;
 /// Frames of a call site, unless it is said how many.
-pub(crate) const FRAMES: usize = 4;
+pub(crate) const FRAMES: NonZeroUsize = NonZeroUsize::new(4).unwrap();
 /// What a call site is called that has no stack.
 const UNKNOWN: &str = "unknown: no call stack was recorded";
 

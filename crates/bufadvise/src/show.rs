@@ -1,6 +1,7 @@
 //! `show`: what is in a trace.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
@@ -24,7 +25,7 @@ pub(crate) struct Options {
     json: bool,
     /// Take call stacks as one call site whose innermost N frames look alike
     #[arg(long, value_name = "N", default_value_t = call_sites::FRAMES)]
-    frames: usize,
+    frames: NonZeroUsize,
     /// Print how long which call site of a heap recording held how many bytes instead: folded
     /// stacks for flamegraph tools, with bytes times milliseconds
     #[arg(long, conflicts_with = "json")]
@@ -145,7 +146,7 @@ impl Options {
                     print::line(retention::folded(&heap, &stacks).trim_end_matches('\n'))?;
                     return Ok(true);
                 }
-                Shown::Heap { schema: SCHEMA, heap: Heap::of(&heap, &stacks, self.frames.max(1)) }
+                Shown::Heap { schema: SCHEMA, heap: Heap::of(&heap, &stacks, self.frames.get()) }
             }
         };
         match &shown {

@@ -1,17 +1,18 @@
 //! The options of `advise`, and from them to the answer.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use buftrace::{Object, Profile, Trace};
+use buftrace::{Event, EventKind, Object, Profile, Trace};
 
 use super::answer::{Answer, SCHEMA, SiteAnswer};
 use super::children::Children;
 use super::schedule::{Schedule, workers};
 use super::study::{Study, Verdict, study};
 use super::traffic::{Needs, Traffic};
-use super::verdict::{Prices, Program, Requests};
+use super::verdict::{Prices, Program, Requests, work};
 use super::{answer, codegen, table, wire};
 use crate::call_sites::{self, CallSite, Joined, sums};
 use crate::input::{self, Input};
@@ -54,7 +55,7 @@ pub(crate) struct Context {
     sites: usize,
     /// Take call stacks as one call site whose innermost N frames look alike
     #[arg(long, value_name = "N", default_value_t = call_sites::FRAMES)]
-    frames: usize,
+    frames: NonZeroUsize,
     /// Take no pool that needs more memory, such as 16M
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     memory_limit: Option<u64>,
@@ -80,13 +81,19 @@ impl Context {
     pub(crate) fn answer(&self, input: Input, notes: &str, started: Instant) -> Result<(String, bool)> {
         let seconds = f64::from(self.seconds) * (1.0 - KEPT);
         let until = |share: f64| started + Duration::from_secs_f64(seconds * share);
+        let why_few = input.why_few();
         let (program, is_rust, recorded) = (program(&input), is_rust(&input), input.ending() + "." + notes);
         let (part, heap) = match input {
             Input::Heap(heap) => (Part::of(&heap, |_| true), Some(heap)),
             Input::Trace(trace) => {
                 let sums = trace.summary();
                 let (samples, [_, _, _, largest]) = (sums.acquires, sums.size_quantiles);
-                let requests = Requests { count: samples as f64, samples, ..Requests::default() };
+                let acquired = |event: &Event| match event.kind {
+                    EventKind::Acquire { bytes, .. } => work(bytes),
+                    EventKind::Release { .. } => 0.0,
+                };
+                let work = trace.events().iter().map(acquired).sum();
+                let requests = Requests { count: samples as f64, samples, work, ..Requests::default() };
                 let peak = (sums.max_live as f64, sums.max_live_bytes as f64);
                 (Part { trace, requests, peak, largest, growth: [1.0; 2] }, None)
             }
@@ -106,6 +113,7 @@ impl Context {
             recorded,
             program,
             is_rust,
+            why_few,
             requests: prices.requests,
             code: code.map(|pick| codegen::rust(&pick)),
             study: found,
@@ -119,7 +127,7 @@ impl Context {
         if self.table && answer.study.now.nanos > 0 {
             text += &table::all(&answer.study, &prices);
         }
-        Ok((text, !matches!(answer.study.verdict, Verdict::NoAnswer | Verdict::TooLarge)))
+        Ok((text, !matches!(answer.study.verdict, Verdict::NoAnswer | Verdict::NoRoom | Verdict::TooLarge)))
     }
 
     /// Studies the call sites that request most, each by itself.
@@ -130,7 +138,7 @@ impl Context {
         until: &dyn Fn(f64) -> Instant,
     ) -> Result<Vec<SiteAnswer>> {
         let stacks = Stacks::of(heap);
-        let joined = Joined::new(heap, &stacks, self.frames.max(1));
+        let joined = Joined::new(heap, &stacks, self.frames.get());
         let all = joined.call_sites(heap, &stacks);
         let (bytes, _) = sums(&all);
         let sites: Vec<CallSite> = all.into_iter().take(self.sites).collect();
@@ -183,6 +191,7 @@ impl Whole {
         let mut replay = |start| {
             let traffic = Traffic::new(&trace, start);
             requests.replayed = traffic.buffers.len();
+            requests.replayed_work = traffic.buffers.iter().map(|buffer| work(buffer.bytes.into())).sum();
             let replayed = Needs::of(&traffic);
             let whole = || ((replayed.live as f64, replayed.bytes as f64), 0);
             let ((buffers, bytes), largest) = if requests.are_a_part() { (peak, largest) } else { whole() };
@@ -242,19 +251,26 @@ fn is_rust(input: &Input) -> bool {
 
 /// Returns what was requested by some objects of a heap.
 fn requests_of(heap: &Profile, is_it: impl Fn(&Object) -> bool) -> Requests {
-    let (mut samples, mut count, mut variance, mut bytes, mut large) = (0, 0.0, 0.0, 0.0, 0.0);
+    let (mut samples, mut bytes, mut large) = (0, 0.0, 0.0);
+    // Of requests, of what they cost, and of bytes times the time that they are in use.
+    let (mut sums, mut variances) = ([0.0; 3], [0.0; 3]);
     for object in heap.objects().iter().filter(|object| is_it(object)) {
-        let weight = object.weight();
+        let (weight, largest) = (object.weight(), object.largest as f64);
+        let held = object.lifetime_ns().unwrap_or(heap.duration_ns().saturating_sub(object.at_ns)) as f64;
+        for (of, one) in [1.0, work(object.largest), largest * held].into_iter().enumerate() {
+            sums[of] += weight * one;
+            variances[of] += weight * (weight - 1.0) * one * one;
+        }
         samples += 1;
-        count += weight;
-        variance += weight * (weight - 1.0);
-        bytes += weight * object.largest as f64;
+        bytes += weight * largest;
         if object.largest >= LARGE_BYTES {
-            large += weight * object.largest as f64;
+            large += weight * largest;
         }
     }
-    let error = f64::sqrt(variance) / f64::max(count, 1.0);
-    Requests { count, error, samples, replayed: 0, large_share: large / f64::max(bytes, 1.0) }
+    let [error, work_error, held_error] =
+        [0, 1, 2].map(|of| f64::sqrt(variances[of]) / f64::max(sums[of], 1.0));
+    let ([count, work, _], large_share) = (sums, large / f64::max(bytes, 1.0));
+    Requests { count, error, work, work_error, held_error, samples, large_share, ..Requests::default() }
 }
 
 /// Returns a number of bytes, with a unit or without.

@@ -85,6 +85,30 @@ fn a_pool_helps_at_a_call_site() {
     assert!(answer["code"].is_string(), "{answer}");
 }
 
+/// Small requests in front of the frames, and one in ten of the frames, are replayed.
+#[test]
+#[cfg(target_env = "gnu")]
+fn a_part_saves_as_much_as_it_costs() {
+    let path = recorded(folder("part").join("app.heap"), || {
+        (1..=12).for_each(requests_seldom);
+        for number in 1..=120 {
+            decodes_a_frame(number, true);
+            thread::sleep(Duration::from_millis(5));
+        }
+    });
+    let answer = advised(&path);
+    assert_eq!(
+        (&answer["verdict"], &answer["requests"]["replayed"]),
+        (&"pool".into(), &24.into()),
+        "{answer}"
+    );
+    // They are twelve of the frames: a tenth, and not 24 of 132.
+    let program = answer["program"]["processor_seconds"].as_f64().expect("a time");
+    let now = answer["now"]["nanos"].as_f64().expect("a time") / 1e9;
+    let share = answer["now_share"].as_f64().expect("a share") * program / now;
+    assert!((8.0..=10.1).contains(&share), "{share}: {answer}");
+}
+
 /// A replay that faults pages which the program had for itself saves nothing of the program.
 #[test]
 fn faults_that_the_program_did_not_have_are_not_saved() {

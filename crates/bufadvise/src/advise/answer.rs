@@ -208,8 +208,11 @@ fn sure(answer: &Answer) -> String {
             }
             let is_part = answer.requests.are_a_part();
             let part = if is_part { format!("{replayed} of ") } else { String::new() };
+            // A pool's first touches are more of a part than of all.
+            let all =
+                if is_part && study.verdict == Verdict::Pool { ", and may save more of all" } else { "" };
             format!(
-                "{word}: it saved {saved} in {rounds} of replays, of {part}{requests}. Users notice {}. {more}",
+                "{word}: it saved {saved} in {rounds} of replays, of {part}{requests}{all}. Users notice {}. {more}",
                 percent(NOTICED)
             )
             .trim_end()
@@ -318,8 +321,12 @@ mod tests {
     #[test]
     fn a_part_that_was_replayed_is_named() {
         let mut part = answer(Verdict::Pool, saving(0.12, 0.0));
-        part.requests.replayed = 512;
-        assert!(text(&part).contains("in 5 rounds of replays, of 512 of 4000 requests."), "{}", text(&part));
+        (part.requests.replayed, part.requests.work) = (512, 10.0);
+        assert!(
+            text(&part).contains("of replays, of 512 of 4000 requests, and may save more of all."),
+            "{}",
+            text(&part)
+        );
         let mut large = answer(Verdict::TooLarge, None);
         large.study.why = Some("9 buffers were in use".into());
         let lines = text(&large);

@@ -127,7 +127,8 @@ pub(crate) fn study(
     let children = &children;
     let limit = (started - children.left()) / now.len() as u32 * SLOW + START;
     let fastest = now.iter().min_by_key(|replayed| replayed.nanos).copied().unwrap_or_default();
-    let mut study = Study { now: fastest, now_share: prices.share(&fastest), ..Study::of(Verdict::NoPool) };
+    let mut study =
+        Study { now: fastest, now_share: prices.share(&fastest, &fastest), ..Study::of(Verdict::NoPool) };
     if study.now_share < NOTICED {
         // No pool saves more than all of it.
         let is_open = !prices.is_surely_little(study.now_share);

@@ -90,7 +90,7 @@ pub(crate) fn work(bytes: u64) -> f64 {
 impl Requests {
     /// Returns whether a part of them is replayed.
     pub(crate) fn are_a_part(&self) -> bool {
-        (self.replayed as f64) < WHOLLY * self.count
+        self.replayed_work < WHOLLY * self.work
     }
 
     /// Returns whether a recording is long enough for an answer.
@@ -112,12 +112,13 @@ pub(crate) struct Prices {
 }
 
 impl Prices {
-    /// Returns the time of a replay, if it were of all requests, as a share of the program's.
-    pub(crate) fn share(&self, replayed: &Replayed) -> f64 {
-        let pages = replayed.faults.min(replayed.bytes / PAGE_BYTES as u64) as f64;
-        // Pages are touched for the first time once, however many requests there are.
-        let first = (FAULT_NANOS * pages).min(replayed.nanos as f64);
-        (first + (replayed.nanos as f64 - first) * self.times()) / 1e9 / self.program.time()
+    /// Returns the time of a replay, if it were of all requests, as a share of the program's. Pages are
+    /// touched for the first time once, however many requests there are: each costs as much as one costs
+    /// in the replay without a pool, `now`.
+    pub(crate) fn share(&self, replayed: &Replayed, now: &Replayed) -> f64 {
+        let (nanos, pages) = (replayed.nanos as f64, replayed.faults.min(replayed.bytes / PAGE_BYTES as u64));
+        let first = (now.nanos as f64 / self.requests.replayed_work.max(1.0) * pages as f64).min(nanos);
+        (first + (nanos - first) * self.times()) / 1e9 / self.program.time()
     }
 
     /// Returns how many times as much all requests cost as those that are replayed.
@@ -129,7 +130,7 @@ impl Prices {
     fn saved(&self, (now, pool): (&Replayed, &Replayed)) -> f64 {
         let replayed = (now.faults as f64 * self.times()).max(1.0);
         let credible = self.program.faults.map_or(1.0, |faults| (faults as f64 / replayed).min(1.0));
-        let saved = self.share(now) - self.share(pool);
+        let saved = self.share(now, now) - self.share(pool, now);
         if saved > 0.0 { saved * credible } else { saved }
     }
 
@@ -291,9 +292,9 @@ mod tests {
         assert!(!saves(replayed(300, 9, MIB), replayed(100, 9, MIB)).helps(), "two percent");
         // A program that waits all the time, and one of which it is not known.
         let idle = Program { processor_seconds: Some(0.001), seconds: 300.0, ..prices.program };
-        close(Prices { program: idle, ..prices }.share(&replayed(100, 9, MIB)), 0.01);
+        close(Prices { program: idle, ..prices }.share(&replayed(100, 9, MIB), &replayed(0, 0, 0)), 0.01);
         let unknown = Program { processor_seconds: None, ..idle };
-        close(Prices { program: unknown, ..prices }.share(&replayed(300, 9, MIB)), 0.001);
+        close(Prices { program: unknown, ..prices }.share(&replayed(300, 9, MIB), &replayed(0, 0, 0)), 0.001);
     }
 
     /// A few small requests, then large ones: a replay of the small and a tenth of the large is a tenth
@@ -308,11 +309,11 @@ mod tests {
             ..prices().requests
         };
         let part = Prices { requests, ..prices() };
-        let share = |faults, bytes| part.share(&replayed(100, faults, bytes));
+        let share = |faults, bytes| part.share(&replayed(100, faults, bytes), &replayed(600, 0, 0));
         assert!((share(0, 0) - 0.1).abs() < 1e-4, "{}", share(0, 0));
-        // 25 600 pages of half a microsecond, of 100 ms.
+        // 25 600 pages of two microseconds.
         let first = share(1_000_000, 100 * MIB);
-        assert!((first - (0.1 * 0.872 + 0.00128)).abs() < 1e-4, "{first}");
+        assert!((first - (0.01 * 0.5 + 0.1 * 0.5)).abs() < 1e-3, "{first}");
     }
 
     /// `zstd`: what the replay faults in again and again was no fault of the program.

@@ -90,19 +90,19 @@ fn a_pool_helps_at_a_call_site() {
 #[cfg(target_env = "gnu")]
 fn a_part_saves_as_much_as_it_costs() {
     let path = recorded(folder("part").join("app.heap"), || {
-        (1..=12).for_each(requests_seldom);
-        for number in 1..=120 {
+        (1..=60).for_each(requests_seldom);
+        for number in 1..=240 {
             decodes_a_frame(number, true);
-            thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(2));
         }
     });
     let answer = advised(&path);
     assert_eq!(
         (&answer["verdict"], &answer["requests"]["replayed"]),
-        (&"pool".into(), &24.into()),
+        (&"pool".into(), &84.into()),
         "{answer}"
     );
-    // They are twelve of the frames: a tenth, and not 24 of 132.
+    // A tenth of the frames, and not 84 of 300 requests.
     let program = answer["program"]["processor_seconds"].as_f64().expect("a time");
     let now = answer["now"]["nanos"].as_f64().expect("a time") / 1e9;
     let share = answer["now_share"].as_f64().expect("a share") * program / now;

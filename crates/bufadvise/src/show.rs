@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use buftrace::{Ending, Profile, Summary};
 use serde::Serialize;
 
-use crate::call_sites::{self, CallSite, Joined, Order};
+use crate::call_sites::{self, CallSite, Order};
 use crate::input::{self, Input};
 use crate::names::Stacks;
 use crate::number::{memory, time};
@@ -77,8 +77,8 @@ struct Heap {
 }
 
 impl Heap {
-    fn of(heap: &Profile, stacks: &Stacks, frames: usize) -> Self {
-        let (usage, call_sites) = (heap.usage(), Joined::new(heap, stacks, frames).call_sites(heap, stacks));
+    fn of(heap: &Profile, stacks: &Stacks, frames: NonZeroUsize) -> Self {
+        let (usage, call_sites) = (heap.usage(), call_sites::of(heap, stacks, frames));
         Self {
             program: print::in_line(&heap.info().program),
             seconds: heap.duration_ns() as f64 / 1e9,
@@ -146,7 +146,7 @@ impl Options {
                     print::line(retention::folded(&heap, &stacks).trim_end_matches('\n'))?;
                     return Ok(true);
                 }
-                Shown::Heap { schema: SCHEMA, heap: Heap::of(&heap, &stacks, self.frames.get()) }
+                Shown::Heap { schema: SCHEMA, heap: Heap::of(&heap, &stacks, self.frames) }
             }
         };
         match &shown {

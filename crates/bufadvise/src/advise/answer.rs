@@ -36,14 +36,12 @@ pub(crate) struct Answer {
     pub(crate) call_sites: Vec<SiteAnswer>,
 }
 
-/// The answer for one call site.
+/// A call site that requests much.
 #[derive(Debug, Serialize)]
 pub(crate) struct SiteAnswer {
     #[serde(flatten)]
     pub(crate) call_site: CallSite,
     pub(crate) share_of_bytes: f64,
-    #[serde(flatten)]
-    pub(crate) study: Study,
 }
 
 /// Writes the answer as text.
@@ -51,6 +49,9 @@ pub(crate) fn text(answer: &Answer) -> String {
     let study = &answer.study;
     let mut text = match (study.verdict, &study.why) {
         (Verdict::TooLarge, Some(why)) => format!("Too large to try: {why}.\n"),
+        (Verdict::NoAnswer, Some(why)) => {
+            format!("No answer: {why}.\nGive it more time, with --seconds, or another limit of memory.\n")
+        }
         _ => format!("{}\n{}\n{}\n", verdict(study), saves(answer), sure(answer)),
     };
     if study.verdict == Verdict::Pool
@@ -76,11 +77,12 @@ pub(crate) fn text(answer: &Answer) -> String {
     }
     let _ = writeln!(text, "Recorded: {}", answer.recorded);
     if !answer.call_sites.is_empty() {
-        text += "\nThe pool is for all requests together. The call sites that request most, each replayed by itself:\n";
+        text += "\nThe pool is for all call sites together. Those that request most:\n";
     }
-    for (number, one) in (1..).zip(&answer.call_sites) {
-        let lines = one.call_site.lines().replace('\n', "\n   ");
-        let _ = writeln!(text, "{number}. {lines}\n   {}", site(one));
+    for (number, SiteAnswer { call_site, share_of_bytes }) in (1..).zip(&answer.call_sites) {
+        let lines = call_site.lines().replace('\n', "\n   ");
+        let (share, mean) = (percent(*share_of_bytes), memory(call_site.mean_bytes()));
+        let _ = writeln!(text, "{number}. {lines}\n   {share} of all bytes, {mean} on average.");
     }
     if let Some(code) = &answer.code {
         let _ = write!(text, "\n{code}");
@@ -99,8 +101,6 @@ fn verdict(study: &Study) -> String {
     match (study.verdict, study.best()) {
         (Verdict::Pool, Some((best, _))) => format!("A pool would help: `{}`.", best.settings),
         (Verdict::TooShort, _) => "Too short to say.".into(),
-        (Verdict::NoAnswer, _) => "No answer.".into(),
-        (Verdict::NoRoom, _) => "No pool is within the limit of memory.".into(),
         _ => "No pool would help.".into(),
     }
 }
@@ -113,10 +113,6 @@ fn saves(answer: &Answer) -> String {
             "The program made no request that was recorded.".into()
         }
         (Verdict::TooShort, _) => ran(answer),
-        (Verdict::NoAnswer, _) => {
-            format!("The replay {}.", study.why.as_deref().unwrap_or("had no time"))
-        }
-        (Verdict::NoRoom, _) => "Each candidate takes more, or has no room for the requests.".into(),
         (Verdict::Pool, Some((best, compared))) => {
             format!("It saves {}. {}", seconds(compared.saved, program), costs(study, best, compared))
         }
@@ -172,10 +168,9 @@ fn costs(study: &Study, best: &Tried, compared: &Compared) -> String {
 fn sure(answer: &Answer) -> String {
     let (study, replayed) = (&answer.study, answer.requests.replayed);
     let requests = counted(&answer.requests);
-    let (word, more) = match (study.is_sure, &study.why) {
-        (true, _) => ("Sure", String::new()),
-        (false, Some(why)) => ("Not sure", format!("{why}.")),
-        _ => ("Not sure", String::new()),
+    let (word, more) = match &study.why {
+        None => ("Sure", String::new()),
+        Some(why) => ("Not sure", format!("{why}.")),
     };
     match (study.verdict, study.best()) {
         (Verdict::TooShort, _) => {
@@ -185,8 +180,6 @@ fn sure(answer: &Answer) -> String {
                 "An answer needs {LEAST_SECONDS:.0} s, {LEAST_REQUESTS:.0} requests and {LEAST_SAMPLES} samples of them. {longer}{few}"
             )
         }
-        (Verdict::NoAnswer, _) => "Give it more time, with --seconds.".into(),
-        (Verdict::NoRoom, _) => "Give it a larger one, with --memory-limit.".into(),
         (_, None) => {
             let hint = if answer.requests.are_few() { more + &answer.why_few } else { more };
             let text = format!("{word}: of {requests}, {replayed} were replayed without a pool. {hint}");
@@ -228,28 +221,6 @@ fn counted(requests: &Requests) -> String {
         ..0.001 => count,
         error => format!("about {count} (± {})", percent(error)),
     }
-}
-
-/// Says the verdict on a call site.
-fn site(one: &SiteAnswer) -> String {
-    let SiteAnswer { call_site, share_of_bytes, study } = one;
-    let requests =
-        format!("{} of all bytes, {} on average. ", percent(*share_of_bytes), memory(call_site.mean_bytes()));
-    let compared = study.best().map(|(best, compared)| (best.settings, compared.saved));
-    let verdict = match (study.verdict, compared) {
-        (Verdict::Pool, Some((settings, saved))) => {
-            format!("`{settings}` saves {} of that time.", percent(saved))
-        }
-        (Verdict::NoPool, best) => {
-            let most = best.map_or(study.now_share, |(_, saved)| saved.max(0.0));
-            format!("A pool for it alone saves at most {} of that time.", percent(most))
-        }
-        (Verdict::TooShort, _) => "Too few requests to say.".into(),
-        (Verdict::TooLarge, _) => format!("Too large to try: {}.", study.why.as_deref().unwrap_or_default()),
-        (Verdict::NoRoom, _) => "No pool for it is within the limit of memory.".into(),
-        _ => format!("No answer: the replay {}.", study.why.as_deref().unwrap_or("had no time")),
-    };
-    requests + &verdict
 }
 
 #[cfg(test)]
@@ -331,7 +302,7 @@ mod tests {
         large.study.why = Some("9 buffers were in use".into());
         let lines = text(&large);
         assert!(lines.starts_with("Too large to try: 9 buffers were in use.\nRecorded: "), "{lines}");
-        (large.study.verdict, large.study.is_sure) = (Verdict::NoPool, false);
+        large.study.verdict = Verdict::NoPool;
         assert!(text(&large).contains(" without a pool. 9 buffers were in use.\n"), "{}", text(&large));
     }
 
@@ -366,10 +337,10 @@ mod tests {
             "{lines}"
         );
         let mut failed = answer(Verdict::NoAnswer, None);
-        failed.study.why = Some("took longer than 9.0 s".into());
+        failed.study.why = Some("the replay took longer than 9.0 s".into());
         let lines = text(&failed);
         assert!(
-            lines.starts_with("No answer.\nThe replay took longer than 9.0 s.\nGive it more time"),
+            lines.starts_with("No answer: the replay took longer than 9.0 s.\nGive it more time"),
             "{lines}"
         );
     }

@@ -34,8 +34,6 @@ pub(crate) enum Verdict {
     TooShort,
     /// Much more was in use at once than a replay has, and a pool may help.
     TooLarge,
-    /// No pool is within the limit of memory.
-    NoRoom,
     /// The replay without a pool failed, or took too long.
     NoAnswer,
 }
@@ -120,7 +118,8 @@ pub(crate) fn study(
             Ok(replayed) => now.push(replayed),
             Err(_) if !now.is_empty() => break,
             Err(why) => {
-                return Study { why: Some(why.to_string()), ..Study::of(Verdict::NoAnswer) };
+                let why = Some(format!("the replay {why}"));
+                return Study { why, ..Study::of(Verdict::NoAnswer) };
             }
         }
     }
@@ -161,11 +160,13 @@ pub(crate) fn study(
         };
         return study.unless(too_large.or(doubt));
     }
-    let are_large = |one: &Tried| one.dropped.as_deref().is_some_and(|why| why.starts_with(TOO_MUCH));
-    let verdict = if study.tried.iter().any(are_large) { Verdict::NoRoom } else { Verdict::NoAnswer };
-    let why =
-        study.tried.iter().find_map(|one| Some(format!("of `{}` {}", one.settings, one.dropped.as_ref()?)));
-    Study { why, ..Study::of(verdict) }
+    let why = |one: &Tried| match &one.dropped {
+        Some(why) if !why.starts_with(TOO_MUCH) => format!("the replay of `{}` {why}", one.settings),
+        _ => "no pool is within the limit of memory".into(),
+    };
+    // One that is over the limit comes first.
+    let why = study.tried.iter().map(why).min();
+    Study { why, ..Study::of(Verdict::NoAnswer) }
 }
 
 /// Returns a replay that can be chosen, or why it cannot.

@@ -9,7 +9,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use std::{env, process};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -82,21 +82,16 @@ impl RecordOptions {
     /// unless that is nothing.
     fn record(&self, output: Option<&Path>, signals: &Signals) -> Result<Recorded> {
         let allocator = inspect::check(&self.program[0])?;
-        let (output, folder) = match output {
+        let folder = match output {
             Some(output) => {
-                let output = std::path::absolute(output).context("the current folder has no path")?;
-                let folder = check_output(&output)?;
-                (Some(output), folder)
+                is_replaced(output)?;
+                with_end(output.as_os_str(), ".part").into()
             }
-            None => {
-                let nanos =
-                    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.subsec_nanos());
-                (None, env::temp_dir().join(format!("bufadvise-{}-{nanos}", process::id())))
-            }
+            None => env::temp_dir().join(format!("bufadvise-{}-{}", process::id(), fastrand::u64(..))),
         };
         let library = Library::new()?;
         let folder = Folder::new(folder)?;
-        let file = folder.0.join("recording");
+        let file = std::path::absolute(folder.0.join("recording")).context("this folder has no path")?;
         let ends_after = self.ends_after.map(Duration::from_secs);
         let mut command = program::command(&self.program);
         command.env("LD_PRELOAD", library.preload()).env("BUFTRACE", &file);
@@ -124,7 +119,7 @@ impl RecordOptions {
                     let output = print::in_line(&output.display().to_string());
                     notes += &format!(" Nothing was recorded, and {output} is not written.");
                 }
-                Some(output) => rename(&path, &output).map_err(|error| {
+                Some(output) => rename(&path, output).map_err(|error| {
                     // What was recorded is not lost.
                     std::mem::forget(folder);
                     error.context(format!("the recording is {}", path.display()))
@@ -190,14 +185,6 @@ fn with_end(name: &OsStr, end: &str) -> OsString {
     let mut name = name.to_owned();
     name.push(end);
     name
-}
-
-/// Looks whether a recording may have this name. Nothing is deleted. Returns where it is made.
-fn check_output(output: &Path) -> Result<PathBuf> {
-    let folder = output.parent().context("the recording has no file name")?;
-    ensure!(folder.is_dir(), "{} is no folder", folder.display());
-    is_replaced(output)?;
-    Ok(with_end(output.as_os_str(), ".part").into())
 }
 
 /// Returns settings that the recorder understands.

@@ -75,12 +75,9 @@ fn a_pool_helps_at_a_call_site() {
     // All frames are faulted in now, and a few with a pool.
     assert!(answer["program"]["faults"].as_u64().is_some_and(|faults| faults > 1_000_000), "{answer}");
     let sites = answer["call_sites"].as_array().expect("call sites");
-    let find = |name: &str| -> &Value {
-        let is_it = |site: &&Value| functions(site).iter().any(|function| function.ends_with(name));
-        sites.iter().find(is_it).unwrap_or_else(|| panic!("{name}: {sites:?}"))
-    };
-    assert_eq!(find("::decodes_a_frame")["verdict"], "pool", "{sites:?}");
-    assert_eq!(find("::requests_seldom")["verdict"], "no_pool", "{sites:?}");
+    let sites: Vec<_> = sites.iter().map(|site| (functions(site), &site["share_of_bytes"])).collect();
+    assert!(sites.len() == 2 && sites[0].1.as_f64() > Some(0.9), "{sites:?}");
+    assert!(sites[0].0.iter().any(|function| function.ends_with("::decodes_a_frame")), "{sites:?}");
     // This program is Rust.
     assert!(answer["code"].is_string(), "{answer}");
 }

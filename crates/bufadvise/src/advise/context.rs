@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use buftrace::{Event, EventKind, Profile, Trace};
+use buftrace::{Profile, Trace};
 
 use super::answer::{Answer, SCHEMA, SiteAnswer};
 use super::children::Children;
@@ -84,11 +84,7 @@ impl Context {
             Input::Trace(trace) => {
                 let sums = trace.summary();
                 let (samples, [_, _, _, largest]) = (sums.acquires, sums.size_quantiles);
-                let acquired = |event: &Event| match event.kind {
-                    EventKind::Acquire { bytes, .. } => work(bytes),
-                    EventKind::Release { .. } => 0.0,
-                };
-                let work = trace.events().iter().map(acquired).sum();
+                let work = work(samples, sums.total_bytes as f64);
                 let requests = Requests { count: samples as f64, samples, work, ..Requests::default() };
                 let peak = (sums.max_live as f64, sums.max_live_bytes as f64);
                 (Part { trace, requests, peak, largest, growth: [1.0; 2] }, None)
@@ -171,7 +167,8 @@ impl Part {
         let mut replay = |start| {
             let traffic = Traffic::new(&trace, start);
             requests.replayed = traffic.buffers.len();
-            requests.replayed_work = traffic.buffers.iter().map(|buffer| work(buffer.bytes.into())).sum();
+            let bytes = traffic.buffers.iter().map(|buffer| f64::from(buffer.bytes)).sum();
+            requests.replayed_work = work(requests.replayed, bytes);
             let replayed = Needs::of(&traffic);
             let whole = || ((replayed.live as f64, replayed.bytes as f64), 0);
             let ((buffers, bytes), largest) = if requests.are_a_part() { (peak, largest) } else { whole() };
@@ -237,7 +234,7 @@ fn requests_of(heap: &Profile) -> Requests {
     for object in heap.objects() {
         let (weight, largest) = (object.weight(), object.largest as f64);
         let held = object.lifetime_ns().unwrap_or(heap.duration_ns().saturating_sub(object.at_ns)) as f64;
-        for (of, one) in [1.0, work(object.largest), largest * held].into_iter().enumerate() {
+        for (of, one) in [1.0, work(1, largest), largest * held].into_iter().enumerate() {
             sums[of] += weight * one;
             variances[of] += weight * (weight - 1.0) * one * one;
         }
@@ -257,18 +254,4 @@ fn requests_of(heap: &Profile) -> Requests {
 fn bytes(text: &str) -> Result<u64, parse_size::Error> {
     // Units are powers of 1024 always.
     parse_size::Config::new().with_binary().parse_size(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::bytes;
-
-    #[test]
-    fn limits_have_units() {
-        assert_eq!(
-            ["65536", "64k", "16 MiB"].map(|text| bytes(text).ok()),
-            [65536, 65536, 16 << 20].map(Some)
-        );
-        assert!(bytes("").is_err() && bytes("16 megabytes").is_err() && bytes("99999999999G").is_err());
-    }
 }

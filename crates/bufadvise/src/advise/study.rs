@@ -130,8 +130,8 @@ pub(crate) fn study(
         Study { now: fastest, now_share: prices.share(&fastest, &fastest), ..Study::of(Verdict::NoPool) };
     if study.now_share < NOTICED {
         // No pool saves more than all of it.
-        let is_open = !prices.is_surely_little(study.now_share);
-        return study.unless(too_large.or_else(|| is_open.then(|| prices.few_samples())));
+        let doubt = prices.doubt_of_little(study.now_share);
+        return study.unless(too_large.or(doubt));
     }
     if prices.requests.are_few() {
         return Study::of(Verdict::TooShort);

@@ -82,9 +82,9 @@ pub(crate) struct Requests {
     pub(crate) large_share: f64,
 }
 
-/// What a request of so many bytes costs, in pages.
-pub(crate) fn work(bytes: u64) -> f64 {
-    1.0 + bytes.div_ceil(PAGE_BYTES as u64) as f64
+/// What so many requests of so many bytes in all cost, in pages.
+pub(crate) fn work(count: usize, bytes: f64) -> f64 {
+    count as f64 + bytes / PAGE_BYTES as f64
 }
 
 impl Requests {
@@ -150,10 +150,10 @@ impl Prices {
         Compared { saved: at(0.5), low: at(0.25), least: at(0.1), most: at(0.9), price, rounds: saved.len() }
     }
 
-    /// Returns whether so large a share is less than a user notices, even if there were as many
-    /// more requests as the samples allow for.
-    pub(crate) fn is_surely_little(&self, share: f64) -> bool {
-        share * (1.0 + 2.0 * self.requests.work_error) < NOTICED
+    /// Returns why it is not sure that so large a share is less than a user notices, if it is not: as
+    /// many more requests as the samples allow for would be.
+    pub(crate) fn doubt_of_little(&self, share: f64) -> Option<String> {
+        (share * (1.0 + 2.0 * self.requests.work_error) >= NOTICED).then(|| self.few_samples())
     }
 
     /// Returns whether all page faults of the program take less than a user notices. Of a part that
@@ -182,13 +182,10 @@ impl Prices {
     }
 
     /// Says that the samples leave it open.
-    pub(crate) fn few_samples(&self) -> String {
-        let percent = |error: f64| format!("± {}", percent(2.0 * error));
+    fn few_samples(&self) -> String {
+        let open = percent(2.0 * self.requests.work_error.max(self.requests.held_error));
         format!(
-            "The samples leave what the requests take open by {}, and their memory by {}: record it with --settings exact, \
-             or a smaller rate",
-            percent(self.requests.work_error),
-            percent(self.requests.held_error)
+            "The samples leave ± {open} of it open: record it with --settings exact, or with a smaller rate"
         )
     }
 }
@@ -278,7 +275,7 @@ mod tests {
             Prices { requests, ..prices }.doubt(&Compared { rounds: 5, ..*compared })
         };
         assert!(doubt(0.0, 0.0, &compared).is_none() && doubt(0.1, 9.0, &compared).is_none());
-        assert!(doubt(0.2, 0.0, &compared).is_some_and(|why| why.contains("open by ± 40.0 %, and")));
+        assert!(doubt(0.2, 0.0, &compared).is_some_and(|why| why.contains("± 40.0 % of it open")));
         assert!(prices.doubt(&compared).is_some_and(|why| why.contains("had no time")));
         // What is far above is sure, and so is what is far below; by a price of few samples nothing is.
         let far = |saved, price| Compared { saved, low: saved, least: saved, most: saved, price, rounds: 5 };
@@ -287,7 +284,7 @@ mod tests {
         let differ = Compared { most: 0.3, rounds: ROUNDS, ..far(0.01, 0.0) };
         assert!(prices.doubt(&differ).is_some_and(|why| why.contains("longer recording")));
         let few = Prices { requests: Requests { work_error: 0.4, ..prices.requests }, ..prices };
-        assert!(few.is_surely_little(0.01) && !few.is_surely_little(0.02));
+        assert!(few.doubt_of_little(0.01).is_none() && few.doubt_of_little(0.02).is_some());
         assert!(compared.helps() && compared.is_clear() && compared.price == 0.0);
         assert!(!saves(replayed(300, 9, MIB), replayed(100, 9, MIB)).helps(), "two percent");
         // A program that waits all the time, and one of which it is not known.
@@ -301,7 +298,7 @@ mod tests {
     /// of the time. Pages are touched for the first time once.
     #[test]
     fn a_part_is_as_much_as_it_costs() {
-        let (small, large) = (10.0 * work(100), 300.0 * work(40 << 20));
+        let (small, large) = (work(10, 1e3), work(300, 12e9));
         let requests = Requests {
             count: 310.0,
             work: small + large,

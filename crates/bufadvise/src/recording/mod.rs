@@ -4,13 +4,14 @@ mod inspect;
 mod library;
 mod program;
 
+use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::process::{self, Command};
 use std::time::{Duration, Instant};
-use std::{env, process};
 
 use anyhow::{Context, Result, bail, ensure};
 use buftrace::format;
@@ -49,13 +50,6 @@ pub(crate) struct RunOptions {
     recorded: RecordOptions,
 }
 
-/// A recording that was made.
-struct Recorded {
-    input: Input,
-    /// What else is to be said of it.
-    notes: String,
-}
-
 impl RecordOptions {
     /// Records the program, and prints which file has it.
     ///
@@ -70,7 +64,7 @@ impl RecordOptions {
                 with_end(name, ".heap").into()
             }
         };
-        let Recorded { input, notes } = self.record(Some(&output), &Signals::new()?)?;
+        let (input, notes) = self.record(Some(&output), &Signals::new()?)?;
         // The standard output is the program's.
         let file = print::in_line(&output.display().to_string());
         print::error_line(format_args!("{file}: {}.{notes}", input.ending()))?;
@@ -78,9 +72,9 @@ impl RecordOptions {
         Ok(true)
     }
 
-    /// Runs the program, and returns what was recorded of it, which is in the file `output` too,
-    /// unless that is nothing.
-    fn record(&self, output: Option<&Path>, signals: &Signals) -> Result<Recorded> {
+    /// Runs the program, and returns what was recorded of it, and what else is to be said of that. It
+    /// is in the file `output` too, unless it is nothing.
+    fn record(&self, output: Option<&Path>, signals: &Signals) -> Result<(Input, String)> {
         let allocator = inspect::check(&self.program[0])?;
         let folder = match output {
             Some(output) => {
@@ -93,8 +87,8 @@ impl RecordOptions {
         let folder = Folder::new(folder)?;
         let file = std::path::absolute(folder.0.join("recording")).context("this folder has no path")?;
         let ends_after = self.ends_after.map(Duration::from_secs);
-        let mut command = program::command(&self.program);
-        command.env("LD_PRELOAD", library.preload()).env("BUFTRACE", &file);
+        let mut command = Command::new(&self.program[0]);
+        command.args(&self.program[1..]).env("LD_PRELOAD", library.preload()).env("BUFTRACE", &file);
         match &self.settings {
             Some(settings) => command.env("BUFTRACE_OPTIONS", settings),
             None => command.env_remove("BUFTRACE_OPTIONS"),
@@ -126,7 +120,7 @@ impl RecordOptions {
                 })?,
                 None => {}
             }
-            return Ok(Recorded { input, notes });
+            return Ok((input, notes));
         }
         bail!(
             "nothing was recorded. If the recorder gave a reason, it stands above. A program that starts another in its place is \
@@ -173,7 +167,7 @@ impl RunOptions {
         if let Some(signal) = told {
             signal_hook::low_level::emulate_default_handler(signal).context("cannot end as it was told")?;
         }
-        let Recorded { input, notes } = recorded?;
+        let (input, notes) = recorded?;
         let (text, is_answer) = self.context.answer(input, &notes, Instant::now())?;
         // The standard output is the program's.
         print::error_line(text)?;

@@ -242,7 +242,12 @@ fn a_recording_of_nothing_is_said() {
 #[test]
 fn wrong_options_are_refused() {
     let started = folder("wrong").join("started");
-    for wrong in [["--settings", "bogus"], ["--settings", "min=5KB"], ["--frames", "0"]] {
+    for wrong in [
+        ["--settings", "bogus"],
+        ["--settings", "min=5KB"],
+        ["--frames", "0"],
+        ["--memory-limit", "16 megabytes"],
+    ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bufadvise"));
         let output = command.arg("run").args(wrong).args(["--", "touch"]).arg(&started).output();
         let output = output.expect("it starts");

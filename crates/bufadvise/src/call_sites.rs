@@ -60,8 +60,8 @@ impl CallSite {
     }
 }
 
-/// Returns the call sites, the most bytes first: stacks whose innermost `frames` frames look alike are
-/// one.
+/// Returns the call sites, the most bytes first: stacks whose innermost `frames` frames look alike
+/// are one.
 pub(crate) fn of(heap: &Profile, stacks: &Stacks, frames: NonZeroUsize) -> Vec<CallSite> {
     let mut numbers = HashMap::new();
     let shown = |stack: u32| stacks.frames(stack).iter().take(frames.get());

@@ -7,8 +7,8 @@ use buftrace::{EventKind, Trace};
 /// The most events of a trace that are replayed, and the most bytes that all its buffers have.
 const MOST_EVENTS: usize = 1 << 19;
 const MOST_BYTES: u64 = 512 << 20;
-/// So many of the large ones, of which fewer would be replayed, are in any case, unless all have this
-/// many times as many bytes.
+/// So many of the large ones, of which fewer would be replayed, are in any case, unless all have
+/// this many times as many bytes.
 const LEAST_REPLAYED: u64 = 24;
 const MOST_TIMES: u64 = 4;
 /// Pages of most systems are that large.

@@ -112,9 +112,9 @@ pub(crate) struct Prices {
 }
 
 impl Prices {
-    /// Returns the time of a replay, if it were of all requests, as a share of the program's. Pages are
-    /// touched for the first time once, however many requests there are: each costs as much as one costs
-    /// in the replay without a pool, `now`.
+    /// Returns the time of a replay, if it were of all requests, as a share of the program's. Pages
+    /// are touched for the first time once, however many requests there are: each costs as much as
+    /// one costs in the replay without a pool, `now`.
     pub(crate) fn share(&self, replayed: &Replayed, now: &Replayed) -> f64 {
         let (nanos, pages) = (replayed.nanos as f64, replayed.faults.min(replayed.bytes / PAGE_BYTES as u64));
         let first = (now.nanos as f64 / self.requests.replayed_work.max(1.0) * pages as f64).min(nanos);
@@ -150,8 +150,8 @@ impl Prices {
         Compared { saved: at(0.5), low: at(0.25), least: at(0.1), most: at(0.9), price, rounds: saved.len() }
     }
 
-    /// Returns why it is not sure that so large a share is less than a user notices, if it is not: as
-    /// many more requests as the samples allow for would be.
+    /// Returns why it is not sure that so large a share is less than a user notices, if it is not:
+    /// as many more requests as the samples allow for would not be.
     pub(crate) fn doubt_of_little(&self, share: f64) -> Option<String> {
         (share * (1.0 + 2.0 * self.requests.work_error) >= NOTICED).then(|| self.few_samples())
     }
@@ -277,7 +277,7 @@ mod tests {
         assert!(doubt(0.0, 0.0, &compared).is_none() && doubt(0.1, 9.0, &compared).is_none());
         assert!(doubt(0.2, 0.0, &compared).is_some_and(|why| why.contains("± 40.0 % of it open")));
         assert!(prices.doubt(&compared).is_some_and(|why| why.contains("had no time")));
-        // What is far above is sure, and so is what is far below; by a price of few samples nothing is.
+        // What is far above is sure, and what is far below; not what rests on a price of few samples.
         let far = |saved, price| Compared { saved, low: saved, least: saved, most: saved, price, rounds: 5 };
         assert!(doubt(0.4, 0.0, &far(0.2, 0.0)).is_none() && doubt(0.4, 0.0, &far(0.01, 0.0)).is_none());
         assert!(doubt(0.01, 0.4, &far(0.05, 0.1)).is_some() && doubt(0.01, 0.1, &far(0.05, 0.1)).is_none());
@@ -294,8 +294,8 @@ mod tests {
         close(Prices { program: unknown, ..prices }.share(&replayed(300, 9, MIB), &replayed(0, 0, 0)), 0.001);
     }
 
-    /// A few small requests, then large ones: a replay of the small and a tenth of the large is a tenth
-    /// of the time. Pages are touched for the first time once.
+    /// A few small requests, then large ones: a replay of the small and a tenth of the large is a
+    /// tenth of the time. Pages are touched for the first time once.
     #[test]
     fn a_part_is_as_much_as_it_costs() {
         let (small, large) = (work(10, 1e3), work(300, 12e9));

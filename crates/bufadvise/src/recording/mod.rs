@@ -72,8 +72,8 @@ impl RecordOptions {
         Ok(true)
     }
 
-    /// Runs the program, and returns what was recorded of it, and what else is to be said of that. It
-    /// is in the file `output` too, unless it is nothing.
+    /// Runs the program, and returns what was recorded of it, and what else is to be said of that.
+    /// It is in the file `output` too, unless it is nothing.
     fn record(&self, output: Option<&Path>, signals: &Signals) -> Result<(Input, String)> {
         let allocator = inspect::check(&self.program[0])?;
         let folder = match output {

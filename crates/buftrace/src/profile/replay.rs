@@ -27,8 +27,9 @@ impl Profile {
     /// largest size that it ever had: what a pool would hand out.
     ///
     /// The copies of an object are spread evenly over the time until the eighth next object of the
-    /// same call stack, or where there is none over as long a time as the last nine of them are apart;
-    /// copies of less than nine are spread over the whole time. A trace of over `max_events` events is marked as cut and ends there.
+    /// same call stack: those of the last eight over as long a time as the last nine are apart, and
+    /// those of a stack with fewer over the whole time. A trace of over `max_events` events is
+    /// marked as cut and ends there.
     ///
     /// Cost: memory for the events, at most `max_events` and those of one object more.
     ///

@@ -277,7 +277,7 @@ mod tests {
         assert!(doubt(0.0, 0.0, &compared).is_none() && doubt(0.1, 9.0, &compared).is_none());
         assert!(doubt(0.2, 0.0, &compared).is_some_and(|why| why.contains("± 40.0 % of it open")));
         assert!(prices.doubt(&compared).is_some_and(|why| why.contains("had no time")));
-        // What is far above is sure, and what is far below; not what rests on a price of few samples.
+        // What is far above is sure, or far below; not what rests on a price of few samples.
         let far = |saved, price| Compared { saved, low: saved, least: saved, most: saved, price, rounds: 5 };
         assert!(doubt(0.4, 0.0, &far(0.2, 0.0)).is_none() && doubt(0.4, 0.0, &far(0.01, 0.0)).is_none());
         assert!(doubt(0.01, 0.4, &far(0.05, 0.1)).is_some() && doubt(0.01, 0.1, &far(0.05, 0.1)).is_none());
@@ -298,7 +298,7 @@ mod tests {
     /// tenth of the time. Pages are touched for the first time once.
     #[test]
     fn a_part_is_as_much_as_it_costs() {
-        let (small, large) = (work(10, 1e3), work(300, 12e9));
+        let (small, large) = (work(10, 1e3), work(300, 300.0 * 41_943_040.0));
         let requests = Requests {
             count: 310.0,
             work: small + large,

@@ -113,7 +113,7 @@ fn faults_that_the_program_did_not_have_are_not_saved() {
     let answer = advised(&path);
     assert_eq!(answer["verdict"], "no_pool", "{answer}");
     assert!(answer["now"]["faults"].as_u64().is_some_and(|faults| faults > 100_000), "{answer}");
-    let words = printed(&advise(&path, &["--seconds", "20"]));
+    let words = printed(&advise(&path, &["--seconds", "60"]));
     assert!(words.starts_with("No pool would help.\n"), "{words}");
     assert!(!words.contains("call sites"), "nothing is to be said of them: {words}");
 }

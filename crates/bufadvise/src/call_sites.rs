@@ -1,6 +1,7 @@
 //! The call sites of a program that requested memory, as a recording of its heap has them.
 
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 
 use buftrace::{Profile, Site};
 use comfy_table::{Cell, Table};
@@ -13,7 +14,7 @@ use crate::print;
 /// Call sites in a table; the JSON has all of them.
 const ROWS: usize = 8;
 /// Frames of a call site, unless it is said how many.
-pub(crate) const FRAMES: usize = 4;
+pub(crate) const FRAMES: NonZeroUsize = NonZeroUsize::new(4).unwrap();
 /// What a call site is called that has no stack.
 const UNKNOWN: &str = "unknown: no call stack was recorded";
 
@@ -21,9 +22,6 @@ const UNKNOWN: &str = "unknown: no call stack was recorded";
 /// bytes are estimates, unless the recording is exact.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct CallSite {
-    /// As in [`Joined`].
-    #[serde(skip)]
-    pub(crate) number: usize,
     #[serde(flatten)]
     pub(crate) site: Site,
     /// The bytes that were out on average, over the whole time.
@@ -62,47 +60,22 @@ impl CallSite {
     }
 }
 
-/// Call stacks that are shown as one are one call site.
-#[derive(Debug)]
-pub(crate) struct Joined {
-    /// By stack: the number of its call site.
-    of_stack: Vec<usize>,
-    /// How many frames were looked at.
-    frames: usize,
-}
-
-impl Joined {
-    /// Joins the stacks whose innermost `frames` frames look alike.
-    pub(crate) fn new(heap: &Profile, stacks: &Stacks, frames: usize) -> Self {
-        let mut numbers = HashMap::new();
-        let of_stack = (0..heap.stacks())
-            .map(|stack| {
-                let shown = stacks.frames(stack as u32).iter().take(frames);
-                let next = numbers.len();
-                *numbers.entry(shown.map(|frame| frame.location()).collect::<Vec<_>>()).or_insert(next)
-            })
-            .collect();
-        Self { of_stack, frames }
-    }
-
-    /// Returns the number of a stack's call site.
-    pub(crate) fn number(&self, stack: u32) -> usize {
-        self.of_stack.get(stack as usize).copied().unwrap_or(0)
-    }
-
-    /// Returns the call sites, the most bytes first.
-    pub(crate) fn call_sites(&self, heap: &Profile, stacks: &Stacks) -> Vec<CallSite> {
-        let call_site = |site: Site| {
-            let shown = stacks.frames(site.stack).iter().take(self.frames);
-            CallSite {
-                number: self.number(site.stack),
-                mean_bytes_out: site.byte_seconds * 1e9 / heap.duration_ns().max(1) as f64,
-                frames: shown.map(|frame| Frame::clone(frame)).collect(),
-                site,
-            }
-        };
-        heap.sites_by(|stack| self.number(stack)).into_iter().map(call_site).collect()
-    }
+/// Returns the call sites, the most bytes first: stacks whose innermost `frames` frames look alike
+/// are one.
+pub(crate) fn of(heap: &Profile, stacks: &Stacks, frames: NonZeroUsize) -> Vec<CallSite> {
+    let mut numbers = HashMap::new();
+    let shown = |stack: u32| stacks.frames(stack).iter().take(frames.get());
+    let number = |stack| {
+        let next = numbers.len();
+        *numbers.entry(shown(stack).map(|frame| frame.location()).collect::<Vec<_>>()).or_insert(next)
+    };
+    let of_stack: Vec<usize> = (0..heap.stacks() as u32).map(number).collect();
+    let call_site = |site: Site| CallSite {
+        mean_bytes_out: site.byte_seconds * 1e9 / heap.duration_ns().max(1) as f64,
+        frames: shown(site.stack).map(|frame| Frame::clone(frame)).collect(),
+        site,
+    };
+    heap.sites_by(|stack| of_stack.get(stack as usize)).into_iter().map(call_site).collect()
 }
 
 /// Returns all bytes that were requested, and their sum with the seconds for which they were out.

@@ -86,15 +86,3 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::Command;
-
-    #[test]
-    fn options_do_not_clash() {
-        Command::command().debug_assert();
-    }
-}

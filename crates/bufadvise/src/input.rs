@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use buftrace::{Ending, Fault, Profile, Trace, format};
 
+use crate::number::memory;
 use crate::print;
 
 /// Objects and reallocations of a heap that are read. What comes behind them is left out, which is
@@ -49,6 +50,30 @@ fn bytes(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 impl Input {
+    /// Returns whether nothing was requested.
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::Trace(trace) => trace.events().is_empty(),
+            Self::Heap(heap) => heap.objects().is_empty(),
+        }
+    }
+
+    /// Says what may be behind few requests.
+    pub(crate) fn why_few(&self) -> String {
+        let not_recorded = match self {
+            Self::Heap(heap) if heap.ending() == Ending::Limit => {
+                "The file has reached its limit, which `limit=1GiB` sets. ".into()
+            }
+            Self::Heap(heap) if heap.info().min_bytes > 1 => format!(
+                "Requests of less than {} are recorded with --settings exact,min=1. ",
+                memory(heap.info().min_bytes)
+            ),
+            _ => String::new(),
+        };
+        not_recorded
+            + "Requests to an allocator of its own, and those of programs that it starts, are not recorded."
+    }
+
     /// Says how much is in it, how it ends, and what is not in it.
     pub(crate) fn ending(&self) -> String {
         match self {
@@ -69,7 +94,7 @@ pub(crate) fn ending(heap: &Profile) -> String {
         Ending::Torn(error) => format!("the end of the file is damaged: {error}"),
         _ => {
             "it has no end: the program was killed, it started another in its place, or the recorder stopped \
-              early and said so; a second or more may be missing"
+              early and said so; its last requests may be missing"
                 .to_owned()
         }
     };

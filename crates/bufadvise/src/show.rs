@@ -1,13 +1,14 @@
 //! `show`: what is in a trace.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 use buftrace::{Ending, Profile, Summary};
 use serde::Serialize;
 
-use crate::call_sites::{self, CallSite, Joined, Order};
+use crate::call_sites::{self, CallSite, Order};
 use crate::input::{self, Input};
 use crate::names::Stacks;
 use crate::number::{memory, time};
@@ -24,7 +25,7 @@ pub(crate) struct Options {
     json: bool,
     /// Take call stacks as one call site whose innermost N frames look alike
     #[arg(long, value_name = "N", default_value_t = call_sites::FRAMES)]
-    frames: usize,
+    frames: NonZeroUsize,
     /// Print how long which call site of a heap recording held how many bytes instead: folded
     /// stacks for flamegraph tools, with bytes times milliseconds
     #[arg(long, conflicts_with = "json")]
@@ -76,8 +77,8 @@ struct Heap {
 }
 
 impl Heap {
-    fn of(heap: &Profile, stacks: &Stacks, frames: usize) -> Self {
-        let (usage, call_sites) = (heap.usage(), Joined::new(heap, stacks, frames).call_sites(heap, stacks));
+    fn of(heap: &Profile, stacks: &Stacks, frames: NonZeroUsize) -> Self {
+        let (usage, call_sites) = (heap.usage(), call_sites::of(heap, stacks, frames));
         Self {
             program: print::in_line(&heap.info().program),
             seconds: heap.duration_ns() as f64 / 1e9,
@@ -145,7 +146,7 @@ impl Options {
                     print::line(retention::folded(&heap, &stacks).trim_end_matches('\n'))?;
                     return Ok(true);
                 }
-                Shown::Heap { schema: SCHEMA, heap: Heap::of(&heap, &stacks, self.frames.max(1)) }
+                Shown::Heap { schema: SCHEMA, heap: Heap::of(&heap, &stacks, self.frames) }
             }
         };
         match &shown {

@@ -11,14 +11,10 @@ use crate::number::{memory, percent, time};
 use crate::print;
 
 /// The version of [`Answer`]. It rises with every change that a reader could stumble over.
-pub(crate) const SCHEMA: u32 = 7;
+pub(crate) const SCHEMA: u32 = 8;
 
 /// From this share of the bytes on, large blocks are worth an allocator of their own.
 const MOSTLY_LARGE: f64 = 0.5;
-/// What may be behind few requests.
-const NOT_RECORDED: &str =
-    "Requests to an allocator of its own, and those of programs that it starts, are not recorded.";
-
 /// All of it, as the JSON has it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Answer {
@@ -29,6 +25,9 @@ pub(crate) struct Answer {
     pub(crate) recorded: String,
     pub(crate) program: Program,
     pub(crate) is_rust: bool,
+    /// What may be behind few requests.
+    #[serde(skip)]
+    pub(crate) why_few: String,
     pub(crate) requests: Requests,
     #[serde(flatten)]
     pub(crate) study: Study,
@@ -37,14 +36,12 @@ pub(crate) struct Answer {
     pub(crate) call_sites: Vec<SiteAnswer>,
 }
 
-/// The answer for one call site.
+/// A call site that requests much.
 #[derive(Debug, Serialize)]
 pub(crate) struct SiteAnswer {
     #[serde(flatten)]
     pub(crate) call_site: CallSite,
     pub(crate) share_of_bytes: f64,
-    #[serde(flatten)]
-    pub(crate) study: Study,
 }
 
 /// Writes the answer as text.
@@ -52,6 +49,9 @@ pub(crate) fn text(answer: &Answer) -> String {
     let study = &answer.study;
     let mut text = match (study.verdict, &study.why) {
         (Verdict::TooLarge, Some(why)) => format!("Too large to try: {why}.\n"),
+        (Verdict::NoAnswer, Some(why)) => {
+            format!("No answer: {why}.\nGive it more time, with --seconds, or another limit of memory.\n")
+        }
         _ => format!("{}\n{}\n{}\n", verdict(study), saves(answer), sure(answer)),
     };
     if study.verdict == Verdict::Pool
@@ -77,11 +77,12 @@ pub(crate) fn text(answer: &Answer) -> String {
     }
     let _ = writeln!(text, "Recorded: {}", answer.recorded);
     if !answer.call_sites.is_empty() {
-        text += "\nThe call sites that request most, each replayed by itself:\n";
+        text += "\nThe pool is for all call sites together. Those that request most:\n";
     }
-    for (number, one) in (1..).zip(&answer.call_sites) {
-        let lines = one.call_site.lines().replace('\n', "\n   ");
-        let _ = writeln!(text, "{number}. {lines}\n   {}", site(one));
+    for (number, SiteAnswer { call_site, share_of_bytes }) in (1..).zip(&answer.call_sites) {
+        let lines = call_site.lines().replace('\n', "\n   ");
+        let (share, mean) = (percent(*share_of_bytes), memory(call_site.mean_bytes()));
+        let _ = writeln!(text, "{number}. {lines}\n   {share} of all bytes, {mean} on average.");
     }
     if let Some(code) = &answer.code {
         let _ = write!(text, "\n{code}");
@@ -100,7 +101,6 @@ fn verdict(study: &Study) -> String {
     match (study.verdict, study.best()) {
         (Verdict::Pool, Some((best, _))) => format!("A pool would help: `{}`.", best.settings),
         (Verdict::TooShort, _) => "Too short to say.".into(),
-        (Verdict::NoAnswer, _) => "No answer.".into(),
         _ => "No pool would help.".into(),
     }
 }
@@ -113,9 +113,6 @@ fn saves(answer: &Answer) -> String {
             "The program made no request that was recorded.".into()
         }
         (Verdict::TooShort, _) => ran(answer),
-        (Verdict::NoAnswer, _) => {
-            format!("The replay {}.", study.why.as_deref().unwrap_or("had no time"))
-        }
         (Verdict::Pool, Some((best, compared))) => {
             format!("It saves {}. {}", seconds(compared.saved, program), costs(study, best, compared))
         }
@@ -161,7 +158,7 @@ fn costs(study: &Study, best: &Tried, compared: &Compared) -> String {
             percent(compared.price)
         )
     } else if memory(bytes) != memory(now) && bytes < now {
-        format!("It takes {} of memory, where {} are taken now.", memory(bytes), memory(now))
+        format!("In the replay it takes {} of memory, and {} without it.", memory(bytes), memory(now))
     } else {
         "It takes no more memory.".into()
     }
@@ -171,39 +168,44 @@ fn costs(study: &Study, best: &Tried, compared: &Compared) -> String {
 fn sure(answer: &Answer) -> String {
     let (study, replayed) = (&answer.study, answer.requests.replayed);
     let requests = counted(&answer.requests);
-    let (word, more) = match (study.is_sure, &study.why) {
-        (true, _) => ("Sure", String::new()),
-        (false, Some(why)) => ("Not sure", format!("{why}.")),
-        _ => ("Not sure", "More rounds, with --seconds, or a longer recording may change it.".into()),
+    let (word, more) = match &study.why {
+        None => ("Sure", String::new()),
+        Some(why) => ("Not sure", format!("{why}.")),
     };
     match (study.verdict, study.best()) {
         (Verdict::TooShort, _) => {
-            let hint = match answer.requests.count {
-                0.0 => NOT_RECORDED,
-                _ => "Record it for longer, or with --settings exact.",
-            };
+            let few = &answer.why_few;
+            let longer = if answer.requests.count > 0.0 { "Record it for longer. " } else { "" };
             format!(
-                "An answer needs {LEAST_SECONDS:.0} s, {LEAST_REQUESTS:.0} requests and {LEAST_SAMPLES} samples of them. {hint}"
+                "An answer needs {LEAST_SECONDS:.0} s, {LEAST_REQUESTS:.0} requests and {LEAST_SAMPLES} samples of them. {longer}{few}"
             )
         }
-        (Verdict::NoAnswer, _) => "Give it more time, with --seconds, or another limit of memory.".into(),
         (_, None) => {
-            let hint = if answer.requests.are_few() { NOT_RECORDED } else { &more };
+            let hint = if answer.requests.are_few() { more + &answer.why_few } else { more };
             let text = format!("{word}: of {requests}, {replayed} were replayed without a pool. {hint}");
             text.trim_end().to_owned()
         }
         (_, Some((_, compared))) => {
             let rounds = print::count(compared.rounds as u64, "round");
-            let range = |share: f64| format!("{:.1} %", share * 100.0);
-            let saved = if compared.most <= 0.0 {
-                "it saved nothing".into()
-            } else {
-                format!("it saved {} to {}", range(compared.least.max(0.0)), range(compared.most))
+            let percent_of = |share: f64| format!("{:.1} %", share * 100.0);
+            let range = |less: f64| {
+                format!(
+                    "{} to {}",
+                    percent_of(compared.least.max(0.0) - less),
+                    percent_of(compared.most - less)
+                )
             };
+            let mut saved = if compared.most <= 0.0 { "nothing".into() } else { range(0.0) };
+            if compared.price > 0.0 && compared.most > 0.0 {
+                saved += &format!(" ({} after the price of its memory)", range(compared.price));
+            }
             let is_part = answer.requests.are_a_part();
             let part = if is_part { format!("{replayed} of ") } else { String::new() };
+            // A pool's first touches are more of a part than of all.
+            let all =
+                if is_part && study.verdict == Verdict::Pool { ", and may save more of all" } else { "" };
             format!(
-                "{word}: {saved} in {rounds} of replays, of {part}{requests}. Users notice {}. {more}",
+                "{word}: it saved {saved} in {rounds} of replays, of {part}{requests}{all}. Users notice {}. {more}",
                 percent(NOTICED)
             )
             .trim_end()
@@ -219,27 +221,6 @@ fn counted(requests: &Requests) -> String {
         ..0.001 => count,
         error => format!("about {count} (± {})", percent(error)),
     }
-}
-
-/// Says the verdict on a call site.
-fn site(one: &SiteAnswer) -> String {
-    let SiteAnswer { call_site, share_of_bytes, study } = one;
-    let requests =
-        format!("{} of all bytes, {} on average. ", percent(*share_of_bytes), memory(call_site.mean_bytes()));
-    let compared = study.best().map(|(best, compared)| (best.settings, compared.saved));
-    let verdict = match (study.verdict, compared) {
-        (Verdict::Pool, Some((settings, saved))) => {
-            format!("`{settings}` saves {} of that time.", percent(saved))
-        }
-        (Verdict::NoPool, best) => {
-            let most = best.map_or(study.now_share, |(_, saved)| saved.max(0.0));
-            format!("No pool would help: it saves at most {} of that time.", percent(most))
-        }
-        (Verdict::TooShort, _) => "Too few requests to say.".into(),
-        (Verdict::TooLarge, _) => format!("Too large to try: {}.", study.why.as_deref().unwrap_or_default()),
-        _ => format!("No answer: the replay {}.", study.why.as_deref().unwrap_or("had no time")),
-    };
-    requests + &verdict
 }
 
 #[cfg(test)]
@@ -271,6 +252,7 @@ mod tests {
                 bytes: None,
             },
             is_rust: true,
+            why_few: "Why few.".into(),
             requests: Requests { count: 4000.0, samples: 4000, replayed: 4000, ..Requests::default() },
             study: Study {
                 verdict,
@@ -300,7 +282,7 @@ mod tests {
         );
         assert_eq!(
             lines[2],
-            "Sure: it saved 12.0 % to 12.0 % in 5 rounds of replays, of 4000 requests. Users notice 3.0 %."
+            "Sure: it saved 12.0 % to 12.0 % (10.0 % to 10.0 % after the price of its memory) in 5 rounds of replays, of 4000 requests. Users notice 3.0 %."
         );
         assert!(lines[3].contains("fall back to the heap"), "{text}");
         assert_eq!(lines[4], "Not compared: `ring` took longer than 2.0 s.");
@@ -310,13 +292,17 @@ mod tests {
     #[test]
     fn a_part_that_was_replayed_is_named() {
         let mut part = answer(Verdict::Pool, saving(0.12, 0.0));
-        part.requests.replayed = 512;
-        assert!(text(&part).contains("in 5 rounds of replays, of 512 of 4000 requests."), "{}", text(&part));
+        (part.requests.replayed, part.requests.work) = (512, 10.0);
+        assert!(
+            text(&part).contains("of replays, of 512 of 4000 requests, and may save more of all."),
+            "{}",
+            text(&part)
+        );
         let mut large = answer(Verdict::TooLarge, None);
         large.study.why = Some("9 buffers were in use".into());
         let lines = text(&large);
         assert!(lines.starts_with("Too large to try: 9 buffers were in use.\nRecorded: "), "{lines}");
-        (large.study.verdict, large.study.is_sure) = (Verdict::NoPool, false);
+        large.study.verdict = Verdict::NoPool;
         assert!(text(&large).contains(" without a pool. 9 buffers were in use.\n"), "{}", text(&large));
     }
 
@@ -328,8 +314,8 @@ mod tests {
         (few.requests.count, few.requests.replayed) = (34.0, 34);
         let few = text(&few);
         let asked = "\nThe program ran for 10.0 s and made 34 requests. All its requests together take 0.3 %";
-        let hint = "\nSure: of 34 requests, 34 were replayed without a pool. Requests to an allocator of";
-        assert!(few.contains(asked) && few.contains(hint) && !lines.contains("of its own"), "{few}");
+        let hint = "\nSure: of 34 requests, 34 were replayed without a pool. Why few.\n";
+        assert!(few.contains(asked) && few.contains(hint) && !lines.contains("Why few"), "{few}");
         let lines = text(&answer(Verdict::NoPool, saving(-0.1, 0.0)));
         assert!(lines.contains("The best pool, `slot:slots=16`, saves no time."), "{lines}");
     }
@@ -343,15 +329,18 @@ mod tests {
             lines.starts_with("Too short to say.\nThe program ran for 250 ms and made 1 request.\n"),
             "{lines}"
         );
-        assert!(lines.contains("Record it for longer") && !lines.contains("of its own"), "{lines}");
+        assert!(lines.contains("samples of them. Record it for longer. Why few.\n"), "{lines}");
         short.requests.count = 0.0;
         let lines = text(&short);
-        assert!(!lines.contains("Record it for longer") && lines.contains("of its own"), "{lines}");
+        assert!(
+            !lines.contains("Record it for longer") && lines.contains("samples of them. Why few.\n"),
+            "{lines}"
+        );
         let mut failed = answer(Verdict::NoAnswer, None);
-        failed.study.why = Some("took longer than 9.0 s".into());
+        failed.study.why = Some("the replay took longer than 9.0 s".into());
         let lines = text(&failed);
         assert!(
-            lines.starts_with("No answer.\nThe replay took longer than 9.0 s.\nGive it more time"),
+            lines.starts_with("No answer: the replay took longer than 9.0 s.\nGive it more time"),
             "{lines}"
         );
     }

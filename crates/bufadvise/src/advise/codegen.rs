@@ -9,9 +9,9 @@ use super::strategies::Owner;
 pub(crate) fn rust(pick: &Candidate) -> String {
     // `bounded-slot` is in the package of `slot`.
     let feature = pick.strategy().trim_start_matches("bounded-");
-    let version = env!("CARGO_PKG_VERSION");
+    let source = env!("CARGO_PKG_REPOSITORY");
     let head = format!(
-        "// bufworks = {{ version = \"{version}\", default-features = false, features = [\"std\", \"{feature}\"] }}\n\n/// The strategy with its settings, as `AnyBuilder` reads them.\npub const SETTINGS: &str = \"{pick}\";\n"
+        "// bufworks = {{ git = \"{source}\", default-features = false, features = [\"std\", \"{feature}\"] }}\n\n/// The strategy with its settings, as `AnyBuilder` reads them.\npub const SETTINGS: &str = \"{pick}\";\n"
     );
     let Candidate::Pool(builder) = pick else { return head };
     let settings = set(builder);

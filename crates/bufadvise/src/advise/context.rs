@@ -1,19 +1,20 @@
 //! The options of `advise`, and from them to the answer.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use buftrace::{Object, Profile, Trace};
+use buftrace::{Profile, Trace};
 
 use super::answer::{Answer, SCHEMA, SiteAnswer};
 use super::children::Children;
 use super::schedule::{Schedule, workers};
 use super::study::{Study, Verdict, study};
 use super::traffic::{Needs, Traffic};
-use super::verdict::{Prices, Program, Requests};
+use super::verdict::{Prices, Program, Requests, work};
 use super::{answer, codegen, table, wire};
-use crate::call_sites::{self, CallSite, Joined, sums};
+use crate::call_sites::{self, CallSite, sums};
 use crate::input::{self, Input};
 use crate::names::{self, Stacks};
 use crate::number::memory;
@@ -21,8 +22,6 @@ use crate::print;
 
 /// The most events that a recording is expanded to.
 const MOST_EVENTS: usize = 1 << 19;
-/// The share of the time that the whole has; its call sites have the rest.
-const WHOLE: f64 = 0.6;
 /// What is kept of the time, to read and to print.
 const KEPT: f64 = 0.05;
 /// `bufalloc` serves blocks of this number of bytes and more, unless it is told otherwise.
@@ -49,12 +48,12 @@ pub(crate) struct Context {
     /// The seconds that the answer may take
     #[arg(long, default_value_t = 30, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
-    /// Where a pool helps, say it of this number of call sites too, those that request most
+    /// Where a pool helps, print this number of call sites, those that request most
     #[arg(long, default_value_t = 3, value_name = "N")]
     sites: usize,
     /// Take call stacks as one call site whose innermost N frames look alike
     #[arg(long, value_name = "N", default_value_t = call_sites::FRAMES)]
-    frames: usize,
+    frames: NonZeroUsize,
     /// Take no pool that needs more memory, such as 16M
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     memory_limit: Option<u64>,
@@ -78,26 +77,24 @@ impl Context {
     ///
     /// When this program cannot be found, which replays.
     pub(crate) fn answer(&self, input: Input, notes: &str, started: Instant) -> Result<(String, bool)> {
-        let seconds = f64::from(self.seconds) * (1.0 - KEPT);
-        let until = |share: f64| started + Duration::from_secs_f64(seconds * share);
+        let why_few = input.why_few();
         let (program, is_rust, recorded) = (program(&input), is_rust(&input), input.ending() + "." + notes);
         let (part, heap) = match input {
-            Input::Heap(heap) => (Part::of(&heap, |_| true), Some(heap)),
+            Input::Heap(heap) => (Part::of(&heap), Some(heap)),
             Input::Trace(trace) => {
                 let sums = trace.summary();
                 let (samples, [_, _, _, largest]) = (sums.acquires, sums.size_quantiles);
-                let requests = Requests { count: samples as f64, samples, ..Requests::default() };
+                let work = work(samples, sums.total_bytes as f64);
+                let requests = Requests { count: samples as f64, samples, work, ..Requests::default() };
                 let peak = (sums.max_live as f64, sums.max_live_bytes as f64);
                 (Part { trace, requests, peak, largest, growth: [1.0; 2] }, None)
             }
         };
         let name = part.trace.meta().name.clone();
-        let whole = Whole { program, memory_limit: self.memory_limit };
-        let (prices, found) = whole.study(part, until(WHOLE))?;
-        let mut call_sites = Vec::new();
-        if let Some(heap) = heap.as_ref().filter(|_| found.verdict == Verdict::Pool) {
-            call_sites = self.sites(heap, &whole, &until)?;
-        }
+        let deadline = started + Duration::from_secs_f64(f64::from(self.seconds) * (1.0 - KEPT));
+        let (prices, found) = part.study(program, self.memory_limit, deadline)?;
+        let heap = heap.filter(|_| found.verdict == Verdict::Pool);
+        let call_sites = heap.map_or_else(Vec::new, |heap| self.sites(&heap));
         let best = found.best().map(|(tried, _)| tried.settings);
         let code = best.filter(|_| is_rust && found.verdict == Verdict::Pool);
         let answer = Answer {
@@ -106,6 +103,7 @@ impl Context {
             recorded,
             program,
             is_rust,
+            why_few,
             requests: prices.requests,
             code: code.map(|pick| codegen::rust(&pick)),
             study: found,
@@ -122,31 +120,20 @@ impl Context {
         Ok((text, !matches!(answer.study.verdict, Verdict::NoAnswer | Verdict::TooLarge)))
     }
 
-    /// Studies the call sites that request most, each by itself.
-    fn sites(
-        &self,
-        heap: &Profile,
-        whole: &Whole,
-        until: &dyn Fn(f64) -> Instant,
-    ) -> Result<Vec<SiteAnswer>> {
+    /// Returns the call sites that request most.
+    fn sites(&self, heap: &Profile) -> Vec<SiteAnswer> {
         let stacks = Stacks::of(heap);
-        let joined = Joined::new(heap, &stacks, self.frames.max(1));
-        let all = joined.call_sites(heap, &stacks);
+        let all = call_sites::of(heap, &stacks, self.frames);
         let (bytes, _) = sums(&all);
-        let sites: Vec<CallSite> = all.into_iter().take(self.sites).collect();
-        let count = sites.len() as f64;
-        let answer = |(nth, call_site): (usize, CallSite)| {
-            let is_it = |object: &Object| joined.number(object.stack) == call_site.number;
-            let deadline = until(WHOLE + (1.0 - WHOLE) * (nth + 1) as f64 / count);
-            let (_, study) = whole.study(Part::of(heap, is_it), deadline)?;
+        let share_of = |call_site: CallSite| {
             let share_of_bytes = call_site.site.bytes / bytes;
-            Ok(SiteAnswer { call_site, share_of_bytes, study })
+            SiteAnswer { call_site, share_of_bytes }
         };
-        sites.into_iter().enumerate().map(answer).collect()
+        all.into_iter().take(self.sites).map(share_of).collect()
     }
 }
 
-/// Some of the requests of a program.
+/// The requests of a program.
 struct Part {
     trace: Trace,
     requests: Requests,
@@ -158,31 +145,30 @@ struct Part {
 }
 
 impl Part {
-    /// Returns what some objects of a heap are.
-    fn of(heap: &Profile, is_it: impl Fn(&Object) -> bool) -> Self {
+    /// Returns what a heap requested.
+    fn of(heap: &Profile) -> Self {
         Self {
-            peak: heap.expanded_peak(&is_it),
+            peak: heap.expanded_peak(|_| true),
             growth: heap.whole().peak_growth,
-            largest: heap.objects().iter().filter(|one| is_it(one)).map(|one| one.largest).max().unwrap_or(0),
-            requests: requests_of(heap, &is_it),
-            trace: heap.expanded_trace(MOST_EVENTS, is_it),
+            largest: heap.objects().iter().map(|one| one.largest).max().unwrap_or(0),
+            requests: requests_of(heap),
+            trace: heap.expanded_trace(MOST_EVENTS, |_| true),
         }
     }
-}
 
-/// The program, whatever part of its requests is studied.
-struct Whole {
-    program: Program,
-    memory_limit: Option<u64>,
-}
-
-impl Whole {
-    /// Studies a part of the program.
-    fn study(&self, part: Part, deadline: Instant) -> Result<(Prices, Study)> {
-        let Part { trace, mut requests, peak, largest, growth } = part;
+    /// Replays it, and judges.
+    fn study(
+        self,
+        program: Program,
+        memory_limit: Option<u64>,
+        deadline: Instant,
+    ) -> Result<(Prices, Study)> {
+        let Self { trace, mut requests, peak, largest, growth } = self;
         let mut replay = |start| {
             let traffic = Traffic::new(&trace, start);
             requests.replayed = traffic.buffers.len();
+            let bytes = traffic.buffers.iter().map(|buffer| f64::from(buffer.bytes)).sum();
+            requests.replayed_work = work(requests.replayed, bytes);
             let replayed = Needs::of(&traffic);
             let whole = || ((replayed.live as f64, replayed.bytes as f64), 0);
             let ((buffers, bytes), largest) = if requests.are_a_part() { (peak, largest) } else { whole() };
@@ -200,7 +186,7 @@ impl Whole {
             };
             format!("{} were in use at once, and a replay has {}", of(&needs), of(&replayed))
         });
-        let prices = Prices { program: self.program, requests };
+        let prices = Prices { program, requests };
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let encoded = |workers| wire::encode(&Schedule::new(&traffic, workers));
         let workers = workers(&traffic, processors);
@@ -212,7 +198,7 @@ impl Whole {
             times_bytes: needs.bytes as f64 / replayed.bytes.max(1) as f64,
         };
         drop(traffic);
-        Ok((prices, study(&prices, &needs, too_large, self.memory_limit, children)))
+        Ok((prices, study(&prices, &needs, too_large, memory_limit, children)))
     }
 }
 
@@ -240,39 +226,32 @@ fn is_rust(input: &Input) -> bool {
     }
 }
 
-/// Returns what was requested by some objects of a heap.
-fn requests_of(heap: &Profile, is_it: impl Fn(&Object) -> bool) -> Requests {
-    let (mut samples, mut count, mut variance, mut bytes, mut large) = (0, 0.0, 0.0, 0.0, 0.0);
-    for object in heap.objects().iter().filter(|object| is_it(object)) {
-        let weight = object.weight();
-        samples += 1;
-        count += weight;
-        variance += weight * (weight - 1.0);
-        bytes += weight * object.largest as f64;
+/// Returns what was requested of a heap.
+fn requests_of(heap: &Profile) -> Requests {
+    let (mut bytes, mut large) = (0.0, 0.0);
+    // Of requests, of what they cost, and of bytes times the time that they are in use.
+    let (mut sums, mut variances) = ([0.0; 3], [0.0; 3]);
+    for object in heap.objects() {
+        let (weight, largest) = (object.weight(), object.largest as f64);
+        let held = object.lifetime_ns().unwrap_or(heap.duration_ns().saturating_sub(object.at_ns)) as f64;
+        for (of, one) in [1.0, work(1, largest), largest * held].into_iter().enumerate() {
+            sums[of] += weight * one;
+            variances[of] += weight * (weight - 1.0) * one * one;
+        }
+        bytes += weight * largest;
         if object.largest >= LARGE_BYTES {
-            large += weight * object.largest as f64;
+            large += weight * largest;
         }
     }
-    let error = f64::sqrt(variance) / f64::max(count, 1.0);
-    Requests { count, error, samples, replayed: 0, large_share: large / f64::max(bytes, 1.0) }
+    let [error, work_error, held_error] =
+        [0, 1, 2].map(|of| f64::sqrt(variances[of]) / f64::max(sums[of], 1.0));
+    let ([count, work, _], samples) = (sums, heap.objects().len());
+    let large_share = large / f64::max(bytes, 1.0);
+    Requests { count, error, work, work_error, held_error, samples, large_share, ..Requests::default() }
 }
 
 /// Returns a number of bytes, with a unit or without.
 fn bytes(text: &str) -> Result<u64, parse_size::Error> {
     // Units are powers of 1024 always.
     parse_size::Config::new().with_binary().parse_size(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::bytes;
-
-    #[test]
-    fn limits_have_units() {
-        assert_eq!(
-            ["65536", "64k", "16 MiB"].map(|text| bytes(text).ok()),
-            [65536, 65536, 16 << 20].map(Some)
-        );
-        assert!(bytes("").is_err() && bytes("16 megabytes").is_err() && bytes("99999999999G").is_err());
-    }
 }

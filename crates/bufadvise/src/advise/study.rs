@@ -9,20 +9,19 @@ use super::children::{Children, Dropped};
 use super::replay::Replayed;
 use super::strategies::REFUSES;
 use super::traffic::Needs;
-use super::verdict::{Compared, NOTICED, Prices};
+use super::verdict::{Compared, LEAST_ROUNDS, NOTICED, Prices, ROUNDS};
 
 /// Replays without a pool before any candidate.
 const FIRST: usize = 3;
 /// Several workers have one by this of the time for a replay, and one worker does it otherwise.
 const PATIENCE: u32 = 30;
-/// Candidates that are compared in rounds, and the rounds.
+/// Candidates that are compared in rounds.
 const FINALISTS: usize = 4;
-const ROUNDS: usize = 15;
-/// From this number of rounds on, a clear answer ends them.
-const LEAST_ROUNDS: usize = 5;
 /// A child has this many times the time of one without a pool, and a moment to start in.
 const SLOW: u32 = 10;
 const START: Duration = Duration::from_secs(1);
+/// Why a candidate is left out that is not within the limit.
+const TOO_MUCH: &str = "takes more memory";
 /// What saves this share of the best saving is as good.
 const AS_GOOD: f64 = 0.9;
 
@@ -70,6 +69,11 @@ impl Study {
         Self { verdict, is_sure: true, now, now_share: 0.0, tried: Vec::new(), why: None }
     }
 
+    /// Returns it as one that is not sure, if there is a reason.
+    fn unless(self, why: Option<String>) -> Self {
+        Self { is_sure: why.is_none(), why, ..self }
+    }
+
     /// Returns the best candidate, if one was compared.
     pub(crate) fn best(&self) -> Option<(&Tried, &Compared)> {
         self.tried.iter().find_map(|one| Some((one, one.compared.as_ref()?)))
@@ -114,7 +118,8 @@ pub(crate) fn study(
             Ok(replayed) => now.push(replayed),
             Err(_) if !now.is_empty() => break,
             Err(why) => {
-                return Study { why: Some(why.to_string()), ..Study::of(Verdict::NoAnswer) };
+                let why = Some(format!("the replay {why}"));
+                return Study { why, ..Study::of(Verdict::NoAnswer) };
             }
         }
     }
@@ -122,11 +127,11 @@ pub(crate) fn study(
     let limit = (started - children.left()) / now.len() as u32 * SLOW + START;
     let fastest = now.iter().min_by_key(|replayed| replayed.nanos).copied().unwrap_or_default();
     let mut study =
-        Study { now: fastest, now_share: prices.share(fastest.nanos as f64), ..Study::of(Verdict::NoPool) };
+        Study { now: fastest, now_share: prices.share(&fastest, &fastest), ..Study::of(Verdict::NoPool) };
     if study.now_share < NOTICED {
         // No pool saves more than all of it.
-        study.is_sure = too_large.is_none() && prices.is_surely_little(study.now_share);
-        return Study { why: too_large, ..study };
+        let doubt = prices.doubt_of_little(study.now_share);
+        return study.unless(too_large.or(doubt));
     }
     if prices.requests.are_few() {
         return Study::of(Verdict::TooShort);
@@ -147,21 +152,21 @@ pub(crate) fn study(
     let rest = core::mem::take(&mut study.tried);
     study.tried = compared.into_iter().chain(others).chain(rest).collect();
     if let Some((_, best)) = study.best() {
-        let is_sure = too_large.is_none() && best.rounds >= LEAST_ROUNDS && prices.is_sure(best);
+        let doubt = prices.doubt(best);
         study.verdict = match (best.helps(), &too_large) {
             (true, None) => Verdict::Pool,
             (true, Some(_)) => Verdict::TooLarge,
             (false, _) => Verdict::NoPool,
         };
-        (study.is_sure, study.why) = (is_sure, too_large);
-    } else {
-        let why = study
-            .tried
-            .iter()
-            .find_map(|one| Some(format!("of `{}` {}", one.settings, one.dropped.as_ref()?)));
-        return Study { why, ..Study::of(Verdict::NoAnswer) };
+        return study.unless(too_large.or(doubt));
     }
-    study
+    let why = |one: &Tried| match &one.dropped {
+        Some(why) if !why.starts_with(TOO_MUCH) => format!("the replay of `{}` {why}", one.settings),
+        _ => "no pool is within the limit of memory".into(),
+    };
+    // One that is over the limit comes first.
+    let why = study.tried.iter().map(why).min();
+    Study { why, ..Study::of(Verdict::NoAnswer) }
 }
 
 /// Returns a replay that can be chosen, or why it cannot.
@@ -170,7 +175,7 @@ fn fits(replayed: Replayed, memory_limit: Option<u64>) -> Result<Replayed, Strin
         return Err(format!("had no room for {} requests", replayed.refused));
     }
     match memory_limit.filter(|limit| replayed.bytes > *limit) {
-        Some(_) => Err("takes more memory than the limit".into()),
+        Some(_) => Err(format!("{TOO_MUCH} than the limit")),
         None => Ok(replayed),
     }
 }

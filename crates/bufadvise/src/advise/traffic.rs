@@ -7,8 +7,9 @@ use buftrace::{EventKind, Trace};
 /// The most events of a trace that are replayed, and the most bytes that all its buffers have.
 const MOST_EVENTS: usize = 1 << 19;
 const MOST_BYTES: u64 = 512 << 20;
-/// So many buffers are replayed in any case, unless they have this many times as many bytes.
-const LEAST_REPLAYED: usize = 24;
+/// So many of the large ones, of which fewer would be replayed, are in any case, unless all have
+/// this many times as many bytes.
+const LEAST_REPLAYED: u64 = 24;
 const MOST_TIMES: u64 = 4;
 /// Pages of most systems are that large.
 pub(crate) const PAGE_BYTES: usize = 4096;
@@ -67,7 +68,7 @@ impl Traffic {
         }
         let mut traffic = Self { acts: Vec::new(), buffers: Vec::new(), threads: trace.threads() };
         let mut live: HashMap<u32, u32> = HashMap::new();
-        let mut sum = 0;
+        let (mut sum, mut large) = (0, 0);
         for event in held.into_iter().rev().chain(part).take(MOST_EVENTS) {
             match event.kind {
                 EventKind::Acquire { id, bytes } => {
@@ -76,8 +77,10 @@ impl Traffic {
                         continue;
                     };
                     sum += u64::from(bytes);
-                    let few = if traffic.buffers.len() < LEAST_REPLAYED { MOST_TIMES } else { 1 };
-                    if sum > MOST_BYTES * few {
+                    let is_large = u64::from(bytes) > MOST_BYTES / LEAST_REPLAYED;
+                    large += u64::from(is_large);
+                    let times = if is_large && large <= LEAST_REPLAYED { MOST_TIMES } else { 1 };
+                    if sum > MOST_BYTES * times {
                         break;
                     }
                     let number = traffic.buffers.len() as u32;
@@ -189,10 +192,11 @@ impl Needs {
         }
     }
 
-    /// Returns whether so much is in use in a replay that settings for `all` can be tried by it.
+    /// Returns whether so much is in use in a replay that settings for `all` can be tried by it: of
+    /// what buffers and their pages cost.
     pub(crate) fn are_enough_for(&self, all: &Self) -> bool {
-        let is_held = |part: usize, all: usize| part as f64 >= LEAST_HELD * all as f64;
-        is_held(self.live, all.live) && is_held(self.bytes, all.bytes)
+        let work = |needs: &Self| (needs.live + needs.bytes / PAGE_BYTES) as f64;
+        work(self) >= LEAST_HELD * work(all)
     }
 
     /// Walks through the traffic once.
@@ -309,7 +313,7 @@ pub(super) mod tests {
         let all = part.of_all((180.0, 750.0), 7);
         assert_eq!(all, Needs { live: 180, bytes: 750, own_live: 60, own_bytes: 150, ..part });
         assert!(part.are_enough_for(&all) && !part.are_enough_for(&part.of_all((181.0, 1.0), 7)));
-        assert!(!part.are_enough_for(&part.of_all((1.0, 1001.0), 7)));
+        assert!(!part.are_enough_for(&part.of_all((1.0, 1e6), 7)));
         assert_eq!(part.of_all((1.0, 1.0), 9), part);
         let large = part.of_all((1.0, 1.0), 700);
         assert_eq!((large.largest, large.bytes, large.own_bytes), (700, 700, 700));
@@ -318,12 +322,13 @@ pub(super) mod tests {
     #[test]
     fn large_traffic_is_cut_and_balanced() {
         let count = |bytes| {
-            let large: Vec<_> = (0..1000).map(|id| (0, id, Some(bytes))).collect();
+            // Small ones in front of the large.
+            let large: Vec<_> = (0..1000).map(|id| (0, id, Some(if id < 40 { 9 } else { bytes }))).collect();
             let traffic = Traffic::new(&trace(&large), 0);
             assert_eq!(traffic.acts.len(), 2 * traffic.buffers.len());
-            traffic.buffers.len()
+            traffic.buffers.len() as u64 - 40
         };
-        assert_eq!([count(1 << 30), count(64 << 20), count(1 << 20)], [2, LEAST_REPLAYED, 512]);
+        assert_eq!([count(1 << 30), count(64 << 20), count(1 << 20)], [1, LEAST_REPLAYED, 511]);
         let many: Vec<_> = (0..MOST_EVENTS).flat_map(|_| [(0, 0, Some(9)), (0, 0, None)]).collect();
         assert_eq!(Traffic::new(&trace(&many), 0).acts.len(), MOST_EVENTS);
     }

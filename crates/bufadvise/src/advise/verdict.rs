@@ -13,7 +13,9 @@
 use serde::Serialize;
 
 use super::replay::Replayed;
+use super::traffic::PAGE_BYTES;
 use crate::measure::statistics::quantile;
+use crate::number::percent;
 
 /// The share of its time that a user of a program notices.
 pub(crate) const NOTICED: f64 = 0.03;
@@ -32,8 +34,10 @@ pub(crate) const LEAST_SAMPLES: usize = 30;
 /// A replay of a smaller share of the requests is a part of them: the most that is in use at once
 /// in it need not be the most of all.
 const WHOLLY: f64 = 0.9;
-/// The relative error of the number of requests up to which an answer is sure.
-const SURE_ERROR: f64 = 0.1;
+/// From this number of rounds on, an answer is sure where they agree.
+pub(crate) const LEAST_ROUNDS: usize = 5;
+/// The most rounds.
+pub(crate) const ROUNDS: usize = 15;
 /// A page fault takes that many nanoseconds: a quarter of a microsecond, and more in a virtual
 /// machine.
 const FAULT_NANOS: f64 = 500.0;
@@ -65,17 +69,28 @@ pub(crate) struct Requests {
     pub(crate) count: f64,
     /// The relative error of that.
     pub(crate) error: f64,
+    /// What they cost in all, in pages: a request costs as much as a page of its buffer. The
+    /// relative errors of that, and of the bytes in use.
+    pub(crate) work: f64,
+    pub(crate) work_error: f64,
+    pub(crate) held_error: f64,
     /// How many were recorded, and how many are replayed.
     pub(crate) samples: usize,
     pub(crate) replayed: usize,
+    pub(crate) replayed_work: f64,
     /// The share of the bytes in blocks that `bufalloc` serves, as far as the recording says.
     pub(crate) large_share: f64,
+}
+
+/// What so many requests of so many bytes in all cost, in pages.
+pub(crate) fn work(count: usize, bytes: f64) -> f64 {
+    count as f64 + bytes / PAGE_BYTES as f64
 }
 
 impl Requests {
     /// Returns whether a part of them is replayed.
     pub(crate) fn are_a_part(&self) -> bool {
-        (self.replayed as f64) < WHOLLY * self.count
+        self.replayed_work < WHOLLY * self.work
     }
 
     /// Returns whether a recording is long enough for an answer.
@@ -97,21 +112,25 @@ pub(crate) struct Prices {
 }
 
 impl Prices {
-    /// Returns nanoseconds of a replay as a share of the program's time.
-    pub(crate) fn share(&self, nanos: f64) -> f64 {
-        self.of_all(nanos) / 1e9 / self.program.time()
+    /// Returns the time of a replay, if it were of all requests, as a share of the program's. Pages
+    /// are touched for the first time once, however many requests there are: each costs as much as
+    /// one costs in the replay without a pool, `now`.
+    pub(crate) fn share(&self, replayed: &Replayed, now: &Replayed) -> f64 {
+        let (nanos, pages) = (replayed.nanos as f64, replayed.faults.min(replayed.bytes / PAGE_BYTES as u64));
+        let first = (now.nanos as f64 / self.requests.replayed_work.max(1.0) * pages as f64).min(nanos);
+        (first + (nanos - first) * self.times()) / 1e9 / self.program.time()
     }
 
-    /// Scales what was counted in a replay to all requests.
-    fn of_all(&self, count: f64) -> f64 {
-        count * self.requests.count / self.requests.replayed.max(1) as f64
+    /// Returns how many times as much all requests cost as those that are replayed.
+    fn times(&self) -> f64 {
+        self.requests.work / self.requests.replayed_work.max(1.0)
     }
 
     /// Returns the share of its time that the program saves by a pool, by one round of replays.
     fn saved(&self, (now, pool): (&Replayed, &Replayed)) -> f64 {
-        let replayed = self.of_all(now.faults as f64).max(1.0);
+        let replayed = (now.faults as f64 * self.times()).max(1.0);
         let credible = self.program.faults.map_or(1.0, |faults| (faults as f64 / replayed).min(1.0));
-        let saved = self.share(now.nanos as f64 - pool.nanos as f64);
+        let saved = self.share(now, now) - self.share(pool, now);
         if saved > 0.0 { saved * credible } else { saved }
     }
 
@@ -131,10 +150,10 @@ impl Prices {
         Compared { saved: at(0.5), low: at(0.25), least: at(0.1), most: at(0.9), price, rounds: saved.len() }
     }
 
-    /// Returns whether so large a share is less than a user notices, even if there were as many
-    /// more requests as the samples allow for.
-    pub(crate) fn is_surely_little(&self, share: f64) -> bool {
-        share * (1.0 + 2.0 * self.requests.error) < NOTICED
+    /// Returns why it is not sure that so large a share is less than a user notices, if it is not:
+    /// as many more requests as the samples allow for would not be.
+    pub(crate) fn doubt_of_little(&self, share: f64) -> Option<String> {
+        (share * (1.0 + 2.0 * self.requests.work_error) >= NOTICED).then(|| self.few_samples())
     }
 
     /// Returns whether all page faults of the program take less than a user notices. Of a part that
@@ -144,10 +163,30 @@ impl Prices {
         faults.is_some_and(|faults| FAULT_NANOS * faults as f64 / 1e9 / self.program.time() < NOTICED)
     }
 
-    /// Returns whether an answer is sure: the rounds agree, and so do the samples.
-    pub(crate) fn is_sure(&self, compared: &Compared) -> bool {
-        let most = compared.most.max(0.0) - compared.price;
-        compared.is_clear() && (self.requests.error <= SURE_ERROR || self.is_surely_little(most))
+    /// Returns why an answer is not sure, if it is not: the rounds do not agree, or the samples
+    /// leave it open.
+    pub(crate) fn doubt(&self, compared: &Compared) -> Option<String> {
+        let Compared { least, most, price, rounds, .. } = *compared;
+        if rounds < LEAST_ROUNDS {
+            return Some(format!("{LEAST_ROUNDS} rounds had no time: give it more, with --seconds"));
+        }
+        if !compared.is_clear() {
+            let more = if rounds < ROUNDS { "more of them, with --seconds," } else { "a longer recording" };
+            return Some(format!("The rounds differ, and {more} may change it"));
+        }
+        let Requests { work_error, held_error, .. } = self.requests;
+        let (work, held) = (2.0 * work_error, 2.0 * held_error);
+        let low = least * (1.0 - work) - price * (1.0 + held);
+        let high = most * (1.0 + work) - price * (1.0 - held).max(0.0);
+        (low < NOTICED && high >= NOTICED).then(|| self.few_samples())
+    }
+
+    /// Says that the samples leave it open.
+    fn few_samples(&self) -> String {
+        let open = percent(2.0 * self.requests.work_error.max(self.requests.held_error));
+        format!(
+            "The samples leave ± {open} of it open: record it with --settings exact, or with a smaller rate"
+        )
     }
 }
 
@@ -202,7 +241,14 @@ mod tests {
         };
         Prices {
             program,
-            requests: Requests { count: 1000.0, samples: 1000, replayed: 1000, ..Requests::default() },
+            requests: Requests {
+                count: 1000.0,
+                samples: 1000,
+                replayed: 1000,
+                work: 2000.0,
+                replayed_work: 2000.0,
+                ..Requests::default()
+            },
         }
     }
 
@@ -224,18 +270,47 @@ mod tests {
         let close = |one: f64, other: f64| assert!((one - other).abs() < 1e-9, "{one} is not {other}");
         let compared = saves(replayed(500, 9, MIB), replayed(100, 9, MIB));
         close(compared.saved, 0.04);
-        assert!(prices.is_sure(&compared));
-        let few = Prices { requests: Requests { error: 0.4, ..prices.requests }, ..prices };
-        assert!(!few.is_sure(&compared) && few.is_surely_little(0.01) && !few.is_surely_little(0.02));
+        let doubt = |work_error, held_error, compared: &Compared| {
+            let requests = Requests { work_error, held_error, ..prices.requests };
+            Prices { requests, ..prices }.doubt(&Compared { rounds: 5, ..*compared })
+        };
+        assert!(doubt(0.0, 0.0, &compared).is_none() && doubt(0.1, 9.0, &compared).is_none());
+        assert!(doubt(0.2, 0.0, &compared).is_some_and(|why| why.contains("± 40.0 % of it open")));
+        assert!(prices.doubt(&compared).is_some_and(|why| why.contains("had no time")));
+        // What is far above is sure, or far below; not what rests on a price of few samples.
+        let far = |saved, price| Compared { saved, low: saved, least: saved, most: saved, price, rounds: 5 };
+        assert!(doubt(0.4, 0.0, &far(0.2, 0.0)).is_none() && doubt(0.4, 0.0, &far(0.01, 0.0)).is_none());
+        assert!(doubt(0.01, 0.4, &far(0.05, 0.1)).is_some() && doubt(0.01, 0.1, &far(0.05, 0.1)).is_none());
+        let differ = Compared { most: 0.3, rounds: ROUNDS, ..far(0.01, 0.0) };
+        assert!(prices.doubt(&differ).is_some_and(|why| why.contains("longer recording")));
+        let few = Prices { requests: Requests { work_error: 0.4, ..prices.requests }, ..prices };
+        assert!(few.doubt_of_little(0.01).is_none() && few.doubt_of_little(0.02).is_some());
         assert!(compared.helps() && compared.is_clear() && compared.price == 0.0);
         assert!(!saves(replayed(300, 9, MIB), replayed(100, 9, MIB)).helps(), "two percent");
         // A program that waits all the time, and one of which it is not known.
         let idle = Program { processor_seconds: Some(0.001), seconds: 300.0, ..prices.program };
-        close(Prices { program: idle, ..prices }.share(1e8), 0.01);
-        close(Prices { program: Program { processor_seconds: None, ..idle }, ..prices }.share(3e8), 0.001);
-        // The replay was a tenth of the program.
-        let part = Requests { replayed: 100, ..prices.requests };
-        close(Prices { requests: part, ..prices }.share(1e8), 0.1);
+        close(Prices { program: idle, ..prices }.share(&replayed(100, 9, MIB), &replayed(0, 0, 0)), 0.01);
+        let unknown = Program { processor_seconds: None, ..idle };
+        close(Prices { program: unknown, ..prices }.share(&replayed(300, 9, MIB), &replayed(0, 0, 0)), 0.001);
+    }
+
+    /// A few small requests, then large ones: a replay of the small and a tenth of the large is a
+    /// tenth of the time. Pages are touched for the first time once.
+    #[test]
+    fn a_part_is_as_much_as_it_costs() {
+        let (small, large) = (work(10, 1e3), work(300, 300.0 * 41_943_040.0));
+        let requests = Requests {
+            count: 310.0,
+            work: small + large,
+            replayed_work: small + large / 10.0,
+            ..prices().requests
+        };
+        let part = Prices { requests, ..prices() };
+        let share = |faults, bytes| part.share(&replayed(100, faults, bytes), &replayed(600, 0, 0));
+        assert!((share(0, 0) - 0.1).abs() < 1e-4, "{}", share(0, 0));
+        // 25 600 pages of two microseconds.
+        let first = share(1_000_000, 100 * MIB);
+        assert!((first - (0.01 * 0.5 + 0.1 * 0.5)).abs() < 1e-3, "{first}");
     }
 
     /// `zstd`: what the replay faults in again and again was no fault of the program.

@@ -4,13 +4,14 @@ mod inspect;
 mod library;
 mod program;
 
+use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use std::{env, process};
+use std::process::{self, Command};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use buftrace::format;
@@ -30,7 +31,7 @@ pub(crate) struct RecordOptions {
     output: Option<PathBuf>,
     /// What is recorded: some of `exact`, `min=512`, `rate=1MiB`, `depth=24`, `limit=1GiB`,
     /// with commas
-    #[arg(long, value_name = "SETTINGS")]
+    #[arg(long, value_name = "SETTINGS", value_parser = settings)]
     settings: Option<String>,
     /// End the program after this number of seconds, as `kill` does
     #[arg(long = "for", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
@@ -49,13 +50,6 @@ pub(crate) struct RunOptions {
     recorded: RecordOptions,
 }
 
-/// A recording that was made.
-struct Recorded {
-    input: Input,
-    /// What else is to be said of it.
-    notes: String,
-}
-
 impl RecordOptions {
     /// Records the program, and prints which file has it.
     ///
@@ -70,30 +64,31 @@ impl RecordOptions {
                 with_end(name, ".heap").into()
             }
         };
-        let Recorded { input, notes } = self.record(&output, &Signals::new()?)?;
+        let (input, notes) = self.record(Some(&output), &Signals::new()?)?;
         // The standard output is the program's.
         let file = print::in_line(&output.display().to_string());
         print::error_line(format_args!("{file}: {}.{notes}", input.ending()))?;
-        let is_empty = matches!(&input, Input::Heap(heap) if heap.objects().is_empty());
-        ensure!(
-            !is_empty,
-            "no request was recorded. With --settings exact, few are enough. Programs that this one starts are not \
-             recorded, nor are requests to an allocator of its own"
-        );
+        ensure!(!input.is_empty(), "no request was recorded. {}", input.why_few());
         Ok(true)
     }
 
-    /// Runs the program, and returns what was recorded of it, which is in the file `output` too.
-    fn record(&self, output: &Path, signals: &Signals) -> Result<Recorded> {
+    /// Runs the program, and returns what was recorded of it, and what else is to be said of that.
+    /// It is in the file `output` too, unless it is nothing.
+    fn record(&self, output: Option<&Path>, signals: &Signals) -> Result<(Input, String)> {
         let allocator = inspect::check(&self.program[0])?;
-        let output = std::path::absolute(output).context("the current folder has no path")?;
-        let part = PathBuf::from(with_end(output.as_os_str(), ".part"));
-        check_output(&output, &part)?;
+        let folder = match output {
+            Some(output) => {
+                is_replaced(output)?;
+                with_end(output.as_os_str(), ".part").into()
+            }
+            None => env::temp_dir().join(format!("bufadvise-{}-{}", process::id(), fastrand::u64(..))),
+        };
         let library = Library::new()?;
-        let started = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let folder = Folder::new(folder)?;
+        let file = std::path::absolute(folder.0.join("recording")).context("this folder has no path")?;
         let ends_after = self.ends_after.map(Duration::from_secs);
-        let mut command = program::command(&self.program);
-        command.env("LD_PRELOAD", library.preload()).env("BUFTRACE", &output);
+        let mut command = Command::new(&self.program[0]);
+        command.args(&self.program[1..]).env("LD_PRELOAD", library.preload()).env("BUFTRACE", &file);
         match &self.settings {
             Some(settings) => command.env("BUFTRACE_OPTIONS", settings),
             None => command.env_remove("BUFTRACE_OPTIONS"),
@@ -107,17 +102,25 @@ impl RecordOptions {
             notes +=
                 &format!(" Its allocator is {name}, and what is replayed without a pool is the C library's.");
         }
-        // The recorder gives the file its name, unless the program did not come to that.
-        for path in [&output, &part] {
-            let Ok(input) = input::read(path) else { continue };
-            let Input::Heap(profile) = &input else { continue };
-            let info = profile.info();
-            if info.pid == u64::from(process) && info.started_at >= started {
-                if path == &part {
-                    rename(&part, &output).with_context(|| format!("the recording is {}", part.display()))?;
-                }
-                return Ok(Recorded { input, notes });
+        // The recorder takes the end of the name away, unless the program did not come to that.
+        for path in [file.with_extension("part"), file] {
+            let Ok(input) = input::read(&path) else { continue };
+            if !matches!(&input, Input::Heap(heap) if heap.info().pid == u64::from(process)) {
+                continue;
             }
+            match output {
+                Some(output) if input.is_empty() => {
+                    let output = print::in_line(&output.display().to_string());
+                    notes += &format!(" Nothing was recorded, and {output} is not written.");
+                }
+                Some(output) => rename(&path, output).map_err(|error| {
+                    // What was recorded is not lost.
+                    std::mem::forget(folder);
+                    error.context(format!("the recording is {}", path.display()))
+                })?,
+                None => {}
+            }
+            return Ok((input, notes));
         }
         bail!(
             "nothing was recorded. If the recorder gave a reason, it stands above. A program that starts another in its place is \
@@ -126,22 +129,25 @@ impl RecordOptions {
     }
 }
 
-/// A folder for one recording, which goes with this.
-struct Temporary(PathBuf);
+/// The folder of one recording while it is made, which goes with this.
+struct Folder(PathBuf);
 
-impl Temporary {
-    fn new() -> Result<Self> {
-        let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.subsec_nanos());
-        let path = env::temp_dir().join(format!("bufadvise-{}-{nanos}", process::id()));
-        let made = DirBuilder::new().mode(0o700).create(&path);
-        made.with_context(|| format!("cannot make {}", path.display()))?;
+impl Folder {
+    fn new(path: PathBuf) -> Result<Self> {
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => bail!(
+                "{} is there: another recording is written to it, or one was killed. Wait, or rename it",
+                path.display()
+            ),
+            made => made.with_context(|| format!("cannot make {}", path.display()))?,
+        }
         Ok(Self(path))
     }
 }
 
-impl Drop for Temporary {
+impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be deleted stays in the folder for such files.
+        // What cannot be deleted stays.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
@@ -154,22 +160,14 @@ impl RunOptions {
     /// As [`RecordOptions::run`], and as `advise`.
     pub(crate) fn run(&self) -> Result<bool> {
         let signals = Signals::new()?;
-        let (output, temporary) = match &self.recorded.output {
-            Some(output) => (output.clone(), None),
-            None => {
-                let temporary = Temporary::new()?;
-                (temporary.0.join("program.heap"), Some(temporary))
-            }
-        };
-        let recorded = self.recorded.record(&output, &signals);
-        drop(temporary);
+        let recorded = self.recorded.record(self.recorded.output.as_deref(), &signals);
         let told = signals.told();
         // A signal may end this program at any time from here on.
         drop(signals);
         if let Some(signal) = told {
             signal_hook::low_level::emulate_default_handler(signal).context("cannot end as it was told")?;
         }
-        let Recorded { input, notes } = recorded?;
+        let (input, notes) = recorded?;
         let (text, is_answer) = self.context.answer(input, &notes, Instant::now())?;
         // The standard output is the program's.
         print::error_line(text)?;
@@ -183,16 +181,21 @@ fn with_end(name: &OsStr, end: &str) -> OsString {
     name
 }
 
-/// Looks whether a recording may have this name. Nothing is deleted.
-fn check_output(output: &Path, part: &Path) -> Result<()> {
+/// Returns settings that the recorder understands.
+fn settings(text: &str) -> Result<String> {
+    let are_bytes = |value: &str| {
+        let unit = value.trim_start_matches(|character: char| character.is_ascii_digit());
+        unit.len() < value.len() && ["", "B", "K", "KiB", "M", "MiB", "G", "GiB"].contains(&unit)
+    };
+    let is_known = |setting: &str| match setting.split_once('=') {
+        Some((name, value)) => ["min", "rate", "depth", "limit"].contains(&name) && are_bytes(value),
+        None => ["exact", ""].contains(&setting),
+    };
     ensure!(
-        fs::symlink_metadata(part).is_err(),
-        "{} is there: another recording is written to it, or one was killed. Wait, or rename it",
-        part.display()
+        text.split(',').all(is_known),
+        "expected some of `exact`, `min=512`, `rate=1MiB`, `depth=24`, `limit=1GiB`"
     );
-    let folder = output.parent().context("the recording has no file name")?;
-    ensure!(folder.is_dir(), "{} is no folder", folder.display());
-    is_replaced(output).map(|_| ())
+    Ok(text.to_owned())
 }
 
 /// Returns whether a recording of this user has this name. What else has it is not replaced.

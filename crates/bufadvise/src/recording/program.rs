@@ -1,7 +1,5 @@
 //! Runs a program, and ends it.
 
-use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
@@ -67,13 +65,6 @@ impl Drop for Signals {
         // ORDER: Relaxed: a flag alone.
         self.as_usual.store(true, Ordering::Relaxed);
     }
-}
-
-/// Returns the call of a program.
-pub(super) fn command(program: &[OsString]) -> Command {
-    let mut command = Command::new(&program[0]);
-    command.args(&program[1..]).arg0(&program[0]);
-    command
 }
 
 /// Runs a program until it ends, or has to end, and returns its process number too.

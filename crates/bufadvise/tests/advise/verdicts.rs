@@ -75,14 +75,35 @@ fn a_pool_helps_at_a_call_site() {
     // All frames are faulted in now, and a few with a pool.
     assert!(answer["program"]["faults"].as_u64().is_some_and(|faults| faults > 1_000_000), "{answer}");
     let sites = answer["call_sites"].as_array().expect("call sites");
-    let find = |name: &str| -> &Value {
-        let is_it = |site: &&Value| functions(site).iter().any(|function| function.ends_with(name));
-        sites.iter().find(is_it).unwrap_or_else(|| panic!("{name}: {sites:?}"))
-    };
-    assert_eq!(find("::decodes_a_frame")["verdict"], "pool", "{sites:?}");
-    assert_eq!(find("::requests_seldom")["verdict"], "no_pool", "{sites:?}");
+    let sites: Vec<_> = sites.iter().map(|site| (functions(site), &site["share_of_bytes"])).collect();
+    assert!(sites.len() == 2 && sites[0].1.as_f64() > Some(0.9), "{sites:?}");
+    assert!(sites[0].0.iter().any(|function| function.ends_with("::decodes_a_frame")), "{sites:?}");
     // This program is Rust.
     assert!(answer["code"].is_string(), "{answer}");
+}
+
+/// Small requests in front of the frames, and one in ten of the frames, are replayed.
+#[test]
+#[cfg(target_env = "gnu")]
+fn a_part_saves_as_much_as_it_costs() {
+    let path = recorded(folder("part").join("app.heap"), || {
+        (1..=60).for_each(requests_seldom);
+        for number in 1..=240 {
+            decodes_a_frame(number, true);
+            thread::sleep(Duration::from_millis(2));
+        }
+    });
+    let answer = advised(&path);
+    assert_eq!(
+        (&answer["verdict"], &answer["requests"]["replayed"]),
+        (&"pool".into(), &84.into()),
+        "{answer}"
+    );
+    // A tenth of the frames, and not 84 of 300 requests.
+    let program = answer["program"]["processor_seconds"].as_f64().expect("a time");
+    let now = answer["now"]["nanos"].as_f64().expect("a time") / 1e9;
+    let share = answer["now_share"].as_f64().expect("a share") * program / now;
+    assert!((8.0..=10.1).contains(&share), "{share}: {answer}");
 }
 
 /// A replay that faults pages which the program had for itself saves nothing of the program.
@@ -92,7 +113,7 @@ fn faults_that_the_program_did_not_have_are_not_saved() {
     let answer = advised(&path);
     assert_eq!(answer["verdict"], "no_pool", "{answer}");
     assert!(answer["now"]["faults"].as_u64().is_some_and(|faults| faults > 100_000), "{answer}");
-    let words = printed(&advise(&path, &["--seconds", "20"]));
+    let words = printed(&advise(&path, &["--seconds", "60"]));
     assert!(words.starts_with("No pool would help.\n"), "{words}");
     assert!(!words.contains("call sites"), "nothing is to be said of them: {words}");
 }

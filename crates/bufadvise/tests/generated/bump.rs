@@ -1,6 +1,6 @@
 //! A pool.
 
-// bufworks = { version = "0.1.0", default-features = false, features = ["std", "bump"] }
+// bufworks = { git = "https://github.com/bufworks/bufworks", default-features = false, features = ["std", "bump"] }
 
 /// The strategy with its settings, as `AnyBuilder` reads them.
 pub const SETTINGS: &str = "bump:shard_size=64KiB,max_idle_bytes=3MiB";

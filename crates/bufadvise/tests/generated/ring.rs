@@ -1,6 +1,6 @@
 //! A pool.
 
-// bufworks = { version = "0.1.0", default-features = false, features = ["std", "ring"] }
+// bufworks = { git = "https://github.com/bufworks/bufworks", default-features = false, features = ["std", "ring"] }
 
 /// The strategy with its settings, as `AnyBuilder` reads them.
 pub const SETTINGS: &str = "ring:capacity=1500000,buffers=9";

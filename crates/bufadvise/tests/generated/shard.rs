@@ -1,6 +1,6 @@
 //! A pool.
 
-// bufworks = { version = "0.1.0", default-features = false, features = ["std", "shard"] }
+// bufworks = { git = "https://github.com/bufworks/bufworks", default-features = false, features = ["std", "shard"] }
 
 /// The strategy with its settings, as `AnyBuilder` reads them.
 pub const SETTINGS: &str = "shard:shard_buffers=115,thread_cache=4";

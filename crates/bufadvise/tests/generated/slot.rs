@@ -1,6 +1,6 @@
 //! A pool.
 
-// bufworks = { version = "0.1.0", default-features = false, features = ["std", "slot"] }
+// bufworks = { git = "https://github.com/bufworks/bufworks", default-features = false, features = ["std", "slot"] }
 
 /// The strategy with its settings, as `AnyBuilder` reads them.
 pub const SETTINGS: &str = "slot:capacity=64KiB,slots=16";

@@ -22,7 +22,7 @@ const RECORD_BYTES: usize = 8 << 10;
 const LAST_BLOCK_BYTES: usize = 128;
 /// An event that is only in memory is lost when the program is killed: it is written after so long,
 /// with the next event.
-const FLUSH_NS: u64 = 1_000_000_000;
+const FLUSH_NS: u64 = 100_000_000;
 /// The number of threads that have numbers of their own at once.
 const NUMBERS: usize = 4096;
 

@@ -41,7 +41,7 @@ impl fmt::Display for Stop {
             ),
             Self::Restricted => f.write_str("it is about to restrict its system calls"),
             Self::Path => f.write_str("the path is too long"),
-            Self::Limit => f.write_str("the file has reached its limit"),
+            Self::Limit => f.write_str("the file has reached its limit, which `limit=1GiB` sets"),
         }
     }
 }

@@ -68,7 +68,8 @@ impl<A> RecordingAlloc<A> {
 ///
 /// While the recording runs, its file has `.part` behind its name. At the end it is renamed and
 /// replaces an older recording. A file that is no recording is not replaced. After a kill, or an
-/// `exec`, the file keeps the `.part`, and can be read; it may lack the last second.
+/// `exec`, the file keeps the `.part`, and can be read; it may lack the last
+/// tenth of a second.
 ///
 /// # Errors
 ///

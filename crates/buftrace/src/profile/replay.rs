@@ -6,6 +6,10 @@ use super::{Object, Profile};
 use crate::format::MAX_TEXT_BYTES;
 use crate::{Event, EventKind, Meta, Trace};
 
+/// Samples of a call stack are near to each other by chance, and so many together seldom are: the
+/// copies of one are spread over the time of as many.
+const NEAR: usize = 8;
+
 /// An event before the numbers of buffers and threads are given.
 struct Step {
     at_ns: u64,
@@ -22,8 +26,10 @@ impl Profile {
     /// to have made, and as many buffers out at once. An object that grew is one buffer of the
     /// largest size that it ever had: what a pool would hand out.
     ///
-    /// The copies of an object are spread evenly over the time until the next object of the same
-    /// call stack. A trace of over `max_events` events is marked as cut and ends there.
+    /// The copies of an object are spread evenly over the time until the eighth next object of the
+    /// same call stack: those of the last eight over as long a time as the last nine are apart, and
+    /// those of a stack with fewer over the whole time. A trace of over `max_events` events is
+    /// marked as cut and ends there.
     ///
     /// Cost: memory for the events, at most `max_events` and those of one object more.
     ///
@@ -118,14 +124,21 @@ impl Profile {
         (most[0], most[1])
     }
 
-    /// Returns for each object the nanoseconds to the next object of the same stack.
+    /// Returns for each object the nanoseconds over which its copies are spread.
     fn gaps(&self) -> Vec<u64> {
-        let mut next: HashMap<u32, u64> = HashMap::new();
-        let mut gaps = vec![0; self.objects().len()];
-        for (gap, object) in gaps.iter_mut().zip(self.objects()).rev() {
-            *gap = next.insert(object.stack, object.at_ns).unwrap_or(self.duration_ns()) - object.at_ns;
-        }
-        gaps
+        let mut times: HashMap<u32, Vec<u64>> = HashMap::new();
+        let stacks = self.objects().iter().map(|object| {
+            let times = times.entry(object.stack).or_default();
+            times.push(object.at_ns);
+            (object.stack, times.len() - 1)
+        });
+        let stacks: Vec<_> = stacks.collect();
+        let gap = |(stack, nth): (u32, usize)| {
+            let times = &times[&stack];
+            let first = nth.min(times.len().saturating_sub(NEAR + 1));
+            times.get(first + NEAR).map_or(self.duration_ns(), |next| next - times[first])
+        };
+        stacks.into_iter().map(gap).collect()
     }
 
     fn meta(&self) -> Meta {

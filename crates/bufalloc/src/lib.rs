@@ -2,7 +2,7 @@
 //!
 //! # What it gives you
 //!
-//! One line, and blocks of 32 KiB and more are runs of pages of one reservation of addresses:
+//! One line, and blocks of 32 KiB and more are runs of pages of one reserved address range:
 //!
 //! ```
 //! #[global_allocator]

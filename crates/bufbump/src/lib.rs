@@ -1,22 +1,21 @@
-//! Bump-pointer shards: each thread carves its buffers, one behind the other, from large spans of
-//! pages. Such a shard starts again when all its buffers have been released.
+//! Bump-pointer shards: each thread carves its buffers, one after the other, from large spans of
+//! pages. A shard is reused when all its buffers have been released.
 //!
 //! # What it gives you
 //!
-//! A buffer of any size, exact to the alignment, costs the moving of a pointer. Acquiring and
+//! A buffer of any size, exact to the alignment, costs one pointer increment. Acquiring and
 //! releasing on one thread takes no locked instruction; a release on another thread takes one. The
-//! pool is shared by its clones and grows with what is out. Buffers can be frozen, and split into
-//! several that share their memory, without an allocation.
+//! pool is shared by its clones and grows with the bytes in use. Buffers can be frozen, and split
+//! into several that share their memory, without an allocation.
 //!
 //! # When not to use it
 //!
-//! - A few buffers in each shard's worth of traffic live for very long: each of them holds a whole
-//!   shard ([`PoolStats::pinned_bytes`](bufcore::PoolStats::pinned_bytes) against `in_use_bytes`
-//!   shows it). Copy the survivors out with [`BumpPool::evacuate`], or take a pool with
-//!   size classes.
-//! - Memory has to be bounded: the pool's grows with the peak. `bufslot` and `bufring` refuse
-//!   instead.
-//! - Without the standard library: threads are found through thread-locals.
+//! - A few buffers in each shard live very long: each of them holds a whole shard
+//!   ([`PoolStats::pinned_bytes`](bufcore::PoolStats::pinned_bytes) much larger than `in_use_bytes`
+//!   shows it). Copy the survivors with [`BumpPool::evacuate`], or use a pool with size classes.
+//! - Memory must be bounded: this pool's memory grows with the peak. `bufslot` and `bufring` return
+//!   an error instead.
+//! - Without the standard library: the pool uses thread-locals.
 //!
 //! # Memory
 //!

@@ -10,9 +10,9 @@ use std::time::Instant;
 use super::keeper::Keeper;
 
 impl Keeper {
-    /// Looks at the pools for ever, as a task of any executor. Dropping the future ends it.
+    /// Trims the pools in an endless loop, as a task of any executor. Dropping the future stops it.
     ///
-    /// `sleep` returns a future that is ready after a time, as `tokio::time::sleep` does:
+    /// `sleep` returns a future that completes after a duration, as `tokio::time::sleep` does:
     ///
     /// ```text
     /// tokio::spawn(Keeper::new().watch(&pool).run(tokio::time::sleep));

@@ -1,27 +1,27 @@
-//! A ring of bytes in memory that is mapped twice in a row. The filled part and the free part are
-//! one contiguous slice each, wherever in the ring they lie.
+//! A ring of bytes in memory that is mapped twice, back to back. The filled part and the free part
+//! are always one contiguous slice each.
 //!
 //! # What it gives you
 //!
-//! Bytes go into a [`MirrorRing`] through one slice, of exactly the room that was asked for. They
-//! come out through one slice, of all bytes in the ring. So a reader of a socket fills the ring in
-//! one call. A parser sees every record whole, in place, also where it lies across the end of the
-//! ring. No copy is ever in two parts.
+//! Bytes are written to a [`MirrorRing`] through one slice, of exactly the requested room. They are
+//! read through one slice, of all bytes in the ring. A reader of a socket therefore fills the ring
+//! in one call. A parser sees every record whole, in place, even across the end of the ring. No
+//! copy is ever split in two.
 //!
 //! # When not to use it
 //!
-//! - Small rings, or many: a mapped ring has whole pages, costs a handful of system calls to make,
-//!   and some to drop.
-//! - Buffers that are handed on: windows borrow the ring. The pools of `bufslot` and its siblings
+//! - Small rings, or many of them: a mapped ring has whole pages, and making and dropping it takes
+//!   several system calls.
+//! - Buffers that are passed on: slices borrow the ring. The pools of `bufslot` and its siblings
 //!   give owned buffers.
 //!
 //! # Threads and processes
 //!
-//! A [`MirrorRing`] is one thread's at a time. The ends of a [`StaticChannel`] are in two places,
-//! such as an interrupt handler and the main program; it needs neither an operating system nor an
-//! allocator. `channel` gives two ends of one, for two threads, and `SharedRing` for two processes
-//! (with `std`; processes on Linux only). `messages` carries framed messages between any number
-//! of threads, each in one piece (with `std`).
+//! A [`MirrorRing`] is used by one thread at a time. The ends of a [`StaticChannel`] are used by
+//! two contexts, such as an interrupt handler and the main program; it needs neither an operating
+//! system nor an allocator. `channel` returns two ends for two threads, and `SharedRing` for two
+//! processes (with `std`; processes on Linux only). `messages` carries framed messages between any
+//! number of threads, each contiguous (with `std`).
 //!
 //! # The memory
 //!
@@ -36,7 +36,7 @@
 //!
 //! `head` stays in the first mapping; `tail` runs up to a capacity behind it, into the second. When
 //! `head` reaches the second mapping, both go back by one capacity, and the same bytes are read
-//! from the first. An empty ring starts over at the front.
+//! from the first. An empty ring restarts at the front.
 //!
 //! # Where memory cannot be mapped twice
 //!

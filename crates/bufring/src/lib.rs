@@ -1,22 +1,23 @@
-//! A ring allocator: buffers carved from one region in turn, as in the crate `ringal`. It is sound,
-//! no buffer that is held for long jams it, and it never waits.
+//! A ring allocator: buffers carved from one region in turn, as in the crate `ringal`. Unlike the
+//! original it is sound, is not blocked by a long-lived buffer, and never waits.
 //!
 //! # What it gives you
 //!
-//! The ring carves fixed buffers, buffers that grow while they are filled, and typed vectors out of
-//! memory that is taken once. Acquiring takes some fifteen plain instructions where sizes recur,
-//! and releasing takes one plain store, on any thread. Neither has a locked instruction in it, and
-//! neither allocates. The bookkeeping is between the buffers, so it is in the cache when they are.
-//! When the ring has no room, it returns [`AcquireError::Exhausted`].
+//! The ring carves fixed buffers, growing buffers and typed vectors from memory that is allocated
+//! once. Acquiring takes about fifteen plain instructions if sizes recur, and releasing takes one
+//! plain store, on any thread. Neither executes a locked instruction or allocates. The bookkeeping
+//! is between the buffers, and shares their cache lines. If the ring has no room, it returns
+//! [`AcquireError::Exhausted`].
 //!
 //! # When not to use it
 //!
-//! - Several threads acquire: a [`RingPool`] serves one at a time. Give each its own, for example
-//!   with a `LocalRing`.
-//! - Requests must never be refused: there is no fallback here. The slot pool of `bufslot` has one.
-//!   The sharded pool of `bufshard` has requests that wait for its budget (`max_bytes`).
+//! - Several threads acquire: a [`RingPool`] serves one at a time. Give each thread its own, for
+//!   example with a `LocalRing`.
+//! - Requests must never fail: there is no fallback here. The slot pool of `bufslot` has one. In
+//!   the sharded pool of `bufshard`, requests can wait for its budget (`max_bytes`).
 //! - There are many long-lived buffers of very different ages. A search from block to block finds
-//!   the holes between them. Beside more than 256 of them, room may be found some requests late.
+//!   the gaps between them. With more than 256 of them, free memory may be found some requests
+//!   late.
 //!
 //! # The ring
 //!

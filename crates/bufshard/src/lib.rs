@@ -1,21 +1,20 @@
 //! A sharded thread-local buffer pool: owned buffers in size classes, from a cache of each thread
-//! over shards that all threads share.
+//! backed by shards that all threads share.
 //!
 //! # What it gives you
 //!
-//! Any thread acquires owned, sendable buffers of any size, at the cost of a look into a
-//! thread-local and a pop. Acquiring and releasing takes no locked instruction while the thread's
-//! cache serves, whatever the size. Buffers that are released on other threads than they were
-//! acquired on go round through the shards, some at a time. Memory is given back, from the caches
-//! of idle threads too, without stopping them: by a [`Keeper`] while the program runs, or on
-//! request.
+//! Any thread acquires owned, sendable buffers of any size, at the cost of a thread-local access
+//! and a pop. Acquiring and releasing execute no locked instruction while the thread's cache can
+//! serve them, whatever the size. Buffers released on another thread return through the shards in
+//! batches. Memory is freed, even from the caches of idle threads, without stopping them: by a
+//! [`Keeper`] while the program runs, or on request.
 //!
 //! # When not to use it
 //!
-//! - One thread, or one size: `bufslot` and `bufring` take less memory and bound it.
-//! - Many small buffers that live and die together, or that are split: `bufbump` carves them
+//! - One thread, or one size: `bufslot` and `bufring` take less memory, and limit it.
+//! - Many small buffers that are released together, or that are split: `bufbump` carves them
 //!   without a header line each.
-//! - Without the standard library: threads are found through thread-locals.
+//! - Without the standard library: the pool uses thread-locals.
 //!
 //! # Memory
 //!

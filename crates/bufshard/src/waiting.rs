@@ -22,8 +22,7 @@ const SOON: Duration = Duration::from_millis(1);
 /// How often a task looks again without a pause.
 const LOOKS: u32 = 3;
 
-/// The future of [`ShardPool::acquire_async`]. Dropping it gives up its place in the queue; nothing
-/// is lost by that.
+/// The future of [`ShardPool::acquire_async`]. Dropping it leaves the queue; nothing is lost.
 ///
 /// ```
 /// use std::pin::pin;
@@ -129,22 +128,21 @@ enum Attempt<T> {
 }
 
 impl ShardPool {
-    /// Acquires as [`acquire`](Self::acquire) does, but blocks the thread for up to `timeout` until
-    /// buffers come back, where the [`max_bytes`](crate::Builder::max_bytes) has no room.
+    /// Acquires as [`acquire`](Self::acquire) does, but if [`max_bytes`](crate::Builder::max_bytes)
+    /// has no room, blocks the thread for up to `timeout` until buffers are released.
     ///
-    /// Waiting requests are served in the order in which they came, through this method or
-    /// [`acquire_async`](Self::acquire_async). So small requests do not starve a large one. While
-    /// the first has to wait, no other request gets memory that has to be allocated. Between its
-    /// being woken and its looking, requests that wait behind it may be quicker, at most sixteen
-    /// times if it looks within a tenth of a second.
+    /// Waiting requests are served in order of arrival, through this method or
+    /// [`acquire_async`](Self::acquire_async). Small requests therefore do not starve a large one.
+    /// While the first request waits, no other request that needs an allocation is served. After
+    /// the first request was woken and before it runs, later requests in the queue may overtake it,
+    /// at most sixteen times if it runs within a tenth of a second.
     ///
     /// Cost: while a request waits, all requests and releases of the pool take their slow path, and
-    /// releases take a short lock. A release wakes up to four requests, and those that were not
-    /// woken before.
+    /// releases take a short lock. A release wakes up to four requests that were not yet woken.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire); [`AcquireError::Exhausted`] when the time is over.
+    /// As [`acquire`](Self::acquire); [`AcquireError::Exhausted`] after the timeout.
     ///
     /// ```
     /// use core::time::Duration;
@@ -185,20 +183,20 @@ impl ShardPool {
         }
     }
 
-    /// Returns a future that acquires as [`acquire_timeout`](Self::acquire_timeout) does, without
-    /// an end. It runs on any executor, since it needs only a waker.
+    /// Returns a future that acquires as [`acquire_timeout`](Self::acquire_timeout) does, without a
+    /// timeout. It runs on any executor, since it needs only a waker.
     ///
-    /// Dropping the future takes the request back. A buffer that was not delivered is not lost, and
-    /// the next request in the queue is woken.
+    /// Dropping the future cancels the request. An undelivered buffer is not lost, and the next
+    /// request in the queue is woken.
     ///
     /// # Two buffers of one task
     ///
-    /// A task that holds a buffer and waits for another one of the same budget can wait forever:
-    /// for itself, or for tasks that do the same. A task that needs several at once asks for all of
-    /// them in one request, with [`acquire_each_async`](Self::acquire_each_async). Or it waits for
-    /// the largest first, and asks for the others with [`acquire`](Self::acquire), which does not
-    /// wait, and is refused what has to be allocated while any request waits.
-    /// [`stalled`](Self::stalled) shows a queue in which nothing moves.
+    /// A task that holds a buffer and waits for another one of the same budget can deadlock: on
+    /// itself, or with tasks that do the same. A task that needs several at once acquires all of
+    /// them in one request, with [`acquire_each_async`](Self::acquire_each_async). Alternatively it
+    /// waits for the largest first, and takes the others with [`acquire`](Self::acquire), which
+    /// never waits, and fails if it would allocate while any request waits.
+    /// [`stalled`](Self::stalled) detects a queue without progress.
     ///
     /// # Errors
     ///

@@ -1,24 +1,24 @@
 //! A slot pool: up to N live buffers carved from one region, as in the Stratum V2 reference
-//! implementation. It is sound, has no limit of eight, and never waits.
+//! implementation. Unlike the original it is sound, is not limited to eight slots, and never waits.
 //!
 //! # What it gives you
 //!
-//! The pool carves buffers and growing frames out of memory that is taken once. Acquiring takes
-//! some twenty plain instructions, and releasing takes one plain store, on any thread. Neither has
-//! a locked instruction in it, and neither allocates. The newest memory is used again first, while
-//! it is in the cache. Among more than 64 buffers of different ages an index finds the room, and a
-//! request takes time with the logarithm of the number of slots. When the region has no room, the
-//! request goes to a fallback: the heap, a pool of yours, or an error.
+//! The pool carves buffers and growing frames from memory that is allocated once. Acquiring takes
+//! about twenty plain instructions, and releasing takes one plain store, on any thread. Neither
+//! executes a locked instruction or allocates. The most recently used memory is reused first, while
+//! it is in the cache. With more than 64 buffers of different ages an index finds free memory, in a
+//! time logarithmic in the number of slots. If the region has no room, the request is served by a
+//! fallback: the heap, another pool, or an error.
 //!
 //! # When not to use it
 //!
 //! - Several threads acquire: a `SlotPool` serves one at a time. Give each thread a pool of its
 //!   own.
-//! - Many long-lived buffers of very different ages and sizes: they leave holes between them, and a
-//!   request that fits in none goes to the fallback. (A queue leaves no holes, whatever sizes it
-//!   has.)
-//! - Requests wait for memory: a slot pool refuses. The sharded pool of `bufshard` has requests
-//!   that wait for its budget (`max_bytes`).
+//! - Many long-lived buffers of very different ages and sizes: they leave gaps between them, and a
+//!   request that fits none is served by the fallback. (A queue leaves no gaps, whatever its sizes
+//!   are.)
+//! - Requests must wait for memory: a slot pool returns an error instead. In the sharded pool of
+//!   `bufshard`, requests can wait for its budget (`max_bytes`).
 //!
 //! # Modes
 //!

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// The reason why events are not a trace.
+/// Why a sequence of events is not a trace.
 ///
 /// ```
 /// use buftrace::{Event, EventKind, Meta, Trace, TraceError};
@@ -19,11 +19,11 @@ use core::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// The time is before that of the event before.
+    /// The time is earlier than that of the previous event.
     TimeGoesBack {
         /// The time, in nanoseconds.
         at_ns: u64,
-        /// That of the event before.
+        /// The time of the previous event.
         before_ns: u64,
     },
     /// The time is over [`MAX_TIME_NS`](crate::MAX_TIME_NS).
@@ -31,29 +31,30 @@ pub enum TraceError {
         /// The time, in nanoseconds.
         at_ns: u64,
     },
-    /// The buffer is over [`MAX_BYTES`](crate::MAX_BYTES).
+    /// The buffer is larger than [`MAX_BYTES`](crate::MAX_BYTES).
     TooLarge {
         /// Its size in bytes.
         bytes: u64,
     },
-    /// The id is acquired while it is out.
+    /// The id is acquired while it is in use.
     AcquiredTwice {
         /// The id.
         id: u32,
     },
-    /// The id is released while it is not out.
+    /// The id is released while it is not in use.
     NotOut {
         /// The id.
         id: u32,
     },
-    /// The id, or the thread, is not dense: it is over the number of those used before.
+    /// The id, or the thread, is not dense: it is greater than the number of earlier ones.
     Sparse {
         /// The id or thread.
         number: u32,
-        /// The largest number that is possible here.
+        /// The largest valid number at this event.
         limit: u32,
     },
-    /// A text of the header is over [`format::MAX_TEXT_BYTES`](crate::format::MAX_TEXT_BYTES).
+    /// A text of the header is longer than
+    /// [`format::MAX_TEXT_BYTES`](crate::format::MAX_TEXT_BYTES).
     TextTooLong {
         /// Its length in bytes.
         bytes: usize,
@@ -80,7 +81,7 @@ impl fmt::Display for TraceError {
 
 impl core::error::Error for TraceError {}
 
-/// The reason why bytes are not the file of a trace, and where in them.
+/// Why bytes are not a valid trace file, and at which offset.
 ///
 /// ```
 /// use buftrace::{DecodeError, Fault, Meta, Trace};

@@ -15,7 +15,7 @@ use bufcore::{HugePages, MapOptions, MemoryProvider, Provided, Region, RegionErr
 /// It is a [`MemoryProvider`], so the pools that grow (`bufshard`, `bufbump`) take their pieces of
 /// it with `build_from(Arc::new(arena.clone()))`.
 ///
-/// Threads: any, at the same time.
+/// Threads: any number at the same time.
 ///
 /// ```
 /// use bufcore::{HugePages, MapOptions, NoFallback};

@@ -32,8 +32,8 @@ impl<L: Lease> Buf<L> {
         self.len == 0
     }
 
-    /// Returns the number of bytes that the buffer can hold. In a buffer that a pool has just
-    /// handed out, this is exactly the number that was asked for.
+    /// Returns the number of bytes that the buffer can hold. For a buffer that was just acquired,
+    /// this is exactly the requested number.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -110,11 +110,10 @@ impl<L: Lease> Buf<L> {
         unsafe { slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
     }
 
-    /// Returns the unfilled part, to be written in place. [`commit`](Self::commit) then counts the
+    /// Returns the unfilled part, for writing in place. [`commit`](Self::commit) then counts the
     /// written bytes as filled.
     ///
-    /// Contents: recycled bytes, which an earlier user of the memory left there, unless the pool
-    /// wipes on release.
+    /// Contents: recycled bytes of an earlier use of the memory, unless the pool wipes on release.
     ///
     /// Cost: nothing; the memory is initialised already.
     ///
@@ -138,8 +137,8 @@ impl<L: Lease> Buf<L> {
 
     /// Counts the next `bytes` of the spare part as filled.
     ///
-    /// The caller has just written them through [`spare_mut`](Self::spare_mut). Bytes that it did
-    /// not write are recycled ones.
+    /// The caller must have written them through [`spare_mut`](Self::spare_mut). Bytes that the
+    /// caller did not write are recycled ones.
     ///
     /// # Panics
     ///
@@ -172,7 +171,7 @@ impl<L: Lease> Buf<L> {
     ///
     /// # Errors
     ///
-    /// Returns a [`ReserveError`] when there is no room for all of them. Nothing is written then.
+    /// Returns a [`ReserveError`] if they do not all fit. Nothing is written then.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -252,9 +251,9 @@ impl<L: Lease> Buf<L> {
         Ok(())
     }
 
-    /// Keeps the first `len` filled bytes. A `len` over their number changes nothing.
+    /// Keeps the first `len` filled bytes. If there are fewer, nothing changes.
     ///
-    /// Cost: nothing; the bytes behind become room again.
+    /// Cost: nothing; the bytes after them become spare capacity again.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -272,7 +271,7 @@ impl<L: Lease> Buf<L> {
         self.len = self.len.min(len);
     }
 
-    /// Makes the buffer empty, with its whole capacity to fill again.
+    /// Makes the buffer empty; its whole capacity can be filled again.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -294,8 +293,8 @@ impl<L: Lease> Buf<L> {
 
     /// Drops the first `bytes` filled bytes.
     ///
-    /// They cost capacity: the buffer's start moves behind them. [`compact`](Self::compact) gets
-    /// the capacity back.
+    /// This reduces the capacity: the buffer's start moves past them. [`compact`](Self::compact)
+    /// restores the capacity.
     ///
     /// Cost: nothing is copied.
     ///
@@ -325,20 +324,19 @@ impl<L: Lease> Buf<L> {
         self.capacity -= bytes;
     }
 
-    /// Moves the filled bytes to the start of the buffer's memory. Room of bytes that were
-    /// [consumed](Self::consume) in front of them becomes room behind them.
+    /// Moves the filled bytes to the start of the buffer's memory. The bytes
+    /// [consumed](Self::consume) in front of them become spare capacity.
     ///
-    /// The bytes move when the buffer is the only handle of its memory. The buffer then also gets
-    /// the room back that other parts had in front of it, which were dropped. A reader that splits
-    /// off message after message has its whole buffer again when the messages are dropped.
+    /// The bytes move only if the buffer is the only handle of its memory. The buffer then also
+    /// regains the memory of dropped parts in front of it. A reader that splits off message after
+    /// message regains its whole buffer once the messages are dropped.
     ///
-    /// While there are other handles, nothing changes. Nor does a buffer get anything back that was
-    /// left without capacity by a split at its end: it holds no memory, which is released with the
-    /// other part. Look at [`spare_capacity`](Self::spare_capacity), and
-    /// [grow](crate::BufferPool::grow) the buffer when that is too little. Capacity that was cut
-    /// off behind the buffer stays cut off.
+    /// While there are other handles, nothing changes. A buffer whose whole capacity was split off
+    /// holds no memory, and regains nothing. Check [`spare_capacity`](Self::spare_capacity), and
+    /// [grow](crate::BufferPool::grow) the buffer if that is too little. Capacity that was split
+    /// off at the end is not regained.
     ///
-    /// Cost: a copy of the filled bytes; nothing when there is no room to get back.
+    /// Cost: a copy of the filled bytes; nothing if there is no memory to regain.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -375,9 +373,10 @@ impl<L: Lease> Buf<L> {
         self.capacity += front;
     }
 
-    /// Lowers the capacity to `capacity` bytes, at the buffer's end. It keeps what is filled.
+    /// Lowers the capacity to `capacity` bytes, but not below the length. The filled bytes are
+    /// kept.
     ///
-    /// The memory is released as a whole with the buffer, and not before.
+    /// The memory is released as a whole with the buffer, not earlier.
     ///
     /// Cost: nothing.
     ///

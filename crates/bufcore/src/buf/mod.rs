@@ -18,15 +18,14 @@ mod traits;
 /// Owns bytes from a pool, exclusively: `len` of `capacity` bytes are filled, as in a `Vec<u8>`
 /// that cannot reallocate.
 ///
-/// A buffer starts empty. It derefs to its filled part. Fill it with
+/// A buffer starts empty. It dereferences to its filled part. Fill it with
 /// [`extend_from_slice`](Self::extend_from_slice), [`push`](Self::push), `write!`,
 /// `std::io::Write`, `bytes::BufMut` or `embedded_io::Write`, or in place with
 /// [`spare_mut`](Self::spare_mut) and [`commit`](Self::commit). Drop used bytes from its front with
-/// [`consume`](Self::consume), or with `advance` of `bytes::Buf`, which means the same.
+/// [`consume`](Self::consume), or with `advance` of `bytes::Buf`, which does the same.
 ///
-/// Ownership: dropping a buffer returns the memory to its pool, on any thread, whether the pool
-/// still exists or not. It is neither `Copy` nor `Clone`; [`freeze`](Self::freeze) makes it
-/// shareable.
+/// Ownership: dropping a buffer returns the memory to its pool, on any thread, even if the pool was
+/// dropped. It is neither `Copy` nor `Clone`; [`freeze`](Self::freeze) makes it shareable.
 ///
 /// # Memory layout
 ///
@@ -66,7 +65,7 @@ unsafe impl<L: Lease> Send for Buf<L> {}
 // SAFETY: a shared `Buf` gives out shared bytes only, and its lease is `Sync`.
 unsafe impl<L: Lease> Sync for Buf<L> {}
 
-/// A buffer does not pin its lease.
+/// A buffer is `Unpin`, whatever its lease is.
 impl<L: Lease> Unpin for Buf<L> {}
 
 // Here, because messages of the compiler name the function that a buffer was moved into.
@@ -94,20 +93,20 @@ impl<L: Lease> Buf<L> {
     }
 }
 
-/// Methods for authors of strategies, and of wrappers of their leases.
+/// Methods for authors of strategies, and for wrappers of leases.
 impl<L: Lease> Buf<L> {
-    /// Makes an empty buffer over memory that a strategy has found.
+    /// Makes an empty buffer over memory of a strategy.
     ///
     /// Strategies call this; users call [`BufferPool::acquire`](crate::BufferPool::acquire). The
-    /// page of [`Lease`] has an example with memory behind it.
+    /// page of [`Lease`] has an example with real memory.
     ///
     /// # Safety
     ///
-    /// 1. `ptr` is valid for reads and writes of `capacity` bytes until `lease` has been dropped.
-    ///    All of them are initialised, and they are at most `isize::MAX`.
-    /// 2. Nobody else reads or writes them until then.
-    /// 3. `lease` is a lease of this memory: it keeps the rules of [`Lease`] for it. So its
-    ///    [`views`](Lease::views) is `None` only if `capacity` is 0.
+    /// 1. `ptr` is valid for reads and writes of `capacity` bytes until `lease` is dropped. All of
+    ///    them are initialised, and `capacity` is at most `isize::MAX`.
+    /// 2. No other code reads or writes them until then.
+    /// 3. `lease` is a lease of this memory, and obeys the rules of [`Lease`] for it. In particular
+    ///    its [`views`](Lease::views) is `None` only if `capacity` is 0.
     ///
     /// ```
     /// use std::ptr::NonNull;
@@ -125,14 +124,14 @@ impl<L: Lease> Buf<L> {
         Self { ptr, len: 0, capacity, guard: LeaseGuard::new(lease, TrackId::none()) }
     }
 
-    /// Sets the capacity, under the same lease: the strategy has resized the memory.
+    /// Sets the capacity, under the same lease, after the strategy has resized the memory.
     ///
     /// # Safety
     ///
     /// 1. `capacity` bytes from the buffer's first one are as for
-    ///    [`from_raw_parts`](Self::from_raw_parts): valid, initialised and exclusive, until the
-    ///    lease has been dropped.
-    /// 2. They are at least [`len`](Self::len) bytes.
+    ///    [`from_raw_parts`](Self::from_raw_parts): valid, initialised and exclusive until the
+    ///    lease is dropped.
+    /// 2. `capacity` is at least [`len`](Self::len).
     ///
     /// ```
     /// use bufcore::{BufferPool, NoFallback};
@@ -148,7 +147,7 @@ impl<L: Lease> Buf<L> {
         self.capacity = capacity;
     }
 
-    /// Returns the lease. Strategies look into it, and wrappers of their leases.
+    /// Returns the lease. Strategies and wrappers of leases inspect it.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -166,18 +165,17 @@ impl<L: Lease> Buf<L> {
         &self.guard.lease
     }
 
-    /// Replaces the lease by one that wraps it, such as that of a recorder.
+    /// Replaces the lease by a wrapper of it, such as a recorder's.
     ///
-    /// Cost: a move. The tracker's id goes along.
+    /// Cost: a move. The tracker's id is kept.
     ///
     /// # Safety
     ///
-    /// 1. The lease that `wrap` returns keeps the promises of the one that it takes, for the same
-    ///    memory (see [`Lease`]). Its [`is_shared`](Lease::is_shared) returns what that of the
-    ///    wrapped one does.
-    /// 2. For one of several parts, `wrap` neither panics nor drops the lease that it takes: that
-    ///    would release the memory of the other parts. For a buffer that is alone in its memory it
-    ///    may do so; the memory is released then, once.
+    /// 1. The lease that `wrap` returns obeys the rules of its argument, for the same memory (see
+    ///    [`Lease`]). Its [`is_shared`](Lease::is_shared) returns the same as that of its argument.
+    /// 2. For one of several parts, `wrap` neither panics nor drops its argument: that would
+    ///    release the memory of the other parts. For the only handle of a memory it may do so; the
+    ///    memory is then released once.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {

@@ -138,8 +138,8 @@ impl AnyPool {
         each!(&mut self.pool, Pool(pool) => Trim::trim_idle(pool, age));
     }
 
-    /// Restarts the high-water marks of the statistics from what is out now. The other counters are
-    /// never reset: [`PoolStats::since`] is their difference.
+    /// Restarts the high-water marks of the statistics from the current use. The other counters are
+    /// never reset: [`PoolStats::since`] returns their difference.
     ///
     /// Without the `stats` feature it does nothing.
     ///
@@ -158,7 +158,7 @@ impl AnyPool {
         each!(&mut self.pool, Pool(pool) => pool.reset_high_water());
     }
 
-    /// Lists the buffers that are out, longest first: where and when each was acquired.
+    /// Lists the buffers in use, longest first: where and when each was acquired.
     ///
     /// ```
     /// use bufworks::any::AnyBuilder;

@@ -95,7 +95,7 @@ impl core::error::Error for TraceError {}
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecodeError {
-    /// Where in the file, in bytes from its start, the part begins that could not be read.
+    /// The offset in the file, in bytes, of the first part that could not be read.
     pub offset: usize,
     /// The fault there.
     pub fault: Fault,
@@ -118,34 +118,34 @@ pub struct DecodeError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// It does not start as a trace does.
+    /// It does not start with the magic bytes of a trace.
     NotATrace,
-    /// It is of a version that this reader does not know.
+    /// Its version is unknown to this reader.
     UnknownVersion {
         /// The version.
         version: u8,
     },
-    /// A flag is set that this version does not have.
+    /// A flag is set that this version does not define.
     UnknownFlags {
         /// All flags.
         flags: u8,
     },
     /// It ends too early.
     Truncated,
-    /// A number is too large for its place, or is written with more bytes than it needs.
+    /// A number is too large for its field, or is encoded in more bytes than necessary.
     BadNumber,
     /// A text is not UTF-8.
     BadText,
-    /// There are bytes behind the last event.
+    /// There are bytes after the last event.
     TrailingBytes,
-    /// The bytes of a block are not those that its checksum was computed from.
+    /// The checksum of a block does not match its bytes.
     BadChecksum,
-    /// A record is of a kind that this version does not have, or not where it may be.
+    /// A record is of a kind that this version does not define, or in an invalid position.
     BadRecord {
         /// The number of the kind.
         kind: u8,
     },
-    /// A record names a call stack or an object that no record before it has introduced.
+    /// A record names a call stack or an object that no earlier record has introduced.
     BadReference,
     /// An event, or a text of the header, breaks a rule of traces.
     Trace(TraceError),

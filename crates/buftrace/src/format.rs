@@ -89,14 +89,14 @@ impl Trace {
         file
     }
 
-    /// Reads a trace out of the bytes of a file.
+    /// Reads a trace from the bytes of a file.
     ///
-    /// Cost: memory for the events that are in it, at most twenty times the length of `file`,
-    /// whatever its header says.
+    /// Cost: memory for its events, at most twenty times the length of `file`, whatever its header
+    /// claims.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] when `file` is not exactly one well-formed trace.
+    /// [`DecodeError`] if `file` is not exactly one well-formed trace.
     ///
     /// # Panics
     ///

@@ -1,24 +1,24 @@
-//! An arena for `io_uring`: pools share memory that the kernel knows, and operations own their
-//! buffers while the kernel may write them. Linux only.
+//! An arena for `io_uring`: pools share registered memory, and operations own their buffers while
+//! the kernel may write them. Linux only.
 //!
 //! # What it gives you
 //!
 //! - An [`Arena`] is one mapped region: of huge pages, populated, locked. Slot pools, rings, and
-//!   the pools that grow have parts of it.
+//!   growing pools use parts of it.
 //! - A [`Driver`] is one `io_uring`. It registers the arena with the kernel, so a read into it pins
-//!   no pages. Reads and writes of memory that lies elsewhere work too.
-//! - An [`Operation`] owns its buffer until the kernel is done with it. It is waited for
+//!   no pages. Reads and writes of other memory work too.
+//! - An [`Operation`] owns its buffer until the kernel has completed it. It can be waited for
 //!   ([`Driver::wait`]) or awaited, and returns the buffer with the result.
 //! - A [`Group`] lends buffers of a pool to the kernel, which fills one whenever bytes arrive for a
-//!   [`Receiver`]. It takes more from the pool within a budget.
+//!   [`Receiver`]. It takes more buffers from the pool within a budget.
 //!
 //! # What the system may refuse
 //!
-//! Nothing of this fails because of the system. A value says what was refused:
+//! None of this fails because of the system. A value reports each refusal:
 //!
 //! | refused | what happens instead | said by |
 //! | --- | --- | --- |
-//! | locked memory, huge pages set aside | ordinary memory | [`Arena::refused`] |
+//! | locked memory, reserved huge pages | ordinary memory | [`Arena::refused`] |
 //! | the registration: a memory limit | each operation pins its pages | [`Driver::mode`] |
 //! | `io_uring`: an old kernel, a filter, `sysctl`, too many open files | blocking calls, made at once | [`Driver::mode`] |
 //! | provided buffers: an old kernel | one read at a time | [`Group::refused`] |

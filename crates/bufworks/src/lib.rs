@@ -1,16 +1,16 @@
-//! This crate is the front of a family of byte-buffer allocators: one crate for each strategy,
-//! behind one small vocabulary.
+//! The umbrella crate of a family of byte-buffer allocators: one crate for each strategy, with
+//! common types.
 //!
 //! # Which strategy for which traffic
 //!
 //! | traffic | strategy | feature |
 //! | --- | --- | --- |
-//! | one thread makes buffers or frames, any thread drops them; bounded memory, and something to fall back on | [slot pool](slot) | `slot` |
-//! | one thread makes short-lived buffers, growing and typed ones among them; bounded memory, an error when it is full | [guard-sequence ring](ring) | `ring` |
-//! | any thread makes and drops buffers of any size, long-lived ones among them; memory goes back on request | [sharded pool](shard) | `shard` |
-//! | many buffers that live and die together, or are split, on any thread | [bump-pointer shards](bump) | `bump` |
+//! | one thread makes buffers or frames, any thread drops them; bounded memory, and a fallback | [slot pool](slot) | `slot` |
+//! | one thread makes short-lived buffers, including growing and typed ones; bounded memory, an error when it is full | [guard-sequence ring](ring) | `ring` |
+//! | any thread makes and drops buffers of any size, including long-lived ones; memory is freed on request | [sharded pool](shard) | `shard` |
+//! | many buffers that are released together, or are split, on any thread | [bump-pointer shards](bump) | `bump` |
 //! | bytes that stream, or messages, within a thread, between threads, between processes | [mirrored ring](mirror) | `mirror` |
-//! | none of them, or a control for a comparison | [`HeapPool`] | `alloc` |
+//! | none of them, or a baseline for a comparison | [`HeapPool`] | `alloc` |
 //!
 //! The guide goes further: which settings, what it costs, where it loses.
 //!

@@ -7,16 +7,15 @@ use std::path::Path;
 use super::options::{Cause, HeapError, Settings};
 use super::recorder;
 
-/// An allocator that records the requests that go through it, and otherwise is the one that it
-/// wraps.
+/// An allocator that records its requests, and otherwise behaves as the one that it wraps.
 ///
-/// It is made for `#[global_allocator]`. It records when the environment variable `BUFTRACE` names
-/// a file, or from a call of [`start_heap_recording`] on. Until then a
-/// request costs two comparisons more.
+/// It is made for `#[global_allocator]`. It records if the environment variable `BUFTRACE` names a
+/// file, or after a call of [`start_heap_recording`]. Until then a request costs two additional
+/// comparisons.
 ///
-/// A recording has samples: a byte is drawn every 1 MiB on average, and the request that it
-/// belongs to is tracked to its release. A sample costs a walk through the call stack, by far the
-/// most of it all. `docs/decisions.md` in the repository has figures.
+/// A recording consists of samples: a byte is drawn every 1 MiB on average, and the request that
+/// contains it is tracked to its release. A sample costs a walk through the call stack, which is
+/// most of the overhead. `docs/decisions.md` in the repository has figures.
 ///
 /// All allocators of this type in a program write into one recording.
 ///
@@ -50,10 +49,10 @@ impl<A> RecordingAlloc<A> {
 }
 
 /// Starts to record the requests of this process that go through a [`RecordingAlloc`], to the file
-/// `path`. For programs that do not choose the moment the environment variable `BUFTRACE` names the
-/// file, `BUFTRACE_OPTIONS` has the settings, and recording begins with the first allocation.
+/// `path`. For programs that do not choose the moment, the environment variable `BUFTRACE` names
+/// the file, `BUFTRACE_OPTIONS` has the settings, and recording begins with the first allocation.
 ///
-/// `settings` are some of these, with commas, or nothing:
+/// `settings` are any of these, separated by commas, or empty:
 ///
 /// | setting | meaning |
 /// | --- | --- |
@@ -67,8 +66,8 @@ impl<A> RecordingAlloc<A> {
 /// that it starts are not recorded. A forked child is not recorded either.
 ///
 /// While the recording runs, its file has `.part` behind its name. At the end it is renamed and
-/// replaces an older recording. A file that is no recording is not replaced. After a kill, or an
-/// `exec`, the file keeps the `.part`, and can be read; it may lack the last second.
+/// replaces an older recording. An existing file that is not a recording is not replaced. After a
+/// kill, or an `exec`, the file keeps the `.part`, and can be read; it may lack the last second.
 ///
 /// # Errors
 ///
@@ -98,9 +97,9 @@ pub fn start_heap_recording(path: impl AsRef<Path>, settings: &str) -> Result<()
     recorder::start(path.as_ref().as_os_str().as_bytes(), settings)
 }
 
-/// Stops to record the heap: the file is complete then. It does nothing when nothing is recorded.
+/// Stops the heap recording, and completes its file. It does nothing if nothing is recorded.
 ///
-/// The end of the program does this by itself.
+/// The end of the program does this automatically.
 ///
 /// ```
 /// buftrace::stop_heap_recording();

@@ -1,18 +1,18 @@
 //! Frames: messages in a stream, each received into memory of a pool and written without a copy.
 //!
-//! A framing says where a frame begins and ends: [`LengthDelimited`] and [`VarintDelimited`], whose
-//! frames have their length in front, [`Delimited`], whose frames end with a byte or a few, or one
-//! of your own ([`Framing`]). A [`FrameReader`] takes frames from a blocking reader or, with the
-//! feature `tokio`, from a socket. [`write_frames`] writes many at once.
+//! A framing finds the beginning and the end of each frame: [`LengthDelimited`] and
+//! [`VarintDelimited`] for frames with their length in front, [`Delimited`] for frames that end
+//! with a delimiter, or your own ([`Framing`]). A [`FrameReader`] takes frames from a blocking
+//! reader or, with the feature `tokio`, from a socket. [`write_frames`] writes many frames at once.
 //!
 //! # What is held, and what it costs
 //!
-//! | | in chunks, as it is unless set | [by frame](FrameReader::by_frame) |
+//! | | in chunks, the default | [by frame](FrameReader::by_frame) |
 //! | --- | --- | --- |
-//! | reads | one for all frames that have come, up to a chunk of 8 to 64 KiB | two for each frame |
-//! | copies | none, except of a frame that a chunk holds a part of: that part, once | none |
+//! | reads | one for all available frames, up to a chunk of 8 to 64 KiB | two for each frame |
+//! | copies | none, except for a frame of which a chunk holds a part: that part, once | none |
 //! | held between frames | nothing | nothing |
-//! | held while its first 64 bytes or fewer have come | nothing (tokio), a chunk (blocking) | nothing before its first byte, its length apart |
+//! | held while at most its first 64 bytes have arrived | nothing (tokio), a chunk (blocking) | nothing before its first byte, except its length |
 //! | held inside of a frame later | a chunk, or a buffer of its length | a buffer of its length |
 //! | held while it waits for the pool | nothing | nothing |
 //! | a frame that is kept | keeps its chunk | keeps a buffer of its length |

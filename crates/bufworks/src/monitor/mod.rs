@@ -1,15 +1,16 @@
-//! Live numbers of pools, for the programs that watch a program in production.
+//! Live statistics of pools, for monitoring in production.
 //!
-//! A [`Monitor`] has pools by name, and reads their statistics when it is asked. It holds them as a
-//! [`Keeper`](crate::Keeper) does, and keeps none from its end. The numbers go to one of these:
+//! A [`Monitor`] has pools by name, and reads their statistics on demand. It holds them as a
+//! [`Keeper`](crate::Keeper) does, and keeps none alive. The numbers are exported in one of these
+//! ways:
 //!
 //! - [`Monitor::prometheus`] is the text that a Prometheus server scrapes (feature `prometheus`).
-//! - [`Monitor::record`] gives the numbers to the recorder of the crate `metrics` (feature
-//!   `metrics`), and so to every exporter that exists for it.
-//! - [`Monitor::trace`] tells the subscriber of the crate `tracing` what has happened since its
-//!   last call (feature `tracing`). [`Traced`] tells it what a keeper trims, and which pools
-//!   have requests that wait for long.
-//! - [`Monitor::read`] is for all others.
+//! - [`Monitor::record`] sends the numbers to the recorder of the crate `metrics` (feature
+//!   `metrics`), and thus to all its exporters.
+//! - [`Monitor::trace`] reports the changes since its last call to the subscriber of the crate
+//!   `tracing` (feature `tracing`). [`Traced`] reports each trim of a keeper, and pools whose
+//!   requests wait for long.
+//! - [`Monitor::read`] is for all other systems.
 //!
 //! ```
 //! # #[cfg(all(feature = "shard", feature = "prometheus"))] {

@@ -110,8 +110,9 @@ impl<A> Large<A> {
         self
     }
 
-    /// Returns the pages that no request needed since the last effective call, if that call was at
-    /// least the age ago. It is for a program's own loop, with [`Upkeep::Ticks`].
+    /// Returns idle pages to the system: those that no request needed since the last call that did
+    /// so. A call earlier than the age after that one does nothing. It is for a program's own loop,
+    /// with [`Upkeep::Ticks`]. It is for a program's own loop, with [`Upkeep::Ticks`].
     ///
     /// ```
     /// use bufalloc::{Large, Upkeep};

@@ -11,7 +11,7 @@ use bufkit::PageHeap;
 
 use crate::signals;
 
-/// Who returns the pages that no request needed for a while.
+/// Selects who returns idle pages to the system.
 ///
 /// ```
 /// use std::time::Duration;

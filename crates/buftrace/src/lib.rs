@@ -24,7 +24,7 @@
 //!
 //! # Invariants of a trace
 //!
-//! - T1: times never go back.
+//! - T1: times never decrease.
 //! - T2: an id is acquired before it is released, and acquired again only after that; some may be
 //!   in use at the end.
 //! - T3: ids and threads are dense: each new one is the smallest unused number. A reader may

@@ -112,9 +112,9 @@ impl Driver {
 
     /// Starts a read of at most `len` bytes at `offset` of a file, which are appended to `buf`.
     ///
-    /// Fewer are read at the end of the file, if `buf` has room for fewer, and in other cases of
-    /// the kernel. For files opened with `O_DIRECT` the start of the memory, `len` and `offset`
-    /// must be multiples of 512 or 4096. An `offset` from 2^63 on is an error (`EINVAL`).
+    /// The kernel may read fewer bytes, for example at the end of the file, and never more than
+    /// `buf` has room for. For files opened with `O_DIRECT` the start of the memory, `len` and
+    /// `offset` must be multiples of 512 or 4096. An `offset` from 2^63 on is an error (`EINVAL`).
     ///
     /// Cost: an allocation of about a hundred bytes for the operation. If all entries are used, a
     /// system call. In [`Mode::Blocking`], the read.

@@ -34,7 +34,7 @@ pub struct Completion<L: Lease> {
     /// The number of bytes that were read or written, or the error. A read of 0 bytes is the end of
     /// the file or stream.
     pub result: io::Result<usize>,
-    /// The buffer. A read has appended its bytes; a write has changed nothing.
+    /// The buffer. After a read, it also contains the new bytes; after a write, it is unchanged.
     pub buf: Buf<L>,
     pub(crate) kind: Kind,
 }

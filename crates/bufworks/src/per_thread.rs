@@ -22,15 +22,15 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// It is released on any thread, and outlives the thread and the handles.
 ///
 /// - The pool of an exited thread is reused by the next new thread. There are therefore at most as
-///   many pools as threads that use this handle at once, plus one for each reentrant request: from
-///   the fallback of such a pool, or from the drop of a thread-local value after those of this
-///   module. Reentrant requests are served like all others.
+///   many pools as threads that use this handle at once, plus one for each reentrant request, for
+///   example from the pool's fallback or from the destructor of a thread-local. Reentrant requests
+///   are served like all others.
 /// - Dropping the last handle drops the pools, whatever their threads do.
 /// - `grow` moves a buffer that was acquired on another thread to the pool of this one.
 ///
 /// Memory: the limit of each pool applies to each thread. For one limit over all threads, and for
 /// buffers of many sizes, use the sharded pool. If most buffers are released on other threads, as
-/// in a pipeline, their memory is reused as late as the strategy documents.
+/// in a pipeline, consult the strategy's documentation on late releases.
 ///
 /// Cost: in addition to the strategy's, a look-up in this thread's list of pools, and two plain
 /// stores.

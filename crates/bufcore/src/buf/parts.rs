@@ -58,7 +58,7 @@ impl<L: Lease> Buf<L> {
 }
 
 impl Tracker {
-    /// Notes `buf` as acquired by the caller's caller.
+    /// Records `buf` as acquired by the caller of this function's caller.
     ///
     /// A part of a split buffer is not recorded. Its memory is listed by the pool that it was
     /// acquired from, until the last part is dropped.

@@ -180,7 +180,7 @@ pub unsafe trait Lease: Send + Sync + 'static {
     }
 }
 
-/// Lets several buffers share the memory of a lease, each with a part of its own.
+/// A lease whose memory several buffers can share, each with a part of its own.
 ///
 /// [`Buf::split_to`](crate::Buf::split_to) and [`Buf::split_off`](crate::Buf::split_off) need it.
 ///

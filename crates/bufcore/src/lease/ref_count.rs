@@ -47,7 +47,7 @@ impl RefCount {
         Self { count: AtomicU32::new(0) }
     }
 
-    /// Returns whether one handle of a shared memory is left.
+    /// Returns whether exactly one handle of a shared memory is left.
     ///
     /// All accesses of the other handles happened before this call returns.
     ///

@@ -79,7 +79,7 @@ pub struct Orphan {
     pub(super) methods: &'static Methods,
 }
 
-/// Holds the functions that the list calls on a block. [`Orphan`] has an example of them.
+/// The functions that the list calls on a block. [`Orphan`] has an example of them.
 ///
 /// ```
 /// use std::ptr::NonNull;

@@ -8,8 +8,8 @@
 //!
 //! One release is not counted: a thread that was preempted between reading "pool alive" and storing
 //! "free", while another thread dropped the pool. A later check finds it. One of the last late
-//! releases of the same pool checks. Later drops of pools check a bounded part of the list each,
-//! and [`sweep`] checks all of it.
+//! releases of the same pool makes this check. Later drops of pools check a bounded part of the
+//! list each, and [`sweep`] checks all of it.
 
 #[cfg(feature = "alloc")]
 mod handover;

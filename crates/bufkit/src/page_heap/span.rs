@@ -101,11 +101,11 @@ impl Span {
         unsafe { NonNull::new_unchecked(&raw mut (*self.0.as_ptr()).place) }.cast()
     }
 
-    /// Returns the span of such a pointer.
+    /// Returns the span of a pointer that [`place`](Self::place) returned.
     ///
     /// # Safety
     ///
-    /// The pointer is from [`place`](Self::place).
+    /// The caller owns the span.
     #[inline]
     #[must_use]
     pub unsafe fn of_place(place: NonNull<[u8; Self::PLACE_BYTES]>) -> Self {

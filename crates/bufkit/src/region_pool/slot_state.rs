@@ -127,7 +127,7 @@ impl SlotState {
         self.0.compare_exchange(LIVE, at | WATCHED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Returns whether the release of the slot lists it, or has listed it.
+    /// Returns whether the slot is watched: its release adds it to the list, or has done so.
     #[inline]
     #[must_use]
     pub fn is_watched(&self) -> bool {

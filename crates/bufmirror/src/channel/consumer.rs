@@ -60,8 +60,8 @@ impl<T: ChannelState> End<false, T> {
         n
     }
 
-    /// Returns the number of bytes that can be read now, in one slice. It may grow at any time, and
-    /// never shrinks on its own.
+    /// Returns the number of bytes that can be read now, in one slice. The number may grow at any
+    /// time, and only this end lowers it.
     ///
     /// Cost: a load of the producer's position, which may be in another processor's cache.
     ///

@@ -58,8 +58,8 @@ impl<T: ChannelState> End<true, T> {
         n
     }
 
-    /// Returns the number of bytes that can be written now, in one slice. It may grow at any time,
-    /// and never shrinks on its own.
+    /// Returns the number of bytes that can be written now, in one slice. The number may grow at
+    /// any time, and only this end lowers it.
     ///
     /// Cost: a load of the consumer's position, which may be in another processor's cache.
     ///

@@ -30,7 +30,8 @@ impl Write for MirrorRing {
     ///
     /// # Errors
     ///
-    /// `WriteZero` if it does not all fit, or the error of an argument; nothing is written then.
+    /// `WriteZero` if the text does not fit, or the error of a formatted argument; nothing is
+    /// written then.
     fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> io::Result<()> {
         let available = self.spare_capacity();
         let mut rest = self.reserve(available)?;

@@ -76,9 +76,9 @@ impl Profile {
         trace.prefix(max_events)
     }
 
-    /// Returns the most buffers, and the most bytes, in use at once in
-    /// [`expanded_trace`](Self::expanded_trace) without a limit. If an object represents several,
-    /// fractions of a buffer count.
+    /// Returns the peak number of buffers and of bytes in use in
+    /// [`expanded_trace`](Self::expanded_trace), computed without its limit. If an object
+    /// represents several, fractions of a buffer count.
     ///
     /// ```no_run
     /// let profile = buftrace::Profile::load("app.heap")?;

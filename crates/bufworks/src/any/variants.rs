@@ -76,8 +76,8 @@ macro_rules! variants {
         /// A strategy with its settings, which builds any number of [`AnyPool`](super::AnyPool)s.
         ///
         /// Strategies whose features are disabled are not among the variants. The text form is the
-        /// name and, after a colon, the settings, each named as its method on the strategy's
-        /// builder: `"slot:capacity=1MiB,slots=64"`. The [module](super) describes that form and
+        /// name and, after a colon, the settings, named like the methods of the strategy's builder:
+        /// `"slot:capacity=1MiB,slots=64"`. The [module](super) describes that form and
         /// configuration files.
         ///
         /// ```

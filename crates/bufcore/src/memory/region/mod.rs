@@ -138,8 +138,8 @@ impl Region {
     /// Allocates a zeroed region of exactly `len` bytes, whose start the allocator itself aligns to
     /// `alignment`.
     ///
-    /// [`heap`](Self::heap) allocates `alignment - 1` bytes more instead. This costs what the
-    /// allocator needs for the alignment: nothing for its default one.
+    /// [`heap`](Self::heap) allocates `alignment - 1` bytes more instead. The cost depends on how
+    /// the allocator aligns: nothing for its default alignment.
     ///
     /// Cost: one allocation. For an alignment over 16, most allocators zero all bytes by writing
     /// them, so this is for small regions then.

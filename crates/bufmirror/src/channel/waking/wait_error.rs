@@ -31,11 +31,11 @@ pub enum WaitError {
         /// The available bytes.
         available: usize,
     },
-    /// The other end is another process, which wrote an invalid position into the shared header. No
-    /// bytes are lent or copied by an invalid position. Each later wait for more than the available
-    /// bytes ends the same way, even if the header is valid again.
+    /// The other end is another process, which wrote an invalid position into the shared header. An
+    /// invalid position is never used to lend or copy bytes. Each later wait for more than the
+    /// available bytes ends the same way, even if the header is valid again.
     Corrupt,
-    /// Another process cannot wake tasks; only ends that threads wait with can be shared between
+    /// Another process cannot wake tasks: only threads can wait with ends that are shared between
     /// processes.
     NoTasks,
     /// The ring is smaller: this number of bytes can never be available at once.

@@ -135,7 +135,7 @@ impl<const PRODUCER: bool, A: Access> End<PRODUCER, Waking<A>> {
     ///
     /// # Errors
     ///
-    /// [`WaitError::Closed`] if the consumer was dropped, or the producer was and fewer bytes are
+    /// [`WaitError::Closed`] if the other end was dropped and, for a consumer, fewer bytes are
     /// left; [`WaitError::TooLong`] for more than the capacity; [`WaitError::Corrupt`] if another
     /// process wrote an invalid position.
     ///

@@ -3,7 +3,6 @@
 use core::slice;
 
 use super::Buf;
-use crate::lease::guard::is_alone;
 use crate::memory::aliasing::copy_bytes;
 use crate::{Lease, ReserveError};
 
@@ -110,6 +109,58 @@ impl<L: Lease> Buf<L> {
         unsafe { slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
     }
 
+    /// Appends `bytes` to the filled part.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`ReserveError`] if they do not all fit. Nothing is written then.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(4)?;
+    /// buf.extend_from_slice(b"abc")?;
+    /// let full = buf.extend_from_slice(b"de").unwrap_err();
+    /// assert_eq!((full.requested, full.available), (2, 1));
+    /// assert_eq!(&buf[..], b"abc"); // unchanged
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
+    #[inline]
+    pub fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), ReserveError> {
+        let room = self.spare_mut();
+        let Some(target) = room.get_mut(..bytes.len()) else {
+            return Err(ReserveError { requested: bytes.len(), available: room.len() });
+        };
+        copy_bytes(target, bytes);
+        self.len += bytes.len();
+        Ok(())
+    }
+
+    /// Appends one byte to the filled part.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`ReserveError`] when the buffer is full.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut line = HeapPool::new().acquire(3)?;
+    /// line.extend_from_slice(b"ok")?;
+    /// line.push(b'\n')?;
+    /// assert_eq!(line, "ok\n");
+    /// assert_eq!(line.push(b'!').unwrap_err().available, 0);
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
+    #[inline]
+    pub fn push(&mut self, byte: u8) -> Result<(), ReserveError> {
+        self.extend_from_slice(&[byte])
+    }
+
     /// Returns the unfilled part, for writing in place. [`commit`](Self::commit) then counts the
     /// written bytes as filled.
     ///
@@ -165,58 +216,6 @@ impl<L: Lease> Buf<L> {
             commit_past_capacity(bytes, self.spare_capacity());
         }
         self.len += bytes;
-    }
-
-    /// Appends `bytes` to the filled part.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`ReserveError`] if they do not all fit. Nothing is written then.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::HeapPool;
-    ///
-    /// let mut buf = HeapPool::new().acquire(4)?;
-    /// buf.extend_from_slice(b"abc")?;
-    /// let full = buf.extend_from_slice(b"de").unwrap_err();
-    /// assert_eq!((full.requested, full.available), (2, 1));
-    /// assert_eq!(&buf[..], b"abc"); // unchanged
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    #[inline]
-    pub fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<(), ReserveError> {
-        let room = self.spare_mut();
-        let Some(target) = room.get_mut(..bytes.len()) else {
-            return Err(ReserveError { requested: bytes.len(), available: room.len() });
-        };
-        copy_bytes(target, bytes);
-        self.len += bytes.len();
-        Ok(())
-    }
-
-    /// Appends one byte to the filled part.
-    ///
-    /// # Errors
-    ///
-    /// Returns a [`ReserveError`] when the buffer is full.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::HeapPool;
-    ///
-    /// let mut line = HeapPool::new().acquire(3)?;
-    /// line.extend_from_slice(b"ok")?;
-    /// line.push(b'\n')?;
-    /// assert_eq!(line, "ok\n");
-    /// assert_eq!(line.push(b'!').unwrap_err().available, 0);
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    #[inline]
-    pub fn push(&mut self, byte: u8) -> Result<(), ReserveError> {
-        self.extend_from_slice(&[byte])
     }
 
     /// Makes the filled part `len` bytes long: cuts it, or appends bytes of `value`.
@@ -322,80 +321,6 @@ impl<L: Lease> Buf<L> {
         self.ptr = unsafe { self.ptr.add(bytes) };
         self.len -= bytes;
         self.capacity -= bytes;
-    }
-
-    /// Moves the filled bytes to the start of the buffer's memory. The bytes
-    /// [consumed](Self::consume) in front of them become spare capacity.
-    ///
-    /// The bytes move only if the buffer is the only handle of its memory. The buffer then also
-    /// regains the memory of dropped parts in front of it. A reader that splits off message after
-    /// message regains its whole buffer once the messages are dropped.
-    ///
-    /// While there are other handles, nothing changes. A buffer whose whole capacity was split off
-    /// holds no memory, and regains nothing. Check [`spare_capacity`](Self::spare_capacity), and
-    /// [grow](crate::BufferPool::grow) the buffer if that is too little. Capacity that was split
-    /// off at the end is not regained.
-    ///
-    /// Cost: a copy of the filled bytes; nothing if there is no memory to regain.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// # use bufcore::{BufferPool, HeapPool};
-    /// let mut buf = HeapPool::new().acquire(8).unwrap();
-    /// buf.extend_from_slice(b"a line\nb").unwrap();
-    /// buf.consume(7);
-    /// assert_eq!(buf.spare_capacity(), 0);
-    /// buf.compact();
-    /// assert_eq!((&buf[..], buf.capacity(), buf.spare_capacity()), (&b"b"[..], 8, 7));
-    ///
-    /// buf.extend_from_slice(b" line 2").unwrap();
-    /// drop(buf.split_to(8)); // all of it: nothing is left to split off or to compact
-    /// buf.compact();
-    /// assert_eq!(buf.capacity(), 0);
-    /// HeapPool::new().grow(&mut buf, 8).unwrap();
-    /// assert_eq!(buf.spare_capacity(), 8);
-    /// # }
-    /// ```
-    pub fn compact(&mut self) {
-        if !is_alone(self.lease()) {
-            return;
-        }
-        let Some(start) = self.guard.lease.start() else { return };
-        let front = self.ptr.addr().get() - start.addr().get();
-        if front == 0 {
-            return;
-        }
-        // SAFETY: `front` bytes of the memory are in front of this buffer's first one (`Lease`,
-        // rule 5), and nobody else's: the buffer is the only handle. So the filled bytes may move
-        // there; the two places may overlap.
-        unsafe { self.ptr.copy_to(start, self.len) };
-        self.ptr = start;
-        self.capacity += front;
-    }
-
-    /// Lowers the capacity to `capacity` bytes, but not below the length. The filled bytes are
-    /// kept.
-    ///
-    /// The memory is released as a whole with the buffer, not earlier.
-    ///
-    /// Cost: nothing.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::HeapPool;
-    ///
-    /// let mut buf = HeapPool::new().acquire(8)?;
-    /// buf.extend_from_slice(b"abc")?;
-    /// buf.shrink_to(5);
-    /// assert_eq!(buf.spare_capacity(), 2);
-    /// buf.shrink_to(0); // not under what is filled
-    /// assert_eq!((buf.len(), buf.capacity()), (3, 3));
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    #[inline]
-    pub fn shrink_to(&mut self, capacity: usize) {
-        self.capacity = self.capacity.min(capacity.max(self.len));
     }
 }
 

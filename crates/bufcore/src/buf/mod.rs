@@ -2,15 +2,16 @@
 
 use core::ptr::NonNull;
 
-use crate::lease::guard::LeaseGuard;
+use crate::lease::guard::{LeaseGuard, is_alone};
 use crate::lease::track::TrackId;
 use crate::{Frozen, Lease};
 
-// Documentation lists the methods of a child module before those of this one.
+// Documentation lists the methods of child modules in this order, and those of this one last.
+mod methods;
+
 pub(crate) mod append;
 pub(crate) mod compare;
 pub(crate) mod format;
-mod methods;
 mod parts;
 pub(crate) mod split;
 mod traits;
@@ -90,6 +91,82 @@ impl<L: Lease> Buf<L> {
     #[inline]
     pub fn freeze(self) -> Frozen<L> {
         Frozen::new(self)
+    }
+}
+
+impl<L: Lease> Buf<L> {
+    /// Moves the filled bytes to the start of the buffer's memory. The bytes
+    /// [consumed](Self::consume) in front of them become spare capacity.
+    ///
+    /// The bytes move only if the buffer is the only handle of its memory. The buffer then also
+    /// regains the memory of dropped parts in front of it. A reader that splits off message after
+    /// message regains its whole buffer once the messages are dropped.
+    ///
+    /// While there are other handles, nothing changes. A buffer whose whole capacity was split off
+    /// holds no memory, and regains nothing. Check [`spare_capacity`](Self::spare_capacity), and
+    /// [grow](crate::BufferPool::grow) the buffer if that is too little. Capacity that was split
+    /// off at the end is not regained.
+    ///
+    /// Cost: a copy of the filled bytes; nothing if there is no memory to regain.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// # use bufcore::{BufferPool, HeapPool};
+    /// let mut buf = HeapPool::new().acquire(8).unwrap();
+    /// buf.extend_from_slice(b"a line\nb").unwrap();
+    /// buf.consume(7);
+    /// assert_eq!(buf.spare_capacity(), 0);
+    /// buf.compact();
+    /// assert_eq!((&buf[..], buf.capacity(), buf.spare_capacity()), (&b"b"[..], 8, 7));
+    ///
+    /// buf.extend_from_slice(b" line 2").unwrap();
+    /// drop(buf.split_to(8)); // all of it: nothing is left to split off or to compact
+    /// buf.compact();
+    /// assert_eq!(buf.capacity(), 0);
+    /// HeapPool::new().grow(&mut buf, 8).unwrap();
+    /// assert_eq!(buf.spare_capacity(), 8);
+    /// # }
+    /// ```
+    pub fn compact(&mut self) {
+        if !is_alone(self.lease()) {
+            return;
+        }
+        let Some(start) = self.guard.lease.start() else { return };
+        let front = self.ptr.addr().get() - start.addr().get();
+        if front == 0 {
+            return;
+        }
+        // SAFETY: `front` bytes of the memory are in front of this buffer's first one (`Lease`,
+        // rule 5), and nobody else's: the buffer is the only handle. So the filled bytes may move
+        // there; the two places may overlap.
+        unsafe { self.ptr.copy_to(start, self.len) };
+        self.ptr = start;
+        self.capacity += front;
+    }
+
+    /// Lowers the capacity to `capacity` bytes, but not below the length. The filled bytes are
+    /// kept.
+    ///
+    /// The memory is released as a whole with the buffer, not earlier.
+    ///
+    /// Cost: nothing.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// buf.extend_from_slice(b"abc")?;
+    /// buf.shrink_to(5);
+    /// assert_eq!(buf.spare_capacity(), 2);
+    /// buf.shrink_to(0); // not under what is filled
+    /// assert_eq!((buf.len(), buf.capacity()), (3, 3));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
+    #[inline]
+    pub fn shrink_to(&mut self, capacity: usize) {
+        self.capacity = self.capacity.min(capacity.max(self.len));
     }
 }
 

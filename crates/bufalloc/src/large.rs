@@ -38,8 +38,8 @@ const SMALLEST_AGE_MILLIS: u32 = 10;
 /// assert_eq!(bytes[..64 << 10], [0; 64 << 10]);
 /// ```
 ///
-/// Cost: of a block below the threshold, a comparison beside what the allocator below takes. Of a
-/// large one, a short lock, and system calls and page faults where no free pages are there.
+/// Cost: for a block below the threshold, a comparison in addition to the underlying allocator. For
+/// a large one, a short lock, and system calls and page faults if no free pages are available.
 #[derive(Debug, Clone, Copy)]
 pub struct Large<A = System> {
     below: A,

@@ -49,13 +49,13 @@
 //! | `pages` | on Linux, pages of regions can be returned to the system |
 //!
 //! Features only add items. Without any of them the crate needs neither an operating system nor an
-//! allocator. `portable-atomic` adds none: it takes the atomics from the crate of that name, for
+//! allocator. `portable-atomic` adds no items: it uses the atomics of the crate of that name, for
 //! processors without compare-and-swap.
 //!
-//! `stats` and `track` do not keep rule 4 for bookkeeping of their own. With `stats` a [`HeapPool`]
+//! `stats` and `track` do not obey rule 4 for their own bookkeeping. With `stats` a [`HeapPool`]
 //! allocates its counters when it is made. With `track` every pool allocates a list when it is made
-//! and an entry with each buffer. When the allocator refuses these few bytes, the process aborts,
-//! as it does for a `Vec`. When it refuses bytes for a buffer, that is an error as always.
+//! and an entry with each buffer. If the allocator fails for these few bytes, the process aborts,
+//! as for a `Vec`. If it fails for a buffer, that is an error as usual.
 //!
 //! A global allocator must not use a pool, a region or a keeper that it serves: such a call may
 //! wait for a lock that its own thread holds.

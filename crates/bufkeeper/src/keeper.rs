@@ -45,36 +45,35 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 ///
 /// - [`spawn`](Self::spawn) starts a thread of its own.
 /// - [`run`](Self::run) is a task for any executor: `tokio::spawn(keeper.run(tokio::time::sleep))`.
-/// - [`tick`](Self::tick) is a look, for a program with an event loop.
+/// - [`tick`](Self::tick) makes one pass, for a program with an event loop.
 ///
-/// A keeper does not keep a pool from its end. It lets go of pools that have ended.
+/// A keeper does not keep a pool alive. It removes pools that were dropped.
 ///
 /// # Rules
 ///
-/// - Each [`purge_delay`](Self::purge_delay) it looks at each pool and calls
-///   [`Trim::trim_idle`](crate::Trim). Memory that was not used between two looks goes. So idle
-///   memory goes after one to two ages, and memory that comes and goes more often than that stays.
-/// - Under [pressure](crate::Pressure) less is kept. At [`Medium`](crate::PressureLevel::Medium)
-///   the age is half as long. At [`High`](crate::PressureLevel::High) each look frees all memory
-///   that holds no buffers.
-/// - When a look finds nothing changed since the last one, the pause until the next is doubled, up
-///   to eight ages. A pool that takes memory wakes the keeper from such a pause, if it can. An
-///   empty one that can is left alone for up to [`max_sleep`](Self::max_sleep).
+/// - Each [`purge_delay`](Self::purge_delay) it visits each pool and calls
+///   [`Trim::trim_idle`](crate::Trim). Memory that was not used between two passes is freed. Idle
+///   memory is therefore freed after one to two purge delays; memory that is reused sooner is kept.
+/// - Under memory [pressure](crate::Pressure) less is kept. At
+///   [`Medium`](crate::PressureLevel::Medium) the purge delay is halved. At
+///   [`High`](crate::PressureLevel::High) each pass frees all idle memory.
+/// - If nothing changed since the last pass, the pause until the next is doubled, up to eight purge
+///   delays. A pool that allocates memory wakes the keeper from such a pause, if it supports that.
+///   An empty pool that supports it is not visited for up to [`max_sleep`](Self::max_sleep).
 ///
-/// So a program that does nothing, and whose pools are empty and wake the keeper, is soon left
-/// alone for minutes. A pool with memory, or one that wakes nobody, is looked at every eight ages
-/// for as long as it lives, and the pressure is read then.
+/// For an idle program whose pools are empty and wake the keeper, the keeper therefore soon sleeps
+/// for minutes. A pool with memory, or one that does not wake the keeper, is visited every eight
+/// purge delays, and the pressure is read then.
 ///
-/// Cost: nothing on the fast paths of the pools. A look costs what
-/// [`trim_idle`](crate::Trim::trim_idle) of the pool does. Reading the pressure takes about a dozen
-/// system calls for each look.
+/// Cost: nothing on the fast paths of the pools. A pass costs [`trim_idle`](crate::Trim::trim_idle)
+/// of the pool. Reading the pressure takes about a dozen system calls for each pass.
 ///
 /// # Source
 ///
-/// - Looks in place of time stamps, half of the age at medium pressure, all memory at high
-///   pressure: `SharedArrayPool` of .NET. It looks when its garbage collector has run.
-/// - The default age: mimalloc frees memory that was unused for 10 ms in version 2, and for 1 s in
-///   version 3 (`purge_delay`).
+/// - Passes instead of time stamps, half the delay at medium pressure, all memory at high pressure:
+///   `SharedArrayPool` of .NET, which trims after each garbage collection.
+/// - The default delay: mimalloc frees memory that was unused for 10 ms in version 2, and for 1 s
+///   in version 3 (`purge_delay`).
 pub struct Keeper {
     purge_delay: Duration,
     max_sleep: Duration,

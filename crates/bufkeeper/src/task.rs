@@ -18,9 +18,8 @@ impl Keeper {
     /// tokio::spawn(Keeper::new().watch(&pool).run(tokio::time::sleep));
     /// ```
     ///
-    /// A look runs within one poll. It takes as long as
-    /// [`trim_idle`](crate::Trim::trim_idle) does, and reads some small files that are in memory
-    /// ([`Pressure`](crate::Pressure)).
+    /// A pass runs within one poll. It takes as long as [`trim_idle`](crate::Trim::trim_idle), and
+    /// reads some small files of the kernel ([`Pressure`](crate::Pressure)).
     ///
     /// ```
     /// use std::pin::pin;

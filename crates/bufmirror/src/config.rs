@@ -125,8 +125,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Zero`], [`ConfigError::TooLarge`], [`ConfigError::RegionTooSmall`]; the region
-    /// comes back in the error.
+    /// [`ConfigError::Zero`], [`ConfigError::TooLarge`], [`ConfigError::RegionTooSmall`]; the error
+    /// returns the region.
     ///
     /// ```
     /// use bufmirror::{BuildInError, Builder, ConfigError, Region};

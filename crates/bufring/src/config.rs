@@ -140,7 +140,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// For settings that no region can serve.
+    /// Returns an error for settings that no region can serve.
     pub fn required_bytes(&self) -> Result<usize, ConfigError> {
         let grid = self.check()?;
         let blocks = self.blocks(self.capacity.unwrap_or(1))?;
@@ -191,7 +191,7 @@ impl Builder {
     /// # Ok::<(), bufring::Error>(())
     /// ```
     ///
-    /// What was given is not lost:
+    /// The error returns the region:
     ///
     /// ```
     /// use bufring::{BuildInError, Builder, ConfigError, Region};
@@ -208,8 +208,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; the region comes back in the
-    /// error.
+    /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; the error returns the
+    /// region.
     pub fn build_in(self, region: Region) -> Result<RingPool, BuildInError> {
         note_region();
         self.build_over(region)

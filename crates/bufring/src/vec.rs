@@ -231,7 +231,7 @@ impl<T> RingVec<T> {
     ///
     /// # Panics
     ///
-    /// When `index` is over the length.
+    /// Panics if `index` is over the length.
     #[track_caller]
     pub fn try_insert(&mut self, index: usize, value: T) -> Result<(), PushError<T>> {
         assert!(index <= self.len, "try_insert at {index} of {} values", self.len);

@@ -48,17 +48,17 @@ const LOOKS: u32 = 3;
 ///
 /// After 128 completed operations of tasks on a thread, the next poll of each future returns
 /// `Pending` and wakes its own task. This ends when one of them is polled again, or after 32 such
-/// polls. A task that always gets memory at once lets other tasks run, in a `select!`, too.
+/// polls. A task that always gets memory at once still lets other tasks run, also in a `select!`.
 ///
-/// A future that was woken and is not polled keeps no other request from memory, though plain
-/// requests are refused for a second. Then it counts as gone. If it is polled after all, it has its
-/// place again. So a future that is forgotten (`mem::forget`) costs others at most a second, which
-/// begins when it is the first in the queue.
+/// A future that was woken and is not polled does not block other waiting requests, though requests
+/// that do not wait fail for a second. After that it counts as cancelled. If it is polled later, it
+/// gets its place again. A forgotten future (`mem::forget`) therefore delays others by at most a
+/// second after it becomes the first in the queue.
 ///
-/// The pool has no clock. It wakes four of the requests that waited and looked before, and counts
-/// on one of them to be polled. If none of the four is ever polled again or dropped, the others
-/// sleep until the next request, release, or poll of another future that waits. A thread that waits
-/// in [`acquire_timeout`](ShardPool::acquire_timeout) does that twice a second.
+/// The pool has no clock. It wakes four of the requests that have waited, and relies on one of them
+/// being polled. If none of the four is ever polled again or dropped, the others sleep until the
+/// next request, release, or poll of another waiting future. A thread that waits in
+/// [`acquire_timeout`](ShardPool::acquire_timeout) polls twice a second.
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Acquire<'a> {
     waiting: Waiting<'a, One>,

@@ -165,7 +165,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// For settings that no region can serve.
+    /// Returns an error for settings that no region can serve.
     pub fn required_bytes(&self) -> Result<usize, ConfigError> {
         self.check()?;
         let requested = self.capacity.unwrap_or(1);
@@ -244,7 +244,7 @@ impl Builder {
     /// # Ok::<(), bufcore::Error>(())
     /// ```
     ///
-    /// What was given is not lost:
+    /// The error returns the region:
     ///
     /// ```
     /// use bufslot::bufcore::{ConfigError, Region, NoFallback};
@@ -263,8 +263,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; region and fallback come
-    /// back in the error.
+    /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; the error returns region and
+    /// fallback.
     pub fn build_in<F: BufferPool>(
         self,
         region: Region,

@@ -30,7 +30,7 @@
 //!  Fallback              [9][a][3][4][5][6][7]    neither has room: take it from the fallback
 //! ```
 //!
-//! When all buffers have been released, the pool starts at the front of the region again, in `Back`
+//! When all buffers have been released, the pool restarts at the front of the region, in `Back`
 //! mode.
 //!
 //! # Invariants
@@ -38,8 +38,8 @@
 //! - I1: the bytes of two live slots never overlap, and no live slot's bytes are carved.
 //! - I2: a slot is live from the acquire to the one store of its release; only the pool makes it
 //!   live, only the lease frees it.
-//! - I3: the region is freed when the pool is gone and no slot is live, once; static memory never
-//!   is.
+//! - I3: the region is freed once, when the pool is dropped and no slot is live; static memory
+//!   never is.
 //! - I4: all bytes of the region are initialised, from its creation on.
 //!
 //! # Threads
@@ -55,9 +55,9 @@
 //! | `alloc` | pools on the heap, and the heap as a fallback |
 //! | `bytes`, `embedded-io-0_7` | the traits of these crates for buffers |
 //! | `serde` | `Serialize` for buffers and views; settings in a configuration file |
-//! | `mmap` | regions of mapped pages, and on Linux pages that go back to the system |
+//! | `mmap` | regions of mapped pages; on Linux, pages can be returned to the system |
 //! | `wipe` | pools that zero bytes on release |
-//! | `stats`, `track` | counters, and a list of the buffers that are out, for debugging |
+//! | `stats`, `track` | counters, and a list of the buffers in use, for debugging |
 //!
 //! Without any of them, pools over static memory need neither an operating system nor an allocator.
 //! `portable-atomic` adds no items: it is for processors without compare-and-swap.

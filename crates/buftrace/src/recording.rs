@@ -49,8 +49,8 @@ pub const DEFAULT_MAX_EVENTS: u64 = 1 << 20;
 ///
 /// # Limits
 ///
-/// Events are noted under locks. Between `fork` and `exec` a child uses no recorded pool, and the
-/// global allocator uses none: either may wait for ever.
+/// Events are recorded under locks. Between `fork` and `exec` a child process must not use a
+/// recorded pool, nor may its global allocator: either may wait forever.
 #[derive(Clone)]
 pub struct Recording {
     shared: Arc<Shared>,

@@ -25,23 +25,24 @@
 //!
 //! # Why no byte is freed or shared too early
 //!
-//! - **U1** The driver has the only way to a buffer from before the kernel learns of it until its
-//!   last completion. A handle that is dropped gives up the result, not the memory.
-//! - **U2** A driver that is dropped cancels what is in flight, and waits for it. What does not
-//!   come back in ten seconds is leaked.
-//! - **U3** A driver that is forgotten keeps all buffers for ever. So does a buffer its arena.
-//! - **U4** The kernel is told addresses that lie in a buffer only. The arena stays mapped while a
-//!   driver has it registered.
+//! - **U1** From the submission of an operation to its last completion, only the driver can access
+//!   its buffer. Dropping a handle discards the result, not the memory.
+//! - **U2** Dropping a driver cancels the operations in flight, and waits for them. Buffers that
+//!   are not completed within ten seconds are leaked.
+//! - **U3** A forgotten driver keeps all buffers forever. A buffer keeps its arena in the same way.
+//! - **U4** The kernel gets only addresses within a buffer. The arena remains mapped while it is
+//!   registered with a driver.
 //!
 //! # Threads
 //!
 //! A driver serves one thread at a time, and may move to another. Operations and receivers may be
-//! dropped on any thread. When a thread ends, the kernel may cancel what that thread submitted.
+//! dropped on any thread. When a thread exits, the kernel may cancel the operations that it
+//! submitted.
 //!
 //! # When not to use it
 //!
-//! A runtime such as `tokio-uring` has a ring of its own, and tasks. This crate has no tasks, no
-//! timers and no sockets to connect. For reads from the page cache of some KiB, a plain read costs
+//! A runtime such as `tokio-uring` has its own ring, and tasks. This crate has no tasks, no timers,
+//! and does not connect sockets. For reads of a few KiB from the page cache, a plain read costs
 //! less than an operation.
 //!
 //! # Example

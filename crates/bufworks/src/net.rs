@@ -272,7 +272,8 @@ where
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// A slot pool or a ring refuses and cannot be waited for. [`read_ready`] returns its refusal.
+/// A slot pool or a ring returns an error, and does not support waiting. [`read_ready`] returns its
+/// error.
 pub async fn read_ready_waiting<S, L, A, F>(
     stream: &mut S,
     mut acquire: A,

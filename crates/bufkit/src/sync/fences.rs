@@ -36,9 +36,9 @@
 //!
 //! `membarrier` executes a full fence on each processor that runs a thread of the process, before
 //! it returns; a thread that does not run executed one when it was switched out. With the
-//! compiler's fence on the other side, either that thread's store is visible after the call, or
-//! its load comes after the claim. The language's memory model has no such fence, so nothing is
-//! published by it: every handover of memory has a Release and an Acquire of its own.
+//! compiler's fence on the other side, either that thread's store is visible after the call, or its
+//! load comes after the claim. The language's memory model has no such fence, so it publishes
+//! nothing: every handover of memory has its own Release and Acquire.
 
 use crate::sync::{Ordering, compiler_fence, fence};
 

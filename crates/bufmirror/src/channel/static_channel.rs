@@ -91,7 +91,7 @@ unsafe impl ChannelState for Polled<'_> {
 /// assert!(consumer.is_closed() && consumer.is_empty()); // the producer was dropped
 /// ```
 ///
-/// It can be a field, or on the stack, and used again:
+/// It can be a field, or a local variable, and be reused:
 ///
 /// ```
 /// let mut channel = bufmirror::StaticChannel::<64>::new();
@@ -104,7 +104,7 @@ unsafe impl ChannelState for Polled<'_> {
 /// }
 /// ```
 ///
-/// Memory of less than two bytes is refused by the compiler:
+/// Memory of less than two bytes does not compile:
 ///
 /// ```compile_fail
 /// let channel = bufmirror::StaticChannel::<1>::new();

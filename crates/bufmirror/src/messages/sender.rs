@@ -239,7 +239,7 @@ impl Sender {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Messages that are read or encoded into place, whose length is known only afterwards:
+    /// Messages that are read or encoded in place, and whose length is known only afterwards:
     ///
     /// ```
     /// use bufmirror::messages;

@@ -62,17 +62,17 @@ impl<A> RecordingAlloc<A> {
 /// | `depth=24` | the frames of a call stack, at most 128; with 0 there are no stacks |
 /// | `limit=1GiB` | the longest file: the recording stops there, and the program continues |
 ///
-/// One process is recorded. It takes both variables out of its environment, so that the programs
-/// that it starts are not recorded. A forked child is not recorded either.
+/// One process is recorded. The recorder removes both variables from its environment, so that the
+/// programs that it starts are not recorded. A forked child is not recorded either.
 ///
-/// While the recording runs, its file has `.part` behind its name. At the end it is renamed and
+/// While the recording runs, the name of its file ends in `.part`. At the end it is renamed and
 /// replaces an older recording. An existing file that is not a recording is not replaced. After a
 /// kill, or an `exec`, the file keeps the `.part`, and can be read; it may lack the last second.
 ///
 /// # Errors
 ///
-/// When a recording is already running, a setting is not understood, the file cannot be written, or
-/// what is there is no recording.
+/// Returns an error if a recording is already running, if a setting is invalid, if the file cannot
+/// be written, or if an existing file is not a recording.
 ///
 /// ```
 /// use std::alloc::System;

@@ -17,16 +17,15 @@
 //! | held while it waits for the pool | nothing | nothing |
 //! | a frame that is kept | keeps its chunk | keeps a buffer of its length |
 //!
-//! A frame that no chunk holds, and each frame in the second mode, gets a buffer of the length that
-//! its sender announces. The buffer is held from the first byte behind the length on, until all
-//! have come. So a sender that stops in between keeps that much of a budget. The limit of the
-//! framing bounds how much, and a deadline bounds how long: see
-//! `FrameReader::next_frame_async`.
+//! A frame that fits no chunk, and each frame in the second mode, gets a buffer of the length that
+//! its sender announces. The buffer is held from the first byte after the length until all bytes
+//! have arrived. A sender that stops in between therefore occupies that much of a budget. The
+//! framing limits the size, and a deadline limits the time: see `FrameReader::next_frame_async`.
 //!
-//! While the reader waits for the pool, it copies the part of a frame that a chunk holds to memory
-//! that is not the pool's. The reader zeroes this memory before it frees it.
+//! While the reader waits for the pool, it copies the part of a frame in a chunk to memory outside
+//! of the pool. The reader zeroes this memory before it frees it.
 //!
-//! Chunks are for small frames that are dealt with soon. By frame is for large frames, and for
+//! Use chunks for small frames that are processed soon. Use by-frame mode for large frames, and for
 //! frames that are kept for long.
 //!
 //! ```

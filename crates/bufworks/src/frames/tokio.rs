@@ -71,8 +71,8 @@ impl<S: ReadReady, F: Framing, L: Lease> FrameReader<S, F, L> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A deadline for the client. It does not count the time in which the reader waits for the
-    /// pool: then the same future is polled on, so that its request keeps its place.
+    /// A deadline for the client. The deadline excludes the time in which the reader waits for the
+    /// pool: the same future is polled further, so that its request keeps its place.
     ///
     /// ```
     /// # #[cfg(feature = "shard")] {

@@ -20,16 +20,16 @@ impl Monitor {
     /// | memory was taken | debug | `pool`, `bytes`, `reserved_bytes` | no |
     /// | memory was given back | debug | `pool`, `bytes`, `reserved_bytes` | no |
     ///
-    /// Their target is `bufworks::pool`. A program calls it from time to time: each second, or at
-    /// each scrape. Nothing is added to what pools do when they refuse or grow, so what comes and
-    /// goes between two calls is seen in the counters alone.
+    /// Their target is `bufworks::pool`. A program calls it periodically: each second, or at each
+    /// scrape. Failures and growth of pools are not instrumented, so changes between two calls are
+    /// visible only in the counters.
     ///
     /// Cost: that of [`read`](Self::read), and the subscriber's.
     ///
     /// # Panics
     ///
-    /// Panics if the subscriber does. The monitor and the pools are as they were, and the events of
-    /// this call that were still to come are lost.
+    /// Panics if the subscriber does. The monitor and the pools are then unchanged, and the
+    /// remaining events of this call are lost.
     ///
     /// ```
     /// use bufworks::HeapPool;

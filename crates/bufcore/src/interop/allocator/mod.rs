@@ -7,12 +7,12 @@
 //!
 //! # Invariants
 //!
-//! - A1: in front of the pointer of each block that is out lies its `Header`, whose lease keeps
-//!   the whole buffer. `room` bytes from the pointer on belong to it.
-//! - A2: nobody else uses the bytes of the buffer: it was taken apart, and is not a [`Buf`] again.
-//! - A3: before the lease is dropped, all bytes from the header on that anyone could have written
-//!   are zeroed, since a collection may have written uninitialised ones. Where that is left out,
-//!   the caller of [`PoolAllocator::without_zeroing`] has promised that it does not matter.
+//! - A1: in front of each block in use is its `Header`, whose lease keeps the whole buffer. `room`
+//!   bytes from the pointer on belong to it.
+//! - A2: no other code uses the bytes of the buffer: it was decomposed, and is not a [`Buf`] again.
+//! - A3: before the lease is dropped, all bytes from the header on that could have been written are
+//!   zeroed, since a collection may have written uninitialised ones. Without that, the caller of
+//!   [`PoolAllocator::without_zeroing`] has promised that it does not matter.
 
 use core::alloc::Layout;
 use core::fmt;

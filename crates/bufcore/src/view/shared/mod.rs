@@ -33,8 +33,8 @@ mod traits;
 /// Clones and slices cost one locked addition, or nothing for static bytes. They allocate nothing.
 /// A handle is eight words.
 ///
-/// Ownership: the memory is released with its last handle, on any thread, whether the pool still
-/// exists or not. A handle of no bytes holds no memory, whatever it was made from.
+/// Ownership: the memory is released with its last handle, on any thread, even if the pool was
+/// dropped. A handle of no bytes holds no memory, whatever its origin is.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {

@@ -77,7 +77,7 @@ pub type Consumer = End<false, Waking<Lending>>;
 /// # Source
 ///
 /// A queue without locks for one producer and one consumer is Lamport's (1983). The idea that each
-/// end remembers how far the other was is from FastForward and MCRingBuffer (Lee, Bu and
+/// end caches the position of the other is from FastForward and MCRingBuffer (Lee, Bu and
 /// Chandranmenon 2010).
 pub fn channel(capacity: usize) -> Result<(Producer, Consumer), ConfigError> {
     Builder::new().capacity(capacity).channel()

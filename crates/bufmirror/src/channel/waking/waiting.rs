@@ -152,7 +152,7 @@ impl<const PRODUCER: bool, A: Access> End<PRODUCER, Waking<A>> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A producer waits until the other thread has made room:
+    /// A producer waits until the other thread has freed room:
     ///
     /// ```
     /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;

@@ -28,7 +28,7 @@ const MOST_BYTES: usize = 8;
 ///
 /// # Headers with more in them
 ///
-/// As in tokio-util's `LengthDelimitedCodec`, of which the parameters are these:
+/// As in tokio-util's `LengthDelimitedCodec`, whose parameters correspond to these:
 ///
 /// ```text
 ///  | offset bytes | length | rest of the header | bytes of the frame | next frame
@@ -36,8 +36,8 @@ const MOST_BYTES: usize = 8;
 /// ```
 ///
 /// A reader drops the first [`skip`](Self::skip) bytes, and returns as many as the length says,
-/// [adjusted](Self::adjustment). What a writer is given is what a reader returns. It puts `skip`
-/// bytes in front: the length in its place, and zeroes.
+/// [adjusted](Self::adjustment). A writer takes the same bytes that a reader returns. It writes
+/// `skip` bytes before them: the length in its position, and zeros.
 ///
 /// ```
 /// use bufworks::HeapPool;

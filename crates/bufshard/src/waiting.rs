@@ -138,7 +138,8 @@ impl ShardPool {
     /// at most sixteen times if it runs within a tenth of a second.
     ///
     /// Cost: while a request waits, all requests and releases of the pool take their slow path, and
-    /// releases take a short lock. A release wakes up to four requests that were not yet woken.
+    /// releases take a short lock. A release wakes the requests that were not yet woken, and up to
+    /// four others, as far as there is memory for them.
     ///
     /// # Errors
     ///

@@ -9,9 +9,9 @@ const MAX_HANDLES: usize = usize::MAX / 2;
 
 /// The reference counts of a shared pool.
 ///
-/// They count the handles, with the last of which the pool ends, and every reference that may
-/// outlive them and still needs the pool's bookkeeping. All handles together count as one reference
-/// to the bookkeeping, which the end of the pool drops.
+/// They count the handles, and every reference that may outlive the handles and still needs the
+/// pool's bookkeeping. The pool ends with the last handle. All handles together count as one
+/// reference to the bookkeeping, which the end of the pool drops.
 ///
 /// It consists of atomics only. A thread may therefore decrement it through a reference to memory
 /// that another thread frees at that moment.

@@ -129,9 +129,9 @@ impl<const PRODUCER: bool, A: Access> End<PRODUCER, Waking<A>> {
 
     /// Blocks until `n` bytes can be read, or until there is room for `n` bytes.
     ///
-    /// It spins for some microseconds, then sleeps. If it had to wait, it waits on while more bytes
-    /// arrive, up to a quarter of the capacity. It notices a killed peer process after a tenth of a
-    /// second.
+    /// It spins for some microseconds, then sleeps. If it had to wait, it continues to wait while
+    /// more bytes arrive, up to a quarter of the capacity. It notices a killed peer process after a
+    /// tenth of a second.
     ///
     /// # Errors
     ///

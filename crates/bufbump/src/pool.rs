@@ -164,7 +164,7 @@ impl BumpPool {
         Ok(buf)
     }
 
-    /// Gives `buf` room for at least `additional` bytes behind the filled ones, as
+    /// Makes room in `buf` for at least `additional` bytes after the filled ones, as
     /// [`BufferPool::grow`](bufcore::BufferPool::grow) does, through a shared reference.
     ///
     /// The buffer grows in place if it is the newest one of the shard that the thread carves.

@@ -61,9 +61,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 ///   delays. A pool that allocates memory wakes the keeper from such a pause, if it supports that.
 ///   An empty pool that supports it is not visited for up to [`max_sleep`](Self::max_sleep).
 ///
-/// For an idle program whose pools are empty and wake the keeper, the keeper therefore soon sleeps
-/// for minutes. A pool with memory, or one that does not wake the keeper, is visited every eight
-/// purge delays, and the pressure is read then.
+/// In an idle program whose pools are empty and wake it, the keeper therefore soon sleeps for
+/// minutes. A pool with memory, or one that does not wake the keeper, is visited every eight purge
+/// delays, and the pressure is read then.
 ///
 /// Cost: nothing on the fast paths of the pools. A pass costs [`trim_idle`](crate::Trim::trim_idle)
 /// of the pool. Reading the pressure takes about a dozen system calls for each pass.

@@ -361,7 +361,7 @@ impl BufferPool for RingPool {
         }
     }
 
-    /// Gives `buf` room for at least `additional` bytes behind the filled ones.
+    /// Makes room in `buf` for at least `additional` bytes after the filled ones.
     ///
     /// Cost: one comparison when there is room. The buffer grows in place into the free blocks
     /// after it; otherwise it moves. If the program built the ring in a region of its own, growing

@@ -8,7 +8,7 @@ use crate::lease::ShardLease;
 use crate::pool::ShardPool;
 
 impl ShardPool {
-    /// Gives `buf` room for at least `additional` bytes behind the filled ones, as
+    /// Makes room in `buf` for at least `additional` bytes after the filled ones, as
     /// [`BufferPool::grow`](bufcore::BufferPool::grow) does, through a shared reference.
     ///
     /// The buffer grows in place up to the bytes of its size class.

@@ -235,8 +235,8 @@ impl ShardPool {
     ///
     /// If there is no room to keep a buffer, or none within
     /// [`max_bytes`](crate::Builder::max_bytes), it is not allocated, and no idle memory is freed
-    /// for it. If other threads take that room at the same time, at most 256 KiB, or one buffer,
-    /// are freed again.
+    /// for it. If other threads take that room at the same time, buffers of up to 256 KiB in all,
+    /// or one larger buffer, are freed again.
     ///
     /// Their pages are written once, so that the first use causes no page faults.
     ///

@@ -146,7 +146,7 @@ impl<P: BufferPool + Send + 'static> PerThread<P> {
         on_pool!(self, len, pool => pool.acquire_zeroed(len))
     }
 
-    /// Gives `buf` room for at least `additional` bytes behind the filled ones; see
+    /// Makes room in `buf` for at least `additional` bytes after the filled ones; see
     /// [`BufferPool::grow`].
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 //! The parts that all leases of one word share.
 
-/// Makes a lease of a struct with one field, `tagged`: the code that all one-word leases share.
+/// Implements the code that all one-word leases share, for a struct with one field, `tagged`.
 ///
 /// It is for authors of strategies. It implements `Send`, `Sync` and
 /// [`SplitLease`](crate::SplitLease), and two methods for the strategy itself. `of` makes the lease

@@ -72,7 +72,7 @@ macro_rules! pool_methods {
                 $crate::BufferPool::acquire_zeroed(self, len)
             }
 
-            /// Gives `buf` room for at least `additional` bytes behind the filled ones.
+            /// Makes room in `buf` for at least `additional` bytes after the filled ones.
             ///
             /// Cost: that of [`BufferPool::grow`](bufcore::BufferPool::grow).
             ///

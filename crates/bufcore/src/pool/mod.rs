@@ -103,7 +103,7 @@ pub trait BufferPool {
         Ok(buf)
     }
 
-    /// Gives `buf` room for at least `additional` bytes behind the filled ones.
+    /// Makes room in `buf` for at least `additional` bytes after the filled ones.
     ///
     /// The buffer grows in place if the strategy can do so, because the memory after it is free.
     /// Otherwise the filled bytes move to another buffer of this pool, which replaces `buf`. A

@@ -17,9 +17,9 @@ use crate::sync::{AtomicUsize, Ordering};
 /// - `in_use <= high_water`, and `in_use_bytes <= high_water_bytes`.
 /// - `idle_bytes + pinned_bytes <= reserved_bytes`. In `bufbump` they are equal.
 /// - Bytes in use of the pool's own memory, plus `idle_bytes`, are at most `reserved_bytes`. In
-///   pools over one region they are equal to it. In the others headers and alignment take the
-///   difference. A fallback's buffers count in `in_use_bytes`; its memory does not count in
-///   `reserved_bytes`.
+///   pools over one region the sum is equal to `reserved_bytes`. In the other pools headers and
+///   alignment take the difference. A fallback's buffers count in `in_use_bytes`; its memory does
+///   not count in `reserved_bytes`.
 ///
 /// # Counters that start again
 ///
@@ -49,12 +49,12 @@ use crate::sync::{AtomicUsize, Ordering};
 pub struct PoolStats {
     /// Buffers acquired since the pool was made.
     pub acquired: u64,
-    /// Buffers out of `acquired` that reused memory of the pool.
+    /// Of `acquired`, the buffers that reused memory of the pool.
     pub reused: u64,
-    /// Buffers out of `acquired` whose memory was new: free pages, memory of the system, or the
+    /// Of `acquired`, the buffers whose memory was new: free pages, memory of the system, or the
     /// fallback's.
     pub fresh: u64,
-    /// Buffers out of `fresh` that the fallback served, because the strategy was exhausted.
+    /// Of `fresh`, the buffers that the fallback served, because the strategy was exhausted.
     pub fallbacks: u64,
     /// Requests that failed as exhausted.
     pub exhausted: u64,
@@ -68,10 +68,10 @@ pub struct PoolStats {
     pub high_water_bytes: usize,
     /// Bytes of memory that the pool holds, in use or idle, without its bookkeeping.
     pub reserved_bytes: usize,
-    /// Bytes out of `reserved_bytes` that no buffer uses and the next requests may use. In pools
+    /// Of `reserved_bytes`, the bytes that no buffer uses and the next requests may use. In pools
     /// over one region it needs the `stats` feature, and is 0 without it.
     pub idle_bytes: usize,
-    /// Bytes out of `reserved_bytes` that no request can use because a nearby buffer is in use.
+    /// Of `reserved_bytes`, the bytes that no request can use because a nearby buffer is in use.
     /// Only strategies that reclaim memory in larger pieces than buffers have them; others report
     /// zero. If it is far above `in_use_bytes`, small survivors pin large pieces.
     pub pinned_bytes: usize,

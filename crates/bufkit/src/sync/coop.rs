@@ -33,7 +33,7 @@ std::thread_local! {
 /// it polled timers and sockets, so an executor nested in that task that blocks it may wait
 /// forever, as with tokio's own futures.
 ///
-/// Cost: a few instructions, and one more poll in 128 operations, or up to 32 if many futures
+/// Cost: a few instructions, and one additional poll in 128 operations, or up to 32 if many futures
 /// alternate.
 ///
 /// ```

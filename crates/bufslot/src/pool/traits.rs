@@ -50,7 +50,7 @@ impl<F: BufferPool> BufferPool for SlotPool<F> {
         Ok(buf)
     }
 
-    /// Gives `buf` room for at least `additional` bytes behind the filled ones.
+    /// Makes room in `buf` for at least `additional` bytes after the filled ones.
     ///
     /// Cost: one comparison when there is room. The buffer grows in place into the gap after it;
     /// otherwise it moves.

@@ -48,9 +48,9 @@
 //! before it. After its release an object has no more events. A state that ends the recording is
 //! the last record.
 //!
-//! An address in a stack is a return address: the call is one byte before it. An address `a` of a
-//! module is the address `a - address in the process + address in the file` of its file, as
-//! symbolisers expect it. No event is later than [`MAX_TIME_NS`](crate::MAX_TIME_NS).
+//! An address in a stack is a return address: the call is one byte before it. An address `a` in the
+//! memory of a module corresponds to `a - address in the process + address in the file` in its
+//! file, as symbolisers expect it. No event is later than [`MAX_TIME_NS`](crate::MAX_TIME_NS).
 
 pub use crate::format::{MAGIC, MAX_TEXT_BYTES};
 

@@ -50,8 +50,8 @@ impl<S: PoolCore> Handle<S> {
     ///
     /// # Panics
     ///
-    /// Panics if more than `usize::MAX / 2` weak handles exist, which needs forgotten ones. The
-    /// pool is unchanged then.
+    /// Panics if more than `usize::MAX / 2` weak handles exist, which is possible only if most were
+    /// forgotten. The pool is unchanged then.
     #[must_use]
     pub fn downgrade(&self) -> WeakHandle<S> {
         self.ref_counts().add_weak();

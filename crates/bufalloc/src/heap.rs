@@ -82,7 +82,7 @@ pub(crate) unsafe fn give(heap: &PageHeap, span: Span) {
     }
 }
 
-/// Returns what the heap of the large blocks has.
+/// Returns the statistics of the heap of the large blocks.
 ///
 /// ```
 /// #[global_allocator]
@@ -98,7 +98,7 @@ pub fn stats() -> PageStats {
     get().map(PageHeap::stats).unwrap_or_default()
 }
 
-/// Gives all free pages of the heap of the large blocks back to the system.
+/// Returns all free pages of the heap of the large blocks to the system.
 ///
 /// ```
 /// #[global_allocator]

@@ -38,8 +38,8 @@ const SMALLEST_AGE_MILLIS: u32 = 10;
 /// assert_eq!(bytes[..64 << 10], [0; 64 << 10]);
 /// ```
 ///
-/// Cost: of a block below the threshold, a comparison beside what the allocator below takes. Of a
-/// large one, a short lock, and system calls and page faults where no free pages are there.
+/// Cost: for a block below the threshold, a comparison in addition to the underlying allocator. For
+/// a large one, a short lock, and system calls and page faults if no free pages are available.
 #[derive(Debug, Clone, Copy)]
 pub struct Large<A = System> {
     below: A,
@@ -64,13 +64,14 @@ impl Large {
 }
 
 impl<A> Large<A> {
-    /// Makes an allocator over another one, which has the small blocks.
+    /// Makes an allocator over another one, which serves the small blocks.
     #[must_use]
     pub const fn over(below: A) -> Self {
         Self { below, threshold: FROM_BYTES, max_bytes: usize::MAX, age: AGE, upkeep: Upkeep::Thread }
     }
 
-    /// Sets the size from which a block is of the heap: by default 32 KiB, and at least 4 KiB.
+    /// Sets the size from which a block is served by the heap: 32 KiB by default, and at least 4
+    /// KiB.
     #[must_use]
     pub const fn threshold(mut self, bytes: usize) -> Self {
         self.threshold = if bytes > SMALLEST_FROM { bytes } else { SMALLEST_FROM };
@@ -78,23 +79,23 @@ impl<A> Large<A> {
     }
 
     /// Sets the most bytes of pages that large blocks have, free pages included, and without the
-    /// heap's own tables. By default there is no limit. A page counts from when its block is
-    /// allocated, before the program touches it.
+    /// heap's own tables. By default there is no limit. A page counts from the allocation of its
+    /// block, before the program touches it.
     ///
-    /// A block that does not fit is refused as if there were no memory, and most programs end then:
-    /// only `try_reserve` and its like return an error. So this is the last line of defence of a
-    /// process, and no budget for its traffic. A collection that grows needs room for both its old
-    /// and its new block, unless the block grows in place.
+    /// A block over the limit fails as if memory were exhausted. Most programs abort then: only
+    /// `try_reserve` and similar calls return an error. The limit is therefore a last line of
+    /// defence for the process, not a budget for its traffic. A collection that grows needs room
+    /// for both its old and its new block, unless the block grows in place.
     #[must_use]
     pub const fn max_bytes(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
         self
     }
 
-    /// Sets the time for which pages have to be unused before they go: by default 400 ms. The
-    /// thread gives them back after one to two times as long. With [`Upkeep::Calls`] and
-    /// [`Upkeep::Ticks`], one call notes what is idle, and one that comes this time later gives it
-    /// back.
+    /// Sets how long pages must be unused before they are returned to the system: 400 ms by
+    /// default. The thread returns them after one to two times as long. With [`Upkeep::Calls`] and
+    /// [`Upkeep::Ticks`], one call records the idle pages, and a call at least this much later
+    /// returns them.
     #[must_use]
     pub const fn age(mut self, age: Duration) -> Self {
         let smallest = Duration::from_millis(SMALLEST_AGE_MILLIS as u64);
@@ -102,15 +103,16 @@ impl<A> Large<A> {
         self
     }
 
-    /// Sets who gives back what is idle: by default a [thread](Upkeep::Thread).
+    /// Sets who returns idle pages to the system: by default a [thread](Upkeep::Thread).
     #[must_use]
     pub const fn upkeep(mut self, upkeep: Upkeep) -> Self {
         self.upkeep = upkeep;
         self
     }
 
-    /// Gives the pages back that no request needed since the last call that did so, if that was at
-    /// least the age ago: for a program's own loop, with [`Upkeep::Ticks`].
+    /// Returns idle pages to the system: those that no request needed since the last call that did
+    /// so. A call earlier than the age after that one does nothing. It is for a program's own loop,
+    /// with [`Upkeep::Ticks`]. It is for a program's own loop, with [`Upkeep::Ticks`].
     ///
     /// ```
     /// use bufalloc::{Large, Upkeep};

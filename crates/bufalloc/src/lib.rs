@@ -2,7 +2,7 @@
 //!
 //! # What it gives you
 //!
-//! One line, and blocks of 32 KiB and more are runs of pages of one reservation of addresses:
+//! One line, and blocks of 32 KiB and more are runs of pages of one reserved address range:
 //!
 //! ```
 //! #[global_allocator]
@@ -10,48 +10,48 @@
 //! # drop(vec![0_u8; 1 << 20]);
 //! ```
 //!
-//! - A block grows in place where the pages behind it are free. Otherwise its pages are moved to
-//!   other addresses (`mremap`, on Linux), which takes less time than copying its bytes.
-//! - A freed block joins its free neighbours, and serves the next request of any size.
-//! - Pages that no request needed for a while go back to the system: see [`Upkeep`].
-//! - `alloc_zeroed` writes nothing to pages that are known to be zero.
-//! - [`Large::max_bytes`] bounds the pages that the process has for large blocks.
+//! - A block grows in place if the pages after it are free. Otherwise its pages are moved to other
+//!   addresses (`mremap`, on Linux), which takes less time than copying its bytes.
+//! - A freed block is merged with its free neighbours, and serves the next request of any size.
+//! - Pages that no request needed for a while are returned to the system: see [`Upkeep`].
+//! - `alloc_zeroed` does not write to pages that are known to be zero.
+//! - [`Large::max_bytes`] limits the resident pages of large blocks.
 //!
-//! Smaller blocks are the business of the allocator below, by default the system's. They cost a
-//! comparison more.
+//! Smaller blocks are served by the underlying allocator, by default the system's. They cost one
+//! additional comparison.
 //!
 //! # What it does not
 //!
-//! - It makes small requests neither faster nor slower: put it over the allocator of your choice
-//!   with [`Large::over`].
-//! - Where the system reserves no addresses, and under Miri, all blocks are those of the allocator
-//!   below.
-//! - What the program keeps stays: the
-//!   [`guide`] shows what buffers of connections hold,
-//!   and what bounds them.
-//! - Overflows of a large block are not seen by AddressSanitizer.
+//! - Small requests become neither faster nor slower: put it over the allocator of your choice with
+//!   [`Large::over`].
+//! - If the system reserves no addresses, and under Miri, all blocks are served by the underlying
+//!   allocator.
+//! - Memory that the program keeps is not affected: the [`guide`] shows how much the buffers of
+//!   connections hold, and how to limit them.
+//! - AddressSanitizer does not detect overflows of a large block.
 //!
 //! # As a global allocator
 //!
 //! It works before `main`, in destructors of thread-locals and at exit, and allocates nothing while
-//! its lock is held. A forked child goes on with the heap that it has of its parent; the thread
-//! that gives memory back is not in the child, where calls that free large blocks do its work.
-//! Signal handlers may not allocate, as with most allocators. They do not run on that thread, which
+//! its lock is held. A forked child continues with its copy of the heap. The thread that returns
+//! memory does not exist in the child, where calls that free large blocks do its work. Signal
+//! handlers may not allocate, as with most allocators. They do not run on the crate's thread, which
 //! has all signals blocked.
 //!
-//! A fork has the heap's lock while those handlers run that were registered before the first large
-//! block (`pthread_atfork`). They may allocate, and must not wait for other threads that do.
+//! During a fork the heap's lock is held while the handlers run that were registered before the
+//! first large block (`pthread_atfork`). These handlers may allocate, but must not wait for other
+//! threads that do.
 //!
-//! What a thread allocates while it panics is of the allocator below.
+//! Allocations of a panicking thread are served by the underlying allocator.
 //!
-//! All allocators of this type in a program share one heap, whose limit is that of the first that
-//! was asked for a large block.
+//! All allocators of this type in a program share one heap; its limit is that of the allocator that
+//! served the first large block.
 //!
 //! # Features
 //!
 //! | feature | adds |
 //! | --- | --- |
-//! | `keeper` | the thread reads how short of memory the system is, as `bufkeeper::Keeper` does; a `Keeper` of the program can watch [`Large`] |
+//! | `keeper` | the thread reads the memory pressure of the system, as `bufkeeper::Keeper` does; a `Keeper` of the program can watch [`Large`] |
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -11,7 +11,7 @@ use bufkit::PageHeap;
 
 use crate::signals;
 
-/// Who gives the pages back that no request needed for a while.
+/// Selects who returns idle pages to the system.
 ///
 /// ```
 /// use std::time::Duration;
@@ -26,10 +26,10 @@ use crate::signals;
 #[non_exhaustive]
 pub enum Upkeep {
     /// A thread, which starts when the first large block is freed, and sleeps while nothing is
-    /// idle. Where it does not start, and in a forked child, it is as with `Calls`.
+    /// idle. If the thread cannot start, and in a forked child, this is `Calls`.
     Thread,
-    /// Calls that free a large block, or a part of one. While there are none, idle memory stays:
-    /// [`trim`](crate::trim) gives it back.
+    /// Calls that free a large block, or a part of one. While there are no such calls, idle memory
+    /// is kept: [`trim`](crate::trim) returns it.
     Calls,
     /// The program, which calls [`Large::tick`](crate::Large::tick).
     Ticks,

@@ -41,10 +41,10 @@ impl WeakPool for LargeBlocks {
     }
 }
 
-/// A keeper of the program gives idle pages back beside the memory of its pools, after its
-/// `purge_delay`. [`Upkeep::Ticks`](crate::Upkeep::Ticks) leaves it to the keeper alone. An
-/// allocator does not wake a keeper: one that sleeps because nothing was idle looks after eight
-/// such times.
+/// A keeper of the program returns the idle pages together with those of its pools, after its
+/// `purge_delay`. [`Upkeep::Ticks`](crate::Upkeep::Ticks) leaves the work to the keeper alone. An
+/// allocator does not wake a keeper: a keeper that sleeps because nothing was idle checks again
+/// after eight purge delays.
 ///
 /// ```
 /// use bufalloc::{Large, Upkeep};

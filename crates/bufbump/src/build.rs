@@ -63,15 +63,15 @@ bufkit::settings! {
             /// ```
         }
         set {
-            /// Sets the bytes of a shard, 256 KiB unless set: the largest request that does not
-            /// need pages of its own. At most 1 GiB. A shard has these and 64 more, or those that
-            /// the [alignment](Self::alignment) needs, in whole pages. Its buffers can have all of
-            /// them, and statistics count them.
+            /// Sets the bytes of a shard: the largest request that does not need pages of its own.
+            /// The default is 256 KiB. At most 1 GiB. A shard takes 64 bytes more, or as many as
+            /// the [alignment](Self::alignment) needs, in whole pages. Its buffers can use these
+            /// bytes too, and statistics count them.
             ///
-            /// A shard is used again when all its buffers have been released. A shard of good size
-            /// holds several buffers of the usual size, and less traffic than the pool sees while a
-            /// buffer lives. A shard for one buffer is too small, a shard for a day's traffic too
-            /// large.
+            /// A shard is used again when all its buffers have been released. A good size holds
+            /// several buffers of the usual size, and less than the bytes that the pool serves
+            /// during the lifetime of one buffer. A shard that holds one buffer is too small; a
+            /// shard that holds a day's traffic is too large.
             ///
             /// ```
             /// use bufbump::BumpPool;
@@ -82,11 +82,12 @@ bufkit::settings! {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             bytes shard_size(bytes) = DEFAULT_SHARD_BYTES;
-            /// Sets how many other shards of the thread a request looks at when it does not fit
-            /// into the current one; 2 unless set. After them it takes an idle or a new one.
+            /// Sets how many other shards of the thread a request checks when it does not fit into
+            /// the current one. The default is 2. If none has room, the request takes an idle shard
+            /// or a new one.
             ///
-            /// A probe finds room in an older shard, which then is free again later. The example
-            /// `probes` prints what each number of them costs and saves.
+            /// A successful probe fills an older shard, which then becomes free later. The example
+            /// `probes` prints what each number of probes costs and saves.
             ///
             /// ```
             /// use bufbump::BumpPool;
@@ -103,12 +104,12 @@ bufkit::settings! {
             /// # Ok::<(), bufbump::Error>(())
             /// ```
             count max_probes(probes) = DEFAULT_PROBES;
-            /// Sets the bytes of idle memory that the pool keeps for later: of shards of which no
-            /// buffer is out, and of free pages, which serve any request; 32 MiB unless set. Memory
-            /// over it is freed to the system.
+            /// Sets the bytes of idle memory that the pool keeps: shards without live buffers, and
+            /// free pages, which serve requests of any size. The default is 32 MiB. Memory over the
+            /// limit is returned to the system.
             ///
-            /// On top of it, each thread that acquires keeps the shard that it carves, up to four
-            /// more that fit into this budget, and one larger buffer that does.
+            /// In addition, each thread that acquires keeps the shard that it carves, up to four
+            /// more within this budget, and one larger buffer within it.
             ///
             /// ```
             /// use bufbump::BumpPool;
@@ -124,10 +125,11 @@ bufkit::settings! {
             /// Makes every buffer start at a multiple of `bytes`, a power of two; 16 unless set,
             /// and never less than 8.
             ///
-            /// The header of a buffer, 16 bytes, is in front of it. So a buffer takes its bytes and
-            /// 16 more, rounded up to the alignment. A buffer of a page that starts at a page takes
-            /// two pages of a shard, and one of 16 bytes less takes one. `bufslot` and `bufshard`
-            /// lay pages end to end. A buffer larger than a shard has its header elsewhere.
+            /// The 16-byte header of a buffer is in front of it. A buffer therefore takes its bytes
+            /// and 16 more, rounded up to the alignment. With an alignment of a page, a buffer of
+            /// one page takes two pages of a shard; a buffer 16 bytes shorter takes one. `bufslot`
+            /// and `bufshard` place pages end to end. The header of a buffer larger than a shard is
+            /// in a table instead.
             ///
             /// ```
             /// use bufbump::BumpPool;
@@ -139,9 +141,9 @@ bufkit::settings! {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             bytes alignment(bytes) = DEFAULT_ALIGNMENT;
-            /// Sets how many shards the pool has from the start; none unless set. They are idle
-            /// memory: shards over the budget of [`max_idle_bytes`](Self::max_idle_bytes) are not
-            /// taken.
+            /// Sets how many shards the pool has from the start; none unless set. They count as
+            /// idle memory: shards over the budget of [`max_idle_bytes`](Self::max_idle_bytes) are
+            /// not allocated.
             ///
             /// ```
             /// use bufbump::BumpPool;
@@ -156,16 +158,16 @@ bufkit::settings! {
             count preallocate(shards) = 0;
         }
         mmap {
-            /// Sets which pages the pool has, whether they are there from the start, and whether
+            /// Sets which pages the pool uses, whether they are faulted in at once, and whether
             /// they are locked in memory.
             ///
-            /// Each span of pages that the pool takes is a mapping with these options then. With
-            /// huge pages it is a multiple of 2 MiB, of which shards and larger buffers have parts.
-            /// Free pages go back as whole mappings. A mapping that the system refuses fails the
-            /// request, as [`AcquireError::OutOfMemory`](bufcore::AcquireError).
+            /// Each span of pages that the pool takes is then a mapping with these options. With
+            /// huge pages a span is a multiple of 2 MiB, divided into shards and larger buffers.
+            /// Free pages are returned as whole mappings. If the system refuses a mapping, the
+            /// request fails with [`AcquireError::OutOfMemory`](bufcore::AcquireError).
             ///
-            /// In the text of a builder they are words with `+` between: `map_options=advise+lock`.
-            /// In a configuration file they are a table of their own, as [`MapOptions`] shows.
+            /// The text form of a builder joins the options with `+`: `map_options=advise+lock`. In
+            /// a configuration file they are a table of their own, as [`MapOptions`] shows.
             ///
             /// ```
             /// use bufbump::{BumpPool, HugePages, MapOptions};
@@ -182,8 +184,8 @@ bufkit::settings! {
             map_options(options);
         }
         wipe {
-            /// Sets whether the bytes of a buffer are zeroed when it is released; of one that was
-            /// split, when its last part is.
+            /// Sets whether the bytes of a buffer are zeroed on release. The bytes of a split
+            /// buffer are zeroed on the release of its last part.
             ///
             /// Cost: zeroing the capacity of every buffer.
             ///
@@ -210,10 +212,10 @@ impl Builder {
     /// # Errors
     ///
     /// - [`ConfigError::Zero`] for shards of no bytes.
-    /// - [`ConfigError::TooLarge`] for shards or an alignment over 1 GiB, and for more shards from
-    ///   the start than a process has addresses for.
+    /// - [`ConfigError::TooLarge`] for shards or an alignment over 1 GiB, and for more initial
+    ///   shards than the address space can hold.
     /// - [`ConfigError::BadAlignment`] for one that is no power of two.
-    /// - [`ConfigError::Region`] when the allocator refuses memory, or the system a mapping.
+    /// - [`ConfigError::Region`] if the allocator fails, or the system refuses a mapping.
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -228,20 +230,20 @@ impl Builder {
         self.build_over(self.page_source())
     }
 
-    /// Builds the pool over memory of a [`MemoryProvider`]: all buffers are there.
+    /// Builds the pool over memory of a [`MemoryProvider`]: all buffers are in it.
     ///
-    /// The source supplies whole pages of 4096 bytes, at multiples of that. The pool's bookkeeping
-    /// comes from the allocator. A setting `map_options` is ignored.
+    /// The provider supplies whole pages of 4096 bytes, aligned to 4096. The pool's bookkeeping is
+    /// allocated by the allocator. The setting `map_options` is ignored.
     ///
-    /// The pool keeps the source and its memory until it has ended and no buffer is left. Any
-    /// thread that acquires, releases or trims may call the source, with nothing locked. Its use of
-    /// the pool that it supplies is not supported. Its panics end when their hooks have reported
-    /// them. One that has nothing to supply, or panics, fails the request as
+    /// The pool keeps the provider and its memory until the pool and all its buffers are dropped.
+    /// Any thread that acquires, releases or trims may call the provider; no lock is held. The
+    /// provider must not use the pool that it supplies. Its panics are caught after their hooks
+    /// ran. If the provider has no memory, or panics, the request fails with
     /// [`AcquireError::OutOfMemory`](bufcore::AcquireError).
     ///
     /// # Errors
     ///
-    /// As for [`build`](Self::build); [`ConfigError::Region`] also when the source refuses.
+    /// As for [`build`](Self::build); [`ConfigError::Region`] also if the provider fails.
     ///
     /// ```
     /// use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -304,7 +306,7 @@ impl Builder {
 impl BumpPool {
     /// Makes a pool with the default settings.
     ///
-    /// Cost: one small allocation; the first shard is taken by the first acquire.
+    /// Cost: one small allocation; the first acquire allocates the first shard.
     ///
     /// # Errors
     ///

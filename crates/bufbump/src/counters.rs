@@ -43,7 +43,7 @@ fn load(counter: &AtomicUsize) -> usize {
     allow(unused_variables, unused_mut, dead_code, clippy::unused_self, reason = "nothing is counted then")
 )]
 impl Counters {
-    /// Counts one buffer of `bytes` as handed out.
+    /// Counts one acquired buffer of `bytes`.
     #[inline]
     pub(crate) fn acquired(&self, served: Served, bytes: usize) {
         #[cfg(feature = "stats")]

@@ -51,8 +51,8 @@ pub type BumpBuf = Buf<BumpLease>;
 /// ```
 pub type BumpView = Frozen<BumpLease>;
 
-/// The lease of a [`BumpPool`](crate::BumpPool): one word, which names the block that the buffer is
-/// in.
+/// The lease of a [`BumpPool`](crate::BumpPool): one word, which identifies the block of the
+/// buffer.
 ///
 /// ```
 /// use bufbump::{Buf, BumpLease, Frozen};
@@ -78,7 +78,7 @@ bufcore::tagged_lease!(unsafe impl BumpLease => Block);
 impl BumpLease {
     /// Returns whether the buffer has pages of its own.
     ///
-    /// That is so for a request larger than a shard, and for a request of a thread that was ending.
+    /// This is so for a request larger than a shard, and for a request during a thread's exit.
     ///
     /// ```
     /// use bufbump::BumpPool;

@@ -1,22 +1,21 @@
-//! Bump-pointer shards: each thread carves its buffers, one behind the other, from large spans of
-//! pages. Such a shard starts again when all its buffers have been released.
+//! Bump-pointer shards: each thread carves its buffers, one after the other, from large spans of
+//! pages. A shard is reused when all its buffers have been released.
 //!
 //! # What it gives you
 //!
-//! A buffer of any size, exact to the alignment, costs the moving of a pointer. Acquiring and
+//! A buffer of any size, exact to the alignment, costs one pointer increment. Acquiring and
 //! releasing on one thread takes no locked instruction; a release on another thread takes one. The
-//! pool is shared by its clones and grows with what is out. Buffers can be frozen, and split into
-//! several that share their memory, without an allocation.
+//! pool is shared by its clones and grows with the bytes in use. Buffers can be frozen, and split
+//! into several that share their memory, without an allocation.
 //!
 //! # When not to use it
 //!
-//! - A few buffers in each shard's worth of traffic live for very long: each of them holds a whole
-//!   shard ([`PoolStats::pinned_bytes`](bufcore::PoolStats::pinned_bytes) against `in_use_bytes`
-//!   shows it). Copy the survivors out with [`BumpPool::evacuate`], or take a pool with
-//!   size classes.
-//! - Memory has to be bounded: the pool's grows with the peak. `bufslot` and `bufring` refuse
-//!   instead.
-//! - Without the standard library: threads are found through thread-locals.
+//! - A few buffers in each shard live very long: each of them holds a whole shard
+//!   ([`PoolStats::pinned_bytes`](bufcore::PoolStats::pinned_bytes) much larger than `in_use_bytes`
+//!   shows it). Copy the survivors with [`BumpPool::evacuate`], or use a pool with size classes.
+//! - Memory must be bounded: this pool's memory grows with the peak. `bufslot` and `bufring` return
+//!   an error instead.
+//! - Without the standard library: the pool uses thread-locals.
 //!
 //! # Memory
 //!
@@ -28,45 +27,45 @@
 //!  pool      idle shards and free pages, up to a budget of bytes
 //! ```
 //!
-//! When the newest buffer is released on its thread, the pointer goes back with it. When all have
-//! been released, it starts at the front.
+//! When the newest buffer is released on its thread, the pointer moves back by it. When all buffers
+//! were released, the shard restarts at the front.
 //!
-//! All memory is of one reservation of addresses. A request larger than a shard has whole pages of
-//! its own. Pages that are free join with their neighbours, and serve the next request of any size,
+//! All memory is from one reservation of addresses. A request larger than a shard has whole pages
+//! of its own. Free pages are merged with their neighbours, and serve the next request of any size,
 //! or a shard.
 //!
 //! # Bookkeeping
 //!
-//! Beside the memory for buffers, a pool needs these bytes on 64-bit systems without the `stats`
-//! and `track` features:
+//! In addition to the memory for buffers, a pool needs these bytes on 64-bit systems without the
+//! `stats` and `track` features:
 //!
 //! | for | bytes |
 //! | --- | ---: |
-//! | a buffer | 16, and what aligns the next header |
+//! | a buffer | 16, and the alignment of the next header |
 //! | a buffer larger than a shard | 64, or its alignment; none if that is a page |
 //! | the start of a shard | 64, or its alignment |
-//! | a shard | 256, which the pool keeps for the next one |
+//! | a shard | 256, which the pool reuses for the next one |
 //! | a page | 32 |
-//! | a thread that uses the pool, beside its shards | 144 |
+//! | a thread that uses the pool, without its shards | 144 |
 //! | a pool | 3072 |
 //!
 //! # Invariants
 //!
-//! - I1: the bytes of two buffers that are out never overlap.
-//! - I2: a shard's memory is freed once, when nothing of it is out; a buffer may outlive its pool
+//! - I1: the bytes of two live buffers never overlap.
+//! - I2: a shard's memory is freed once, when it has no live buffers; a buffer may outlive its pool
 //!   and its thread.
-//! - I3: no release and no end of a pool waits for a buffer or a thread's work, or allocates. Locks
-//!   are held for some instructions, or for calls to the system that give back or move pages.
-//! - I4: all bytes that a buffer can show are initialised, from the creation of the shard on.
+//! - I3: no release and no drop of a pool waits for a buffer or a thread's work, or allocates.
+//!   Locks are held for a few instructions, or for system calls that return or move pages.
+//! - I4: all bytes of a buffer are initialised, from the creation of the shard on.
 //!
 //! # Threads
 //!
 //! Any thread acquires and releases. Each has a cache in each pool that it uses, found through a
-//! thread-local. When it ends, its shards go back to the pool, and those with buffers out follow
-//! with the last of these. A buffer that is acquired while its thread's variables are being
-//! destroyed has a page of its own.
+//! thread-local. When a thread exits, its shards return to the pool; those with live buffers follow
+//! with the last of these. A buffer that is acquired while its thread's thread-locals are being
+//! destroyed has a separate page.
 //!
-//! An allocator or a memory provider that uses the pool which it serves is not supported.
+//! An allocator or a memory provider must not use the pool that it serves.
 //!
 //! # Features
 //!
@@ -74,12 +73,12 @@
 //! | --- | --- |
 //! | `bytes`, `embedded-io-0_7` | the traits of these crates for buffers |
 //! | `serde` | `Serialize` for buffers and views; settings in a configuration file |
-//! | `mmap` | pages with options: huge, there from the start, or locked |
+//! | `mmap` | pages with options: huge, faulted in at once, or locked |
 //! | `wipe` | pools that zero bytes on release |
-//! | `stats` | counters that threads share: some locked instructions for each buffer |
-//! | `track` | a list of the buffers that are out, for debugging |
+//! | `stats` | counters that threads share: a few locked instructions for each buffer |
+//! | `track` | a list of the buffers in use, for debugging |
 //!
-//! No feature turns the standard library off, since threads are found through thread-locals.
+//! No feature disables the standard library, since the pool uses thread-locals.
 //!
 //! # Example
 //!

@@ -19,12 +19,12 @@ use crate::shared::Shared;
 /// A pool whose threads carve their buffers from shards of their own. See the [crate
 /// documentation](crate).
 ///
-/// It is a handle: clones share one pool, which ends with the last of them. The end frees all that
-/// holds no buffers, and leaves each other shard to its last buffer; buffers do not need the pool
-/// any more. It never waits.
+/// It is a handle: clones share one pool, which lives until the last clone is dropped. Dropping the
+/// last handle frees all memory without live buffers. Each other shard is freed with its last
+/// buffer; buffers outlive the pool. It never waits.
 ///
-/// Threads: any number acquire and release, through clones or through a shared reference. Between
-/// `fork` and `exec` a child uses no pool; it may exit.
+/// Threads: any number acquire and release, through clones or a shared reference. Between `fork`
+/// and `exec` a child process must not use the pool; it may exit.
 ///
 /// ```
 /// use bufbump::BumpPool;
@@ -91,21 +91,20 @@ impl BumpPool {
     /// Takes one empty buffer with room for `capacity` bytes, as
     /// [`BufferPool::acquire`](bufcore::BufferPool::acquire) does, through a shared reference.
     ///
-    /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled, unless the
-    /// pool wipes. Cost: some twenty plain instructions and no locked one, when the thread's
-    /// current shard has room. Otherwise a look at up to [`max_probes`](crate::Builder::max_probes)
-    /// shards of the thread, then at idle ones under a short lock, and at last at the pool's free
-    /// pages.
+    /// Contents: the filled part is empty; [`Buf::spare_mut`] shows recycled bytes, unless the pool
+    /// wipes. Cost: about twenty plain instructions and no locked one, if the thread's current
+    /// shard has room. Otherwise it checks up to [`max_probes`](crate::Builder::max_probes) shards
+    /// of the thread, then the idle ones under a short lock, and finally the pool's free pages.
     ///
-    /// A request larger than a shard has whole pages of its own. When it is released, the thread
-    /// keeps one such buffer for a request that needs most of it; pages of others serve requests of
-    /// any size. Cost: no locked instruction for the one that is kept, else a short lock for each,
-    /// if free pages follow each other; else system calls and page faults.
+    /// A request larger than a shard has whole pages of its own. On release, the thread keeps one
+    /// such buffer for a request that needs most of it; pages of the others serve requests of any
+    /// size. Cost: no locked instruction for the kept buffer; for others a short lock if free pages
+    /// are contiguous, or system calls and page faults.
     ///
     /// # Errors
     ///
-    /// [`AcquireError::TooLarge`] for what cannot exist, [`AcquireError::OutOfMemory`] when the
-    /// allocator refuses. Never [`AcquireError::Exhausted`].
+    /// [`AcquireError::TooLarge`] for a size that cannot exist, [`AcquireError::OutOfMemory`] if
+    /// the allocator fails. Never [`AcquireError::Exhausted`].
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -165,14 +164,14 @@ impl BumpPool {
         Ok(buf)
     }
 
-    /// Gives `buf` room for at least `additional` bytes behind the filled ones, as
+    /// Makes room in `buf` for at least `additional` bytes after the filled ones, as
     /// [`BufferPool::grow`](bufcore::BufferPool::grow) does, through a shared reference.
     ///
-    /// In place, if `buf` is the newest buffer of the shard that the thread carves.
+    /// The buffer grows in place if it is the newest one of the shard that the thread carves.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire). What is filled is as before then.
+    /// As [`acquire`](Self::acquire). The filled bytes are unchanged on an error.
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -269,17 +268,16 @@ impl BumpPool {
         Ok(buf)
     }
 
-    /// Frees the memory that holds no buffers.
+    /// Frees the memory without live buffers.
     ///
-    /// It frees the idle shards and free pages of the pool, what threads have put aside, and the
-    /// shards of threads whose buffers other threads released. It does not touch a shard of
-    /// which buffers are out, nor the one that a thread carves.
+    /// This frees the idle shards and free pages of the pool, the blocks that threads keep, and the
+    /// shards of threads whose buffers other threads released. It does not free a shard with live
+    /// buffers, nor the shard that a thread carves.
     ///
-    /// It leaves out a thread that takes or gives back a shard at this moment.
+    /// It skips a thread that takes or returns a shard at this moment.
     ///
-    /// Cost: a look at the shards of each thread, after a fence for all threads of the process, and
-    /// the system's for the pages that go. The header of a shard, 256 bytes, is kept for the next
-    /// one.
+    /// Cost: a check of the shards of each thread after a process-wide fence, and the system's time
+    /// for the returned pages. The 256-byte header of a shard is kept for the next one.
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -296,25 +294,24 @@ impl BumpPool {
 
     /// Frees memory that was not needed for `age`.
     ///
-    /// Of idle shards and free pages it frees as many as the pool, or a thread, had left over at
-    /// every moment. Of the shards of threads whose buffers other threads released, it frees those
-    /// that were not used. It does not free the shard that a thread carves, which it cannot take
-    /// without stopping the thread.
+    /// Of the idle shards and free pages it frees as many as were unused throughout that time. Of
+    /// the shards of threads whose buffers other threads released, it frees the unused ones. It
+    /// does not free the shard that a thread carves: it would have to stop the thread.
     ///
-    /// A [`Keeper`](crate::Keeper) calls it by itself. Without one, a program calls it from time to
-    /// time, as often as it likes. Buffers get no time stamps when they come and go; the calls
-    /// themselves look at the pool:
+    /// A [`Keeper`](crate::Keeper) calls it automatically. Without one, a program calls it
+    /// periodically, as often as it likes. Buffers have no time stamps; the calls themselves sample
+    /// the pool:
     ///
-    /// - The first call only notes what it sees.
-    /// - A call that comes `age` or more after the last one that looked compares, frees, and notes.
-    /// - A call that comes earlier does nothing.
+    /// - The first call records a sample.
+    /// - A call at least `age` after the last sample compares, frees, and records a new sample.
+    /// - An earlier call does nothing.
     ///
-    /// So as much as is freed was not needed for at least `age`. Shards go in the order in which
-    /// they would be used, so the one that was used last may be among them. Idle memory is freed
-    /// after twice the `age`, if the calls come often enough.
+    /// The freed memory was therefore unused for at least `age`. Shards are freed in the order in
+    /// which they would be used next, so the most recently used one may be among them. Idle memory
+    /// is freed after at most twice the `age`, if the calls are frequent enough.
     ///
-    /// Cost: nothing for most calls. A call that looks visits the shards of every thread, and costs
-    /// the system's time for the pages that go.
+    /// Cost: nothing for most calls. A call that takes a sample visits the shards of every thread,
+    /// and costs the system's time for the returned pages.
     ///
     /// ```
     /// use core::time::Duration;
@@ -331,19 +328,19 @@ impl BumpPool {
         self.shared().trim_idle(age);
     }
 
-    /// Moves a small survivor out of a large shard.
+    /// Moves a small long-lived buffer out of a large shard.
     ///
-    /// If a buffer holds up a shard from which its thread carves no more, this copies it to a place
-    /// among the youngest buffers. Then the shard can be used again. Otherwise, and when there is
-    /// no memory for it, the buffer is returned as it is.
+    /// If a buffer pins a shard that its thread no longer carves, this copies the buffer to a new
+    /// place among the youngest ones. The old shard can then be reused. Otherwise, and if there is
+    /// no memory for the copy, the buffer is returned unchanged.
     ///
-    /// A buffer holds its shard up when the buffers that are out of the shard are few and small.
-    /// The measure is their number times the size of this one: it is less than one part in `ratio`
-    /// of the shard. A part of a buffer that was split moves when it is the last part. Call it for
-    /// a buffer that is going to be kept for long.
+    /// A buffer pins its shard if the live buffers of the shard are few and small. The condition:
+    /// their number times the size of this buffer is less than one part in `ratio` of the shard. A
+    /// part of a split buffer moves only if it is the last part. Call it for a buffer that will be
+    /// kept for long.
     ///
-    /// Cost: some loads; an acquire, a copy of the filled part, and a release if it moves. Its
-    /// capacity stays at least as it was.
+    /// Cost: a few loads; if the buffer moves, an acquire, a copy of the filled part, and a
+    /// release. The capacity never shrinks.
     ///
     /// ```
     /// use bufbump::BumpPool;

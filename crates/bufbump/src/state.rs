@@ -7,21 +7,20 @@ use crate::cache::ThreadCache;
 use crate::pool::BumpPool;
 
 impl BumpPool {
-    /// Returns a snapshot of what the pool has done and holds, as
+    /// Returns a snapshot of the pool's statistics, as
     /// [`BufferPool::stats`](bufcore::BufferPool::stats) does.
     ///
     /// `in_use`, `reserved_bytes`, `pinned_bytes` and `idle_bytes` are known without the `stats`
-    /// feature, except for buffers of no bytes. `reserved_bytes` are the pages that the process
-    /// has, the sum of the other two.
+    /// feature, except for buffers of no bytes. `reserved_bytes` are the resident pages of the
+    /// pool: the sum of `idle_bytes` and `pinned_bytes`.
     ///
-    /// - When `fresh` rises all the time, [`max_idle_bytes`](crate::Builder::max_idle_bytes) is too
-    ///   small for the traffic.
-    /// - A buffer larger than a shard counts in `in_use_bytes` with all of its span: its pages, or
-    ///   those of a larger one that its thread had kept.
-    /// - When `pinned_bytes` is much more than `in_use_bytes`, small survivors hold large shards.
-    ///   [`evacuate`](Self::evacuate) copies them out.
+    /// - If `fresh` keeps rising, [`max_idle_bytes`](crate::Builder::max_idle_bytes) is too small
+    ///   for the traffic.
+    /// - A buffer larger than a shard counts in `in_use_bytes` with its whole span.
+    /// - If `pinned_bytes` is much more than `in_use_bytes`, small survivors pin large shards.
+    ///   [`evacuate`](Self::evacuate) copies them to newer shards.
     ///
-    /// Cost: a look at every shard. No thread is stopped for it.
+    /// Cost: a check of every shard. No thread is stopped.
     ///
     /// ```
     /// use bufbump::BumpPool;
@@ -62,10 +61,10 @@ impl BumpPool {
         stats
     }
 
-    /// Restarts the high-water marks of the statistics from what is out now. The other counters are
-    /// never reset: [`PoolStats::since`] is their difference.
+    /// Restarts the high-water marks of the statistics from the current use. The other counters are
+    /// never reset: [`PoolStats::since`] returns their difference.
     ///
-    /// While other threads use the pool, a buffer that one of them acquires at this very moment may
+    /// While other threads use the pool, a buffer that one of them acquires at the same moment may
     /// be missed. Without the `stats` feature the call does nothing.
     ///
     /// ```
@@ -117,7 +116,7 @@ impl BumpPool {
         self.shared().settings.max_capacity
     }
 
-    /// Lists the buffers that are out, longest first: where and when each was acquired.
+    /// Lists the buffers in use, longest first: where and when each was acquired.
     ///
     /// ```
     /// use std::time::Duration;

@@ -1,13 +1,12 @@
-//! For authors of pools: what `bufkit`, and a pool, need of this crate that
-//! programs do not.
+//! For authors of pools: the parts of this crate that `bufkit` and pools need, and programs do not.
 //!
 //! - A [`RefCount`] is the count that each [`Lease`](crate::Lease) returns, and a [`TaggedPtr`] is
 //!   a lease of one word; [`tagged_lease`](crate::tagged_lease) makes one.
 //! - [`Counters`] and [`Released`] count what [`PoolStats`](crate::PoolStats) shows. A [`Tracker`]
 //!   lists the buffers in use.
 //! - [`Growth`] plans the sizes of a buffer that grows.
-//! - The functions are those of which there is to be one in a program: copies that avoid 4K
-//!   aliasing, a search, a wipe, allocations that can fail, panics that end here.
+//! - The functions are those of which a program should have one copy: copies that avoid 4K
+//!   aliasing, a search, a wipe, fallible allocations, caught panics.
 
 pub use crate::buf::split::empty_buf;
 #[cfg(feature = "std")]
@@ -28,8 +27,8 @@ pub use crate::stream::pieces::find_byte;
 #[cfg(feature = "alloc")]
 pub use crate::unwind::catch_user_panic;
 
-/// Atomics and locks: `core`'s and `std`'s, `portable-atomic`'s with the feature of that name, or
-/// those of a model checker under `--cfg loom` or `--cfg shuttle`.
+/// Atomics and locks: The atomics of `core` and `std`, of `portable-atomic` with that feature, or
+/// of a model checker under `--cfg loom` or `--cfg shuttle`.
 pub mod sync {
     pub use crate::sync::*;
 }

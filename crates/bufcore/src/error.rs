@@ -7,7 +7,7 @@
 
 use core::fmt;
 
-/// Says why a pool could not hand out a buffer. The failed call leaves the pool unchanged.
+/// Why a pool could not serve a request. The failed call leaves the pool unchanged.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -22,21 +22,21 @@ use core::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AcquireError {
-    /// No amount of waiting helps: the pool can never serve a request of this size.
+    /// Waiting does not help: the pool can never serve a request of this size.
     TooLarge {
         /// Bytes asked for.
         requested: usize,
-        /// The largest request, in bytes, that can ever succeed here.
+        /// The largest request, in bytes, that can ever succeed.
         limit: usize,
     },
-    /// The pool cannot serve the request now. It may succeed when buffers have been released.
+    /// The pool cannot serve the request now. It may succeed when buffers are released.
     Exhausted {
         /// Bytes asked for.
         requested: usize,
-        /// Bytes that the pool could have handed out in one piece at that moment.
+        /// Contiguous bytes that the pool could have served at that moment.
         available: usize,
     },
-    /// The operating system or the allocator refused.
+    /// The operating system or the allocator failed.
     OutOfMemory {
         /// Bytes asked for.
         requested: usize,
@@ -60,7 +60,7 @@ impl fmt::Display for AcquireError {
 
 impl core::error::Error for AcquireError {}
 
-/// Says that a buffer or sink has no room for a write. Nothing was written.
+/// A buffer or sink has no room for a write. Nothing was written.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -76,7 +76,7 @@ impl core::error::Error for AcquireError {}
 pub struct ReserveError {
     /// Bytes asked for.
     pub requested: usize,
-    /// Bytes that there was room for.
+    /// Bytes of available room.
     pub available: usize,
 }
 
@@ -89,7 +89,7 @@ impl fmt::Display for ReserveError {
 
 impl core::error::Error for ReserveError {}
 
-/// Says why backing memory was refused.
+/// Why memory for a region could not be allocated.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -105,14 +105,14 @@ impl core::error::Error for ReserveError {}
 pub enum RegionError {
     /// A region has at least one byte.
     Empty,
-    /// The size cannot be expressed: rounded up to `alignment` it passes `isize::MAX`.
+    /// The size is too large: rounded up to `alignment` it exceeds `isize::MAX`.
     TooLarge {
         /// Bytes asked for.
         requested: usize,
     },
     /// An alignment is a power of two.
     BadAlignment {
-        /// The alignment asked for, in bytes.
+        /// The requested alignment, in bytes.
         alignment: usize,
     },
     /// The allocator refused.
@@ -120,11 +120,11 @@ pub enum RegionError {
         /// Bytes asked for.
         requested: usize,
     },
-    /// The operating system refused.
+    /// The operating system returned an error.
     Refused {
         /// The system call that failed.
         call: &'static str,
-        /// The operating system's error number, 0 where it gave none.
+        /// The operating system's error number, or 0 if there was none.
         errno: i32,
     },
 }
@@ -144,7 +144,7 @@ impl fmt::Display for RegionError {
 
 impl core::error::Error for RegionError {}
 
-/// Says why a pool could not be built from its settings.
+/// Why a pool could not be built from its settings.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -158,43 +158,42 @@ impl core::error::Error for RegionError {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// A setting that has to be at least one was zero.
+    /// A setting that must be at least one was zero.
     Zero {
         /// The setting.
         setting: &'static str,
     },
-    /// A setting is over what the strategy can count.
+    /// A setting is over the limit of the strategy.
     TooLarge {
         /// The setting.
         setting: &'static str,
-        /// The value asked for.
+        /// The requested value.
         requested: usize,
-        /// The largest legal value.
+        /// The largest valid value.
         limit: usize,
     },
-    /// With a setting this small the pool could serve nothing.
+    /// With this setting the pool could serve no request.
     TooSmall {
         /// The setting.
         setting: &'static str,
-        /// The value asked for.
+        /// The requested value.
         requested: usize,
         /// The smallest value that works.
         least: usize,
     },
     /// An alignment is a power of two.
     BadAlignment {
-        /// The alignment asked for, in bytes.
+        /// The requested alignment, in bytes.
         alignment: usize,
     },
-    /// The region that was given does not hold the pool's bookkeeping and at least one byte to hand
-    /// out.
+    /// The given region cannot hold the pool's bookkeeping and at least one byte of buffers.
     RegionTooSmall {
         /// The least number of bytes that the pool needs.
         required: usize,
-        /// Bytes that the region has, after aligning its start.
+        /// Bytes of the region after aligning its start.
         available: usize,
     },
-    /// The backing memory was refused.
+    /// The memory could not be allocated.
     Region(RegionError),
 }
 
@@ -228,7 +227,7 @@ impl From<RegionError> for ConfigError {
     }
 }
 
-/// Unites the errors of this crate, for callers that only pass errors on with `?`.
+/// Unites the errors of this crate, for callers that only pass them on with `?`.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {

@@ -1,37 +1,35 @@
-//! The vocabulary that every bufworks strategy speaks: one owned buffer, one way to ask for it, one
-//! set of errors.
+//! The common types of every bufworks strategy: one owned buffer, one way to acquire it, one set of
+//! errors.
 //!
 //! # What it gives you
 //!
 //! - [`Buf`] owns bytes exclusively, like a `Vec<u8>` that cannot reallocate, and is `Send`.
 //!   [`Frozen`] is its read-only view, which can be cloned. [`SharedBytes`] is such a view with its
 //!   strategy erased, or a program's own bytes.
-//! - A [`BufferPool`] hands out whole buffers. A [`Writer`] fills one in steps, and the pool lets
-//!   it grow, in place where it can. Bytes stream through a [`ByteSink`] and a [`ByteSource`].
+//! - A [`BufferPool`] serves whole buffers. A [`Writer`] fills one in steps; the pool grows it, in
+//!   place if possible. Bytes stream through a [`ByteSink`] and a [`ByteSource`].
 //! - [`AcquireError`], [`ReserveError`], [`ConfigError`] and [`RegionError`] are small, `Copy`, and
-//!   have the numbers of the failed call in them.
-//! - A [`Region`] is where the bytes come from: the heap, a caller's static memory, or mapped
-//!   pages. Several pools have parts of a [`SharedRegion`].
+//!   contain the numbers of the failed call.
+//! - A [`Region`] is the memory of a pool: the heap, a caller's static memory, or mapped pages.
+//!   Several pools can share a [`SharedRegion`].
 //! - A [`HeapPool`] makes a fresh heap allocation for every acquire. It is the usual fallback, and
-//!   the control in every comparison.
+//!   the baseline in every comparison.
 //!
-//! The crate allocates nothing of its own and decides no strategy: those are `bufslot` and its
-//! siblings. [`author`] and the crate `bufkit` have what a new strategy
-//! needs beyond the above.
+//! The crate itself allocates nothing and implements no strategy: `bufslot` and its siblings do.
+//! [`author`] and the crate `bufkit` have the other parts of a new strategy.
 //!
 //! # The rules that every strategy keeps
 //!
-//! 1. A buffer is exclusive: while it lives, nobody else can read or write its memory.
-//! 2. Its memory is always initialised, so safe code can be lent the unfilled part. That part holds
-//!    *recycled bytes*: those that an earlier user left, unless the pool wipes. A buffer derefs to
-//!    its filled part only.
+//! 1. A buffer is exclusive: while it lives, no other code can read or write its memory.
+//! 2. Its memory is always initialised, so safe code can write the unfilled part. That part holds
+//!    *recycled bytes* of an earlier use, unless the pool wipes. A buffer derefs to its filled part
+//!    only.
 //! 3. A buffer may outlive its pool, move to another thread, be leaked, or be dropped while a
-//!    thread unwinds or ends. Dropping a buffer or a pool never blocks. The memory is freed when
-//!    the last buffer has been dropped; the module `orphan` of `bufkit` describes the one case in
-//!    which that is a little later.
-//! 4. Failure is a value. Exhaustion, absurd sizes and a system that refuses are errors with
-//!    numbers in them. The failed call leaves the pool and the
-//!    filled bytes as they were.
+//!    thread unwinds or exits. Dropping a buffer or a pool never blocks. The memory is freed with
+//!    the last buffer; the module `orphan` of `bufkit` describes the one case in which it is freed
+//!    slightly later.
+//! 4. Failure is a value. Exhaustion, impossible sizes and system failures are errors with the
+//!    numbers of the request. The failed call leaves the pool and the filled bytes unchanged.
 //!
 //! # Features
 //!
@@ -39,7 +37,7 @@
 //! | --- | --- |
 //! | `std` (default) | `std::io` for buffers; it implies `alloc` |
 //! | `alloc` | [`HeapPool`], regions from the heap, `Vec` and `String` |
-//! | `allocator-api2-0_2`, `allocator-api2-0_4` | `allocator::PoolAllocator`: collections whose memory is in a pool; by version of that crate |
+//! | `allocator-api2-0_2`, `allocator-api2-0_4` | `allocator::PoolAllocator`: collections whose memory is in a pool; for each version of that crate |
 //! | `bytes` | the traits of `bytes`, and `Bytes` from buffers |
 //! | `embedded-io-0_7`, `embedded-io-async-0_7` | the traits of `embedded_io` and `embedded_io_async` |
 //! | `tokio-uring-0_5`, `monoio-0_2` | their `IoBuf` and `IoBufMut`; on Linux, on Unix |
@@ -47,17 +45,17 @@
 //! | `serde` | `Serialize` for buffers and views; mapping options in a configuration file |
 //! | `mmap` | regions of mapped pages |
 //! | `wipe` | pools that zero bytes on release |
-//! | `stats`, `track` | counters, and lists of the buffers that are out, for debugging |
-//! | `pages` | on Linux, pages of regions that go back to the system |
+//! | `stats`, `track` | counters, and lists of the buffers in use, for debugging |
+//! | `pages` | on Linux, pages of regions can be returned to the system |
 //!
 //! Features only add items. Without any of them the crate needs neither an operating system nor an
-//! allocator. `portable-atomic` adds none: it takes the atomics from the crate of that name, for
+//! allocator. `portable-atomic` adds no items: it uses the atomics of the crate of that name, for
 //! processors without compare-and-swap.
 //!
-//! `stats` and `track` do not keep rule 4 for bookkeeping of their own. With `stats` a [`HeapPool`]
+//! `stats` and `track` do not obey rule 4 for their own bookkeeping. With `stats` a [`HeapPool`]
 //! allocates its counters when it is made. With `track` every pool allocates a list when it is made
-//! and an entry with each buffer. When the allocator refuses these few bytes, the process aborts,
-//! as it does for a `Vec`. When it refuses bytes for a buffer, that is an error as always.
+//! and an entry with each buffer. If the allocator fails for these few bytes, the process aborts,
+//! as for a `Vec`. If it fails for a buffer, that is an error as usual.
 //!
 //! A global allocator must not use a pool, a region or a keeper that it serves: such a call may
 //! wait for a lock that its own thread holds.

@@ -20,7 +20,7 @@ pub use checker::sync::{Mutex, MutexGuard};
 #[cfg(all(feature = "std", not(any(loom, shuttle))))]
 pub use std::sync::{Mutex, MutexGuard};
 
-/// The ordering of every store that gives memory back.
+/// The ordering of every store that releases memory.
 pub const RELEASE: Ordering = Ordering::Release;
 
 /// Locks `mutex`, ignoring poisoning.

@@ -4,12 +4,11 @@ use core::panic::{RefUnwindSafe, UnwindSafe};
 
 use crate::{Buf, Frozen, Lease};
 
-/// Says of types that they may be used as before after a panic that was caught, in whole and
-/// through references.
+/// Declares that types may be used as before after a caught panic, owned and through references.
 ///
-/// It is for authors of strategies, for handles of pools and the like: no call of theirs leaves a
-/// half-made state behind, and nothing is open while the user's code is called. The compiler cannot
-/// see that behind pointers to cells.
+/// It is for authors of strategies, for handles of pools and similar types: their methods leave no
+/// inconsistent state, and hold nothing while they call the user's code. The compiler cannot deduce
+/// that behind pointers to cells.
 ///
 /// ```
 /// use std::cell::Cell;
@@ -38,10 +37,10 @@ impl<L: Lease> RefUnwindSafe for Buf<L> {}
 impl<L: Lease> UnwindSafe for Frozen<L> {}
 impl<L: Lease> RefUnwindSafe for Frozen<L> {}
 
-/// Calls code of the user's for a thread that has nothing to do with it, and returns `None` when it
-/// panics. The panic was reported by its hook, and ends here.
+/// Calls the user's code for an unrelated thread, and returns `None` if it panics. The panic's hook
+/// has run, and the panic is caught here.
 ///
-/// Without `std` it passes through.
+/// Without `std` it propagates.
 ///
 /// ```
 /// use bufcore::author::catch_user_panic;

@@ -160,9 +160,9 @@ impl Wake for Calls {
     }
 }
 
-/// Gives a running [`Keeper`](crate::Keeper) further pools. Clones are for the same keeper.
+/// Adds pools to a running [`Keeper`](crate::Keeper). Clones belong to the same keeper.
 ///
-/// It does not keep the keeper from its end. After that, it does nothing.
+/// It does not keep the keeper alive. After the keeper's end, it does nothing.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -196,9 +196,9 @@ pub struct KeeperHandle {
 }
 
 impl KeeperHandle {
-    /// Lets the keeper watch another pool, which it does not keep from its end.
+    /// Adds a pool to the keeper, which does not keep the pool alive.
     ///
-    /// After the keeper's end it does nothing.
+    /// After the keeper's end, it does nothing.
     ///
     /// Cost: an allocation, and a short lock.
     pub fn watch<P: Watch + ?Sized>(&self, pool: &P) {

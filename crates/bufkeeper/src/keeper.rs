@@ -22,9 +22,9 @@ const LARGEST_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 /// The pause between looks at an empty pool, unless set.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Gives the idle memory of pools back without being asked, while the program runs.
+/// Returns the idle memory of pools to the system automatically, while the program runs.
 ///
-/// One line switches it on, where `pool` is a pool of a strategy with idle memory:
+/// One line starts it, where `pool` is a pool of a strategy with idle memory:
 ///
 /// ```
 /// use bufkeeper::Keeper;
@@ -45,36 +45,35 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 ///
 /// - [`spawn`](Self::spawn) starts a thread of its own.
 /// - [`run`](Self::run) is a task for any executor: `tokio::spawn(keeper.run(tokio::time::sleep))`.
-/// - [`tick`](Self::tick) is a look, for a program with an event loop.
+/// - [`tick`](Self::tick) makes one pass, for a program with an event loop.
 ///
-/// A keeper does not keep a pool from its end. It lets go of pools that have ended.
+/// A keeper does not keep a pool alive. It removes pools that were dropped.
 ///
 /// # Rules
 ///
-/// - Each [`purge_delay`](Self::purge_delay) it looks at each pool and calls
-///   [`Trim::trim_idle`](crate::Trim). Memory that was not used between two looks goes. So idle
-///   memory goes after one to two ages, and memory that comes and goes more often than that stays.
-/// - Under [pressure](crate::Pressure) less is kept. At [`Medium`](crate::PressureLevel::Medium)
-///   the age is half as long. At [`High`](crate::PressureLevel::High) each look frees all memory
-///   that holds no buffers.
-/// - When a look finds nothing changed since the last one, the pause until the next is doubled, up
-///   to eight ages. A pool that takes memory wakes the keeper from such a pause, if it can. An
-///   empty one that can is left alone for up to [`max_sleep`](Self::max_sleep).
+/// - Each [`purge_delay`](Self::purge_delay) it visits each pool and calls
+///   [`Trim::trim_idle`](crate::Trim). Memory that was not used between two passes is freed. Idle
+///   memory is therefore freed after one to two purge delays; memory that is reused sooner is kept.
+/// - Under memory [pressure](crate::Pressure) less is kept. At
+///   [`Medium`](crate::PressureLevel::Medium) the purge delay is halved. At
+///   [`High`](crate::PressureLevel::High) each pass frees all idle memory.
+/// - If nothing changed since the last pass, the pause until the next is doubled, up to eight purge
+///   delays. A pool that allocates memory wakes the keeper from such a pause, if it supports that.
+///   An empty pool that supports it is not visited for up to [`max_sleep`](Self::max_sleep).
 ///
-/// So a program that does nothing, and whose pools are empty and wake the keeper, is soon left
-/// alone for minutes. A pool with memory, or one that wakes nobody, is looked at every eight ages
-/// for as long as it lives, and the pressure is read then.
+/// In an idle program whose pools are empty and wake it, the keeper therefore soon sleeps for
+/// minutes. A pool with memory, or one that does not wake the keeper, is visited every eight purge
+/// delays, and the pressure is read then.
 ///
-/// Cost: nothing on the fast paths of the pools. A look costs what
-/// [`trim_idle`](crate::Trim::trim_idle) of the pool does. Reading the pressure takes about a dozen
-/// system calls for each look.
+/// Cost: nothing on the fast paths of the pools. A pass costs [`trim_idle`](crate::Trim::trim_idle)
+/// of the pool. Reading the pressure takes about a dozen system calls for each pass.
 ///
 /// # Source
 ///
-/// - Looks in place of time stamps, half of the age at medium pressure, all memory at high
-///   pressure: `SharedArrayPool` of .NET. It looks when its garbage collector has run.
-/// - The default age: mimalloc frees memory that was unused for 10 ms in version 2, and for 1 s in
-///   version 3 (`purge_delay`).
+/// - Passes instead of time stamps, half the delay at medium pressure, all memory at high pressure:
+///   `SharedArrayPool` of .NET, which trims after each garbage collection.
+/// - The default delay: mimalloc frees memory that was unused for 10 ms in version 2, and for 1 s
+///   in version 3 (`purge_delay`).
 pub struct Keeper {
     purge_delay: Duration,
     max_sleep: Duration,
@@ -92,8 +91,8 @@ impl Default for Keeper {
 }
 
 impl Keeper {
-    /// Makes a keeper that watches nothing yet, with the default settings and the pressure that the
-    /// [system](PressureSource::system) tells.
+    /// Makes a keeper without pools, with the default settings and the pressure that the
+    /// [system](PressureSource::system) reports.
     #[inline]
     #[must_use]
     pub fn new() -> Self {
@@ -108,10 +107,10 @@ impl Keeper {
         }
     }
 
-    /// Sets the time for which memory has to be unused before it goes: by default 400 ms.
+    /// Sets how long memory must be unused before it is freed: 400 ms by default.
     ///
-    /// The keeper looks once in that time, so memory goes after one to two times as long. The value
-    /// is taken to be from 10 ms to a day.
+    /// The keeper makes one pass in that time, so memory is freed after one to two times as long.
+    /// The value is limited to between 10 ms and a day.
     ///
     /// ```
     /// use std::time::Duration;
@@ -128,8 +127,8 @@ impl Keeper {
         self
     }
 
-    /// Sets the longest pause between two looks at an empty pool that wakes the keeper: by default
-    /// a minute. It is at most a day, and the age counts where it is longer.
+    /// Sets the longest pause between two passes over an empty pool that wakes the keeper: a minute
+    /// by default. It is at most a day, and not less than the purge delay.
     ///
     /// ```
     /// use std::time::Duration;
@@ -145,7 +144,7 @@ impl Keeper {
         self
     }
 
-    /// Sets where the keeper reads how much pressure there is.
+    /// Sets the source of the memory pressure.
     ///
     /// ```
     /// use bufkeeper::{Keeper, PressureSource};
@@ -160,10 +159,10 @@ impl Keeper {
         self
     }
 
-    /// Adds a pool, which it watches and does not keep from its end. A pool that it watches already
-    /// is not added again, nor is a clone of such a pool.
+    /// Adds a pool to watch. The keeper does not keep the pool alive. A pool that is already
+    /// watched is not added again, nor is a clone of such a pool.
     ///
-    /// Cost: a comparison with each pool that it watches.
+    /// Cost: a comparison with each watched pool.
     #[must_use]
     pub fn watch<P: Watch + ?Sized>(mut self, pool: &P) -> Self {
         let pool = Watched::new(pool.downgrade());
@@ -180,21 +179,22 @@ impl Keeper {
         KeeperHandle { calls: Arc::clone(&self.calls) }
     }
 
-    /// Returns how many pools it watches. Pools that ended are counted until the next look at them.
+    /// Returns the number of watched pools. Pools that were dropped count until the next pass over
+    /// them.
     #[inline]
     #[must_use]
     pub fn watched(&self) -> usize {
         self.watched.len()
     }
 
-    /// Looks at the pools whose time has come, and returns when to call it again. A call that comes
-    /// sooner does nothing, except for pools that are new.
+    /// Trims the pools that are due, and returns when to call it again. An earlier call does
+    /// nothing, except for new pools.
     ///
-    /// Nothing wakes a program's own loop. So pools are looked at every eight ages at least, also
-    /// while there are none: one may come through a [handle](Self::handle).
+    /// Nothing wakes a program's own loop. Pools are therefore checked at least every eight purge
+    /// delays, even while there are none: one may be added through a [handle](Self::handle).
     ///
-    /// A pool whose code panics in a look is not looked at again. The panic does not reach the
-    /// caller.
+    /// A pool whose code panics during a pass is not visited again. The panic does not propagate to
+    /// the caller.
     ///
     /// ```
     /// use std::time::{Duration, Instant};

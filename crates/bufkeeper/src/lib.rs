@@ -1,13 +1,14 @@
-//! The keeper: it gives the idle memory of pools back without being asked. And how short of memory
-//! the system is.
+//! The keeper: it returns the idle memory of pools to the system automatically. It also reads the
+//! memory pressure of the system.
 //!
 //! # What it gives you
 //!
-//! - A [`Keeper`] looks at pools from time to time, and has them free what they did not use for a
-//!   while: as a thread, as a task, or as a tick of a program's own loop.
-//! - A [`Pressure`] says how short of memory the system is. The keeper hurries then.
-//! - A [`Trim`] is a pool with idle memory. Pools of bufworks that threads share implement it, and
-//!   a program's own pool can.
+//! - A [`Keeper`] visits pools periodically and makes them free memory that was idle for a while:
+//!   as a thread, as a task, or as a tick of a program's own loop.
+//! - A [`Pressure`] is the memory pressure of the system. Under pressure the keeper frees memory
+//!   sooner.
+//! - A [`Trim`] is a pool with idle memory. The shared pools of bufworks implement it, and a
+//!   program's own pool can.
 //!
 //! # When not to use it
 //!

@@ -6,8 +6,8 @@ use core::any::TypeId;
 use crate::{Trim, WeakPool};
 use bufkit::{Handle, PoolCore, WeakHandle};
 
-/// Turns it into what a [`Keeper`](crate::Keeper) watches. `over` makes the pool of a handle.
-/// The macro [`trimmed_pool`](crate::trimmed_pool) calls it.
+/// Converts it to the pool that a [`Keeper`](crate::Keeper) watches. `over` makes the pool of a
+/// handle. The macro [`trimmed_pool`](crate::trimmed_pool) calls it.
 #[must_use]
 pub fn watched<S, P>(weak: WeakHandle<S>, over: fn(Handle<S>) -> P) -> Box<dyn WeakPool>
 where

@@ -10,17 +10,16 @@ use std::time::Instant;
 use super::keeper::Keeper;
 
 impl Keeper {
-    /// Looks at the pools for ever, as a task of any executor. Dropping the future ends it.
+    /// Trims the pools in an endless loop, as a task of any executor. Dropping the future stops it.
     ///
-    /// `sleep` returns a future that is ready after a time, as `tokio::time::sleep` does:
+    /// `sleep` returns a future that completes after a duration, as `tokio::time::sleep` does:
     ///
     /// ```text
     /// tokio::spawn(Keeper::new().watch(&pool).run(tokio::time::sleep));
     /// ```
     ///
-    /// A look runs within one poll. It takes as long as
-    /// [`trim_idle`](crate::Trim::trim_idle) does, and reads some small files that are in memory
-    /// ([`Pressure`](crate::Pressure)).
+    /// A pass runs within one poll. It takes as long as [`trim_idle`](crate::Trim::trim_idle), and
+    /// reads some small files of the kernel ([`Pressure`](crate::Pressure)).
     ///
     /// ```
     /// use std::pin::pin;

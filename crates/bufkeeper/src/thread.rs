@@ -16,13 +16,14 @@ use super::trim::Watch;
 const NAME: &str = "buffer-keeper";
 
 impl Keeper {
-    /// Starts a thread that looks at the pools, until the value that it returns is dropped.
+    /// Starts a thread that trims the pools until the returned value is dropped.
     ///
-    /// Between `fork` and `exec` a child uses no pool. It has no such thread, and may exit.
+    /// Between `fork` and `exec` a child process must not use a pool. The child has no such thread,
+    /// and may exit.
     ///
     /// # Errors
     ///
-    /// The system's error when it starts no thread.
+    /// The system's error if it cannot start a thread.
     ///
     /// ```
     /// use bufkeeper::Keeper;
@@ -56,8 +57,8 @@ impl Keeper {
     }
 }
 
-/// A [`Keeper`] that runs as a thread. Dropping it ends the thread, and waits for that: at
-/// most for a look at one pool.
+/// A [`Keeper`] that runs as a thread. Dropping it stops the thread, and waits for it: at most for
+/// the trim of one pool.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -87,7 +88,7 @@ pub struct KeeperThread {
 }
 
 impl KeeperThread {
-    /// Lets the keeper watch another pool, which it does not keep from its end.
+    /// Adds a pool to the keeper, which does not keep the pool alive.
     pub fn watch<P: Watch + ?Sized>(&self, pool: &P) {
         self.handle.watch(pool);
     }

@@ -6,11 +6,11 @@ use core::any::TypeId;
 
 use bufkit::Trim;
 
-/// A handle of a pool that a [`Keeper`](crate::Keeper) can watch, which does not keep the pool from
-/// its end.
+/// A handle of a pool that a [`Keeper`](crate::Keeper) can watch, which does not keep the pool
+/// alive.
 ///
-/// The pools of all strategies that threads share implement it, and so does an `Arc` of what
-/// implements [`Trim`] through a shared reference, such as any pool in a mutex.
+/// The shared pools of all strategies implement it, and so does an `Arc` of a type that implements
+/// [`Trim`] through a shared reference, such as any pool in a mutex.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -39,13 +39,13 @@ use bufkit::Trim;
     note = "a program's own pool implements `Trim`, and is watched in an `Arc<Mutex<_>>`"
 )]
 pub trait Watch {
-    /// Returns what finds the pool, and does not keep it.
+    /// Returns a weak handle of the pool.
     ///
     /// Cost: an allocation.
     fn downgrade(&self) -> Box<dyn WeakPool>;
 }
 
-/// Finds a pool, as [`Watch::downgrade`] returns it.
+/// Finds the pool of a handle that [`Watch::downgrade`] returned.
 ///
 /// ```
 /// use bufcore::PoolStats;
@@ -78,15 +78,15 @@ pub trait Watch {
 /// # let keeper = Keeper::new().watch(&Forever(&POOL));
 /// ```
 pub trait WeakPool: Send {
-    /// Calls `look` with the pool, and returns `true`. It returns `false`, and does not call it,
-    /// when the pool has ended.
+    /// Calls `look` with the pool, and returns `true`. It returns `false` without the call if the
+    /// pool was dropped.
     fn with(&self, look: &mut dyn FnMut(&mut dyn Trim)) -> bool;
 
     /// Returns the identity of the pool: a type of its implementation, and its address. Two weak
     /// handles that exist at the same time return the same value only if they are of one pool.
     ///
     /// A [`Keeper`](crate::Keeper) watches a pool with an identity once, however often it is added.
-    /// By default there is none, and each weak handle is taken for a pool of its own.
+    /// The default is none: each weak handle counts as a pool of its own.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -137,9 +137,9 @@ where
 /// Implements [`Trim`] and [`Watch`] for a strategy's pool, whose own
 /// methods `trim`, `trim_idle` and `stats` do the work.
 ///
-/// It is for authors of strategies. The pool has a field `handle`, a
-/// [`Handle`](bufkit::Handle) of bookkeeping that is `Send` and `Sync`. The closure makes
-/// a pool of another such handle. Further methods of [`Trim`] may follow, in braces.
+/// It is for authors of strategies. The pool has a field `handle`, a [`Handle`](bufkit::Handle) of
+/// bookkeeping that is `Send` and `Sync`. The closure makes a pool from another such handle.
+/// Further methods of [`Trim`] may follow, in braces.
 ///
 /// ```
 /// # use core::time::Duration;

@@ -1,31 +1,31 @@
-//! What the pools of bufworks are built with, for authors of pools.
+//! The building blocks of the pools of bufworks, for authors of pools.
 //!
-//! **No promise of stability.** Each version may change all of it. A program that uses pools needs
-//! [`bufcore`] alone, which is the vocabulary.
+//! **No stability promise.** Each version may change all of it. A program that uses pools needs
+//! only [`bufcore`].
 //!
 //! # What it gives you
 //!
 //! - [`orphan`]: memory that outlived its pool, and is freed with its last buffer.
 //! - [`SlotState`]: the state of a slot that is released by a plain store; for pools over one
-//!   region that serve one thread. A [`ControlBlock`] heads their bookkeeping, and a [`FreedList`]
-//!   has the releases of watched slots.
-//! - [`Handle`] and [`WeakHandle`]: handles of a pool that threads share. A [`Registry`] is a list
-//!   that only grows, and a [`PoolProvider`] keeps the provider that a program supplies.
-//! - [`PageHeap`]: spans of pages under a limit on what the process has, and blocks cut from them.
-//! - [`Trim`]: a pool with idle memory, as a keeper (`bufkeeper`) and a monitor see it.
-//! - [`thread_cache`]: what a thread has in each pool that it uses.
-//! - [`sync`]: atomics and locks that a model checker can take the place of; fences of which one
-//!   side costs nothing, and values that one side uses so; [`Waiter`], what waits;
-//!   [`GrowthSignal`], which wakes a keeper; [`Coop`], a future's part in cooperative scheduling.
+//!   region that serve one thread. A [`ControlBlock`] is the header of their bookkeeping, and a
+//!   [`FreedList`] lists the releases of watched slots.
+//! - [`Handle`] and [`WeakHandle`]: handles of a shared pool. A [`Registry`] is an append-only
+//!   list, and a [`PoolProvider`] keeps the provider of a program.
+//! - [`PageHeap`]: spans of pages under a limit on resident memory, and blocks cut from them.
+//! - [`Trim`]: a pool with idle memory, for a keeper (`bufkeeper`) and a monitor.
+//! - [`thread_cache`]: the cache of a thread for each pool that it uses.
+//! - [`sync`]: atomics and locks that a model checker can replace; asymmetric fences, of which one
+//!   side costs nothing; [`Waiter`]; [`GrowthSignal`], which wakes a keeper; [`Coop`], for
+//!   cooperative scheduling.
 //! - [`settings`] makes the struct of a builder; [`SettingsText`] prints its settings.
-//!   [`shared_pool!`]: the pool traits of a pool that threads share.
+//!   [`shared_pool!`]: the pool traits of a shared pool.
 //!
-//! What a lease needs is in [`bufcore::author`].
+//! The parts of leases are in [`bufcore::author`].
 //!
 //! # What it does not
 //!
-//! It is no pool, decides no strategy, and takes no memory for buffers: that is for
-//! [`Region`](bufcore::Region).
+//! It contains no pool and no strategy, and allocates no memory for buffers:
+//! [`Region`](bufcore::Region) does.
 //!
 //! # Features
 //!

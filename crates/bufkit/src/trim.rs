@@ -8,16 +8,16 @@ use std::sync::{Mutex, TryLockError};
 
 use bufcore::PoolStats;
 
-/// A pool that keeps memory which holds no buffers, and can give it back.
+/// A pool that keeps idle memory, and can free it.
 ///
-/// A keeper (`bufkeeper`) calls these methods from time to time, on its own thread:
+/// A keeper (`bufkeeper`) calls these methods periodically, on its own thread:
 ///
-/// - A pool that threads share implements the trait for its handle. A strategy does so with
+/// - A shared pool implements the trait for its handle. A strategy does so with
 ///   `bufkeeper::trimmed_pool`.
-/// - A pool that one thread at a time uses is watched in an `Arc<Mutex<_>>`. The keeper does not
-///   wait for the lock. While another thread has it, the keeper leaves the pool alone.
-/// - A pool that has its locks inside implements the trait for a reference to it, and is watched in
-///   an `Arc`.
+/// - A pool for one thread at a time is watched in an `Arc<Mutex<_>>`. The keeper does not wait for
+///   the lock. While another thread holds it, the keeper skips the pool.
+/// - A pool with internal locks implements the trait for a reference to it, and is watched in an
+///   `Arc`.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -48,23 +48,22 @@ use bufcore::PoolStats;
 /// assert!(vectors.stats().is_some_and(|stats| stats.idle_bytes == 0));
 /// ```
 pub trait Trim {
-    /// Frees the memory that holds no buffers.
+    /// Frees the memory without live buffers.
     fn trim(&mut self);
 
-    /// Frees the memory that was not used for `age`. A pool that does not know what that is frees
-    /// all that holds no buffers, as the method does where it is not overridden.
+    /// Frees the memory that was idle for `age`. A pool that does not track ages frees all idle
+    /// memory, which is the default.
     ///
-    /// A pool without time stamps compares what it sees with what it saw in the call before. Then
-    /// memory goes at the second call, and a call that comes sooner than `age` after the last one
-    /// may do nothing.
+    /// A pool without time stamps compares its state with the state at the call before. It then
+    /// frees memory at the second call, and a call earlier than `age` after the last one may do
+    /// nothing.
     fn trim_idle(&mut self, age: Duration) {
         let _ = age;
         self.trim();
     }
 
-    /// Returns what the pool says of itself: a keeper reads the reserved and the idle bytes,
-    /// programs show or export all of it. It returns `None` while the pool cannot tell, because
-    /// another thread has it.
+    /// Returns the statistics of the pool: a keeper reads the reserved and idle bytes, programs
+    /// show or export all of it. It returns `None` while another thread holds the pool.
     ///
     /// ```
     /// use bufkit::Trim;
@@ -79,33 +78,34 @@ pub trait Trim {
 
     /// Returns a number that changes when the pool is used, if the pool counts its uses cheaply.
     ///
-    /// A keeper looks rarely at a pool in which nothing changes: neither this number nor the bytes.
-    /// A pool that counts no uses returns 0, as the method does where it is not overridden.
+    /// A keeper visits a pool rarely while neither this number nor the bytes change. A pool that
+    /// counts no uses returns 0, the default.
     fn uses(&self) -> usize {
         0
     }
 
-    /// Keeps a clone of `waker`, and wakes it once when the pool next takes memory. It returns
-    /// whether the pool does that; by default it does not.
+    /// Keeps a clone of `waker`, and wakes it once when the pool next allocates memory. It returns
+    /// whether the pool does that; the default is that it does not.
     ///
-    /// A keeper asks for it before it sleeps for long, and then looks at the bytes once more. So a
-    /// pool that takes memory either wakes the waker, or shows that look what it has taken.
-    /// `GrowthSignal` implements it. The waker of a pool in a mutex is
-    /// woken by whoever has the lock.
+    /// A keeper calls it before a long sleep, and then checks the bytes once more. A pool that
+    /// allocates memory therefore either wakes the waker, or shows the new memory to that check.
+    /// `GrowthSignal` implements it. For a pool in a mutex, the thread that holds the lock wakes
+    /// the waker.
     fn wake_when_grown(&self, waker: &Waker) -> bool {
         let _ = waker;
         false
     }
 
-    /// Returns how long the first request that waits for memory of the pool has been waiting, or
-    /// `None` while no request waits. By default none does.
+    /// Returns how long the first waiting request of the pool has been waiting, or `None` if no
+    /// request waits. The default is `None`.
     fn stalled(&self) -> Option<Duration> {
         None
     }
 }
 
-/// Nothing here waits for the lock. While another thread has it, nothing is trimmed or kept, and
-/// there are no numbers. A pool whose lock is poisoned is trimmed like any other.
+/// No method here waits for the lock. While another thread holds it, nothing is trimmed or
+/// registered, and there are no statistics. A pool whose lock is poisoned is trimmed like any
+/// other.
 #[cfg(feature = "std")]
 impl<P: Trim> Trim for &Mutex<P> {
     fn trim(&mut self) {
@@ -143,7 +143,7 @@ fn at_hand<P, R>(pool: &Mutex<P>, busy: R, look: impl FnOnce(&mut P) -> R) -> R 
     }
 }
 
-/// It keeps no memory that holds no buffers.
+/// It keeps no idle memory.
 #[cfg(feature = "alloc")]
 impl Trim for bufcore::HeapPool {
     fn trim(&mut self) {}

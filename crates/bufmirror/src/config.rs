@@ -43,7 +43,7 @@ impl Builder {
     }
 
     /// Sets the least number of bytes that the ring holds. Over a given region the default is half
-    /// of it.
+    /// of the region.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -63,8 +63,8 @@ impl Builder {
         self
     }
 
-    /// Sets whether to fault all pages in now, so that no later access does. It matters for mapped
-    /// rings only.
+    /// Sets whether to fault in all pages at once, so that no later access does. It applies to
+    /// mapped rings only.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -81,7 +81,7 @@ impl Builder {
         self
     }
 
-    /// Builds the ring, mapped twice where the system can, else on the heap.
+    /// Builds the ring, mapped twice if the system supports it, else on the heap.
     ///
     /// # Errors
     ///
@@ -109,7 +109,7 @@ impl Builder {
         Mirror::new(bufcore::size::align_up(requested, granule).unwrap_or(requested), self.populate)
     }
 
-    /// Builds the ring over the caller's `region`, which holds its bytes twice: nothing is mapped,
+    /// Builds the ring over the caller's `region`, which stores each byte twice: nothing is mapped,
     /// see [`MirrorRing::is_mapped`]. It needs no allocator.
     ///
     /// ```
@@ -125,8 +125,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Zero`], [`ConfigError::TooLarge`], [`ConfigError::RegionTooSmall`]; the region
-    /// comes back in the error.
+    /// [`ConfigError::Zero`], [`ConfigError::TooLarge`], [`ConfigError::RegionTooSmall`]; the error
+    /// returns the region.
     ///
     /// ```
     /// use bufmirror::{BuildInError, Builder, ConfigError, Region};
@@ -144,7 +144,7 @@ impl Builder {
         Mirror::over(region, self.capacity).map(MirrorRing::over)
     }
 
-    /// Builds the ring over `memory`, which lasts as long as the program. It needs no allocator.
+    /// Builds the ring over `'static` `memory`. It needs no allocator.
     ///
     /// # Errors
     ///

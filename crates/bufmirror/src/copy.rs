@@ -11,7 +11,7 @@ const WORD_BYTES: usize = 16;
 /// longer copies.
 const SHORT_BYTES: RangeInclusive<usize> = WORD_BYTES..=2 * WORD_BYTES;
 
-/// Copies `from` to `into`, which is as long.
+/// Copies `from` to `into`, which has the same length.
 #[inline(always)]
 pub(crate) fn copy(into: &mut [u8], from: &[u8]) {
     debug_assert_eq!(into.len(), from.len());

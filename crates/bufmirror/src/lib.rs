@@ -1,27 +1,27 @@
-//! A ring of bytes in memory that is mapped twice in a row. The filled part and the free part are
-//! one contiguous slice each, wherever in the ring they lie.
+//! A ring of bytes in memory that is mapped twice, back to back. The filled part and the free part
+//! are always one contiguous slice each.
 //!
 //! # What it gives you
 //!
-//! Bytes go into a [`MirrorRing`] through one slice, of exactly the room that was asked for. They
-//! come out through one slice, of all bytes in the ring. So a reader of a socket fills the ring in
-//! one call. A parser sees every record whole, in place, also where it lies across the end of the
-//! ring. No copy is ever in two parts.
+//! Bytes are written to a [`MirrorRing`] through one slice, of exactly the requested room. They are
+//! read through one slice, of all bytes in the ring. A reader of a socket therefore fills the ring
+//! in one call. A parser sees every record whole, in place, even across the end of the ring. No
+//! copy is ever split in two.
 //!
 //! # When not to use it
 //!
-//! - Small rings, or many: a mapped ring has whole pages, costs a handful of system calls to make,
-//!   and some to drop.
-//! - Buffers that are handed on: windows borrow the ring. The pools of `bufslot` and its siblings
+//! - Small rings, or many of them: a mapped ring has whole pages, and making and dropping it takes
+//!   several system calls.
+//! - Buffers that are passed on: slices borrow the ring. The pools of `bufslot` and its siblings
 //!   give owned buffers.
 //!
 //! # Threads and processes
 //!
-//! A [`MirrorRing`] is one thread's at a time. The ends of a [`StaticChannel`] are in two places,
-//! such as an interrupt handler and the main program; it needs neither an operating system nor an
-//! allocator. `channel` gives two ends of one, for two threads, and `SharedRing` for two processes
-//! (with `std`; processes on Linux only). `messages` carries framed messages between any number
-//! of threads, each in one piece (with `std`).
+//! A [`MirrorRing`] is used by one thread at a time. The ends of a [`StaticChannel`] are used by
+//! two contexts, such as an interrupt handler and the main program; it needs neither an operating
+//! system nor an allocator. `channel` returns two ends for two threads, and `SharedRing` for two
+//! processes (with `std`; processes on Linux only). `messages` carries framed messages between any
+//! number of threads, each contiguous (with `std`).
 //!
 //! # The memory
 //!
@@ -34,48 +34,47 @@
 //!  free                                    . . c d                    reserve: one slice
 //! ```
 //!
-//! `head` stays in the first mapping; `tail` runs up to a capacity behind it, into the second. When
-//! `head` reaches the second mapping, both go back by one capacity, and the same bytes are read
-//! from the first. An empty ring starts over at the front.
+//! `head` is always in the first mapping; `tail` is up to one capacity after it, possibly in the
+//! second. When `head` reaches the second mapping, both move back by one capacity, and the same
+//! bytes are read from the first. An empty ring restarts at the front.
 //!
 //! # Where memory cannot be mapped twice
 //!
 //! Linux and Android map a `memfd_create` file. macOS, the BSDs, illumos and Solaris map POSIX
-//! shared memory (`shm_open`), whose name is removed at once. That part is type-checked only, since
+//! shared memory (`shm_open`), whose name is removed at once. That part is only type-checked, since
 //! our tests run on Linux.
 //!
-//! Windows reserves addresses, gives them back, and maps a section there twice. If another thread
-//! takes them in between, it tries again, up to 100 times. Our tests run in Wine. Capacities are
-//! multiples of 64 KiB there.
+//! On Windows the ring reserves addresses, releases them, and maps a section there twice. If
+//! another thread takes them in between, it retries, up to 100 times. Our tests run in Wine. On
+//! Windows, capacities are multiples of 64 KiB.
 //!
-//! Everywhere else, without the feature `std`, and over a given region, the ring has the same
-//! interface over ordinary memory of *twice* its capacity. When `head` reaches
-//! the second half, the bytes in the ring are copied to the first. Both slices are contiguous all
-//! the same, and the whole capacity is available, which a bip buffer would not give. The price is
-//! that the memory is twice the capacity, and that each byte may be copied once more on its way.
-//! One `consume` in every capacity's worth of bytes takes as long as that copy. A ring that becomes
-//! empty now and then hardly pays.
+//! On other systems, without the feature `std`, and over a given region, the ring has the same
+//! interface over ordinary memory of *twice* its capacity. When `head` reaches the second half, the
+//! bytes in the ring are copied to the first. Both slices are still contiguous, and the whole
+//! capacity is available, which a bip buffer would not provide. The price is twice the memory, and
+//! that each byte may be copied once more. One `consume` per capacity of bytes takes as long as
+//! that copy. A ring that is empty from time to time rarely copies.
 //!
 //! # Invariants
 //!
-//! - I1: the filled and the free window together have each byte of the ring once.
-//! - I2: a byte is used through one of its addresses at a time. In between is a fence for the
-//!   compiler, which may take different addresses for different bytes.
+//! - I1: the filled and the free window together contain each byte of the ring once.
+//! - I2: a byte is accessed through one of its addresses at a time. Between two addresses is a
+//!   compiler fence, since the compiler may assume that different addresses are different bytes.
 //! - I3: all bytes are initialised, from the ring's creation on.
-//! - I4: the ring gives back everything that it took from the system when it drops, and at once
-//!   when its creation fails.
+//! - I4: the ring returns all memory to the system when it is dropped, and at once if its creation
+//!   fails.
 //!
 //! # Secrets
 //!
-//! No ring, channel or queue wipes its bytes. Consumed and received bytes stay in the memory
-//! until later bytes overwrite them. When a ring is dropped, the system takes mapped pages
-//! back; memory from the heap is freed as it is, and a region of the caller's keeps the bytes.
-//! Bytes that must not stay belong into a pool that wipes.
+//! No ring, channel or queue wipes its bytes. Consumed and received bytes remain in memory until
+//! later bytes overwrite them. When a ring is dropped, mapped pages are unmapped; memory of the
+//! heap is freed without zeroing, and a caller's region keeps the bytes. For bytes that must not
+//! remain, use a pool that wipes.
 //!
 //! # Forks
 //!
-//! A mapped ring's pages are shared with processes that are forked off. Between fork and exec a
-//! child uses and drops no ring, no queue and no end.
+//! A mapped ring's pages are shared with forked processes. Between `fork` and `exec` a child
+//! process must not use or drop a ring, a queue or an end.
 //!
 //! # Features
 //!
@@ -116,8 +115,8 @@
 //!
 //! # Source
 //!
-//! Memory mapped twice in a row is old: Philip Howard's `libvrb`, the virtual ring buffer, has it.
-//! Fabian Giesen described it as *The magic ring buffer* (2012).
+//! Memory that is mapped twice, back to back, is an old technique: Philip Howard's `libvrb`, the
+//! virtual ring buffer, uses it. Fabian Giesen described it as *The magic ring buffer* (2012).
 #![no_std]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

@@ -22,18 +22,16 @@ use crate::map::Mirror;
 use crate::sync::end_of_addresses;
 use crate::{Builder, GetError};
 
-/// A ring of bytes for one thread: what was written is read in order, and both sides are one
-/// contiguous slice each.
+/// A ring of bytes for one thread: bytes are read in the order in which they were written, and both
+/// parts are one contiguous slice each.
 ///
-/// [`reserve`](Self::reserve) lends room and [`commit`](Self::commit) counts what was written into
-/// it; [`peek`](Self::peek) lends what can be read and [`consume`](Self::consume) drops what was
-/// used. [`put`](Self::put) and [`get`](Self::get) copy. A window borrows the ring, so there is
-/// never more than one for each side, and none while the other side moves on. One that is forgotten
-/// has changed nothing.
+/// [`reserve`](Self::reserve) lends room and [`commit`](Self::commit) counts the written bytes;
+/// [`peek`](Self::peek) lends the readable bytes and [`consume`](Self::consume) drops the used
+/// ones. [`put`](Self::put) and [`get`](Self::get) copy. A slice borrows the ring, so there is at
+/// most one, and no other call runs at the same time. Forgetting a slice changes nothing.
 ///
-/// Contents: zero at first; what a reservation lends is recycled bytes after that.
-/// [`peek`](Self::peek) and [`get`](Self::get) show committed bytes only. Nothing is wiped: see
-/// [secrets](crate#secrets).
+/// Contents: zeros at first; later reservations have recycled bytes. [`peek`](Self::peek) and
+/// [`get`](Self::get) show committed bytes only. Nothing is wiped: see [secrets](crate#secrets).
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -62,17 +60,17 @@ pub struct MirrorRing {
 }
 
 impl MirrorRing {
-    /// Makes a ring of at least `bytes`: mapped twice where the system can, else on the heap, in
-    /// twice the bytes.
+    /// Makes a ring of at least `bytes`: mapped twice if the system supports it, else on the heap,
+    /// in twice the bytes.
     ///
-    /// Cost: some ten system calls; pages come when they are first touched.
+    /// Cost: about ten system calls; pages are allocated on first touch.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::Zero`] for no bytes, [`ConfigError::TooLarge`], [`ConfigError::Region`] with the
-    /// failing call and the system's error number; where nothing is mapped, for lack of memory.
-    /// Nothing stays mapped or open then. A process with a limit on the
-    /// size of files (`RLIMIT_FSIZE`) gets `SIGXFSZ` as well, and ends unless it ignores that.
+    /// [`ConfigError::Zero`] for no bytes, [`ConfigError::TooLarge`], [`ConfigError::Region`] with
+    /// the failing call and the system's error number, or for lack of memory if nothing is mapped.
+    /// Nothing remains mapped or open then. A process with a limit on file sizes (`RLIMIT_FSIZE`)
+    /// also gets `SIGXFSZ`, which ends the process unless it is ignored.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -110,11 +108,11 @@ impl MirrorRing {
 
     /// Appends all of `bytes`.
     ///
-    /// Cost: one copy, wherever in the ring.
+    /// Cost: one copy, even across the ring's end.
     ///
     /// # Errors
     ///
-    /// When there is less room; then nothing is written.
+    /// Returns an error if there is less room; nothing is written then.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -136,11 +134,11 @@ impl MirrorRing {
 
     /// Moves the oldest bytes into `into`, and fills all of it.
     ///
-    /// Cost: one copy, wherever in the ring.
+    /// Cost: one copy, even across the ring's end.
     ///
     /// # Errors
     ///
-    /// When there are fewer; then nothing is read.
+    /// Returns an error if there are fewer bytes; nothing is read then.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -174,7 +172,7 @@ impl MirrorRing {
     ///
     /// # Errors
     ///
-    /// When `n` is over [`spare_capacity`](Self::spare_capacity).
+    /// Panics if `n` is over [`spare_capacity`](Self::spare_capacity).
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -204,12 +202,12 @@ impl MirrorRing {
         Ok(unsafe { room.as_mut() })
     }
 
-    /// Counts the next `n` bytes of room as written. They are what was written into the last
-    /// reservation, or recycled bytes.
+    /// Counts the next `n` bytes of room as written. Bytes that the last reservation did not write
+    /// are recycled ones.
     ///
     /// # Panics
     ///
-    /// When `n` is over [`spare_capacity`](Self::spare_capacity).
+    /// Panics if `n` is over [`spare_capacity`](Self::spare_capacity).
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -233,7 +231,7 @@ impl MirrorRing {
         self.tail += n;
     }
 
-    /// Returns all bytes that can be read, oldest first, in one piece.
+    /// Returns all bytes that can be read, oldest first, in one slice.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -260,14 +258,14 @@ impl MirrorRing {
 
     /// Drops the `n` oldest bytes.
     ///
-    /// An empty ring starts over at the front, where the memory is hot.
+    /// An empty ring restarts at the front, where the memory is in the cache.
     ///
-    /// Cost: some plain instructions; where nothing is mapped ([`is_mapped`](Self::is_mapped)),
-    /// once for every [`capacity`](Self::capacity) bytes a copy of what the ring then holds.
+    /// Cost: a few plain instructions; if nothing is mapped ([`is_mapped`](Self::is_mapped)), once
+    /// for every [`capacity`](Self::capacity) bytes a copy of the ring's current bytes.
     ///
     /// # Panics
     ///
-    /// When `n` is over [`len`](Self::len).
+    /// Panics if `n` is over [`len`](Self::len).
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -304,10 +302,10 @@ impl MirrorRing {
         }
     }
 
-    /// Returns all bytes that can be read, oldest first, in one piece, to be changed in place:
-    /// unmasked, decrypted, lower-cased.
+    /// Returns all bytes that can be read, oldest first, in one mutable slice: to unmask, decrypt
+    /// or lower-case them in place.
     ///
-    /// They stay in the ring as they are left, until they are consumed.
+    /// Changes remain in the ring until the bytes are consumed.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -335,8 +333,8 @@ impl MirrorRing {
     /// Returns the complete pieces that can be read, each up to `delimiter` and without it, in
     /// place: lines, for `b'\n'`.
     ///
-    /// The pieces that were looked at are consumed when the returned value drops, also after a
-    /// `break`; see [`Pieces`].
+    /// The pieces that the iteration returned are consumed when the returned value is dropped, even
+    /// after a `break`; see [`Pieces`].
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -398,15 +396,15 @@ impl MirrorRing {
         self.tail == self.head
     }
 
-    /// Returns the number of bytes that can be written, in one piece.
+    /// Returns the number of bytes that can be written, in one slice.
     #[inline]
     #[must_use]
     pub fn spare_capacity(&self) -> usize {
         self.capacity() - self.len()
     }
 
-    /// Returns the bytes that the ring holds when it is full: at least what was asked for. Mapped
-    /// rings have whole pages.
+    /// Returns the number of bytes that the ring holds when full: at least the requested one.
+    /// Mapped rings have whole pages.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -423,8 +421,8 @@ impl MirrorRing {
         self.mirror.capacity()
     }
 
-    /// Returns whether the memory is mapped twice. Otherwise the ring works over twice its
-    /// capacity, and copies the bytes that it holds once in a round.
+    /// Returns whether the memory is mapped twice. Otherwise the ring uses twice its capacity, and
+    /// copies its current bytes once per round.
     ///
     /// ```
     /// use bufmirror::{Builder, Region};

@@ -56,9 +56,9 @@ bufkit::settings! {
             /// ```
         }
         unset {
-            /// Sets the bytes that the buffers share; unless set, 8 MiB, or 1 MiB where addresses
-            /// have less than 64 bits. Over a given region the default is all that is left beside
-            /// the bookkeeping, up to 64 GiB.
+            /// Sets the bytes that the buffers share. The default is 8 MiB, or 1 MiB if addresses
+            /// have fewer than 64 bits. Over a given region the default is all bytes except the
+            /// bookkeeping, up to 64 GiB.
             ///
             /// ```
             /// # #[cfg(feature = "alloc")] {
@@ -72,15 +72,15 @@ bufkit::settings! {
             bytes capacity(bytes);
         }
         set {
-            /// Sets the most buffers that are to share the capacity; 1 unless set.
+            /// Sets how many buffers share the capacity; the default is 1.
             ///
-            /// The ring has room for the guard of each and for rounding its size up, on top of the
-            /// capacity. More buffers may be out, if they leave room for their guards.
+            /// In addition to the capacity, the ring gets room for the guard of each and for
+            /// rounding its size up. More buffers may be in use, if they leave room for their
+            /// guards.
             ///
-            /// An idle ring has room for this number of buffers of equal size. They are released
-            /// and acquired again in any order, as long as no other buffer is in use. Buffers of
-            /// different sizes may leave holes between them that are too small, until the ring is
-            /// idle again.
+            /// An idle ring has room for this number of buffers of equal size. They can be released
+            /// and acquired again in any order while no other buffer is in use. Buffers of
+            /// different sizes may leave gaps that are too small until the ring is idle again.
             ///
             /// ```
             /// # #[cfg(feature = "alloc")] {
@@ -93,10 +93,10 @@ bufkit::settings! {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             count buffers(buffers) = 1;
-            /// Makes every buffer start at a multiple of `bytes`, a power of two; 16 bytes at
-            /// least. Blocks are then a multiple of that in size, guard included: a buffer of a
-            /// page that is aligned to pages takes two. For buffers of whole pages, a slot pool of
-            /// `bufslot` wastes no memory.
+            /// Makes every buffer start at a multiple of `bytes`, a power of two of at least 16.
+            /// The size of blocks, guard included, is then a multiple of that: a page-aligned
+            /// buffer of one page takes two pages. For buffers of whole pages, use a slot pool of
+            /// `bufslot`, which wastes no memory.
             ///
             /// ```
             /// # #[cfg(feature = "alloc")] {
@@ -140,7 +140,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// For settings that no region can serve.
+    /// Returns an error for settings that no region can serve.
     pub fn required_bytes(&self) -> Result<usize, ConfigError> {
         let grid = self.check()?;
         let blocks = self.blocks(self.capacity.unwrap_or(1))?;
@@ -155,10 +155,10 @@ impl Builder {
     /// # Errors
     ///
     /// - [`ConfigError::Zero`] for no buffers or a capacity of 0.
-    /// - [`ConfigError::TooLarge`] for a capacity, or a number of buffers, with which the ring has
-    ///   more than 64 GiB, and for an alignment of 64 GiB and more.
-    /// - [`ConfigError::BadAlignment`] for an alignment that is no power of two.
-    /// - [`ConfigError::Region`] when the allocator refuses.
+    /// - [`ConfigError::TooLarge`] if the capacity and the guards exceed 64 GiB, and for an
+    ///   alignment of 64 GiB and more.
+    /// - [`ConfigError::BadAlignment`] for an alignment that is not a power of two.
+    /// - [`ConfigError::Region`] if the allocator fails.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -191,7 +191,7 @@ impl Builder {
     /// # Ok::<(), bufring::Error>(())
     /// ```
     ///
-    /// What was given is not lost:
+    /// The error returns the region:
     ///
     /// ```
     /// use bufring::{BuildInError, Builder, ConfigError, Region};
@@ -208,8 +208,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; the region comes back in the
-    /// error.
+    /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; the error returns the
+    /// region.
     pub fn build_in(self, region: Region) -> Result<RingPool, BuildInError> {
         note_region();
         self.build_over(region)
@@ -228,7 +228,7 @@ impl Builder {
         }
     }
 
-    /// Builds the ring over `memory`, which lasts as long as the program. It needs no allocator.
+    /// Builds the ring over `'static` `memory`. It needs no allocator.
     ///
     /// # Errors
     ///

@@ -1,22 +1,23 @@
-//! A ring allocator: buffers carved from one region in turn, as in the crate `ringal`. It is sound,
-//! no buffer that is held for long jams it, and it never waits.
+//! A ring allocator: buffers carved from one region in turn, as in the crate `ringal`. Unlike the
+//! original it is sound, is not blocked by a long-lived buffer, and never waits.
 //!
 //! # What it gives you
 //!
-//! The ring carves fixed buffers, buffers that grow while they are filled, and typed vectors out of
-//! memory that is taken once. Acquiring takes some fifteen plain instructions where sizes recur,
-//! and releasing takes one plain store, on any thread. Neither has a locked instruction in it, and
-//! neither allocates. The bookkeeping is between the buffers, so it is in the cache when they are.
-//! When the ring has no room, it returns [`AcquireError::Exhausted`].
+//! The ring carves fixed buffers, growing buffers and typed vectors from memory that is allocated
+//! once. Acquiring takes about fifteen plain instructions if sizes recur, and releasing takes one
+//! plain store, on any thread. Neither executes a locked instruction or allocates. The bookkeeping
+//! is between the buffers, and shares their cache lines. If the ring has no room, it returns
+//! [`AcquireError::Exhausted`].
 //!
 //! # When not to use it
 //!
-//! - Several threads acquire: a [`RingPool`] serves one at a time. Give each its own, for example
-//!   with a `LocalRing`.
-//! - Requests must never be refused: there is no fallback here. The slot pool of `bufslot` has one.
-//!   The sharded pool of `bufshard` has requests that wait for its budget (`max_bytes`).
+//! - Several threads acquire: a [`RingPool`] serves one at a time. Give each thread its own, for
+//!   example with a `LocalRing`.
+//! - Requests must never fail: there is no fallback here. The slot pool of `bufslot` has one. In
+//!   the sharded pool of `bufshard`, requests can wait for its budget (`max_bytes`).
 //! - There are many long-lived buffers of very different ages. A search from block to block finds
-//!   the holes between them. Beside more than 256 of them, room may be found some requests late.
+//!   the gaps between them. With more than 256 of them, free memory may be found some requests
+//!   late.
 //!
 //! # The ring
 //!
@@ -25,23 +26,23 @@
 //!                                          ^ newest        ^ head: the next request looks here
 //! ```
 //!
-//! A guard says whether its block is free, how long it is, and how far back the one before it
-//! starts. A request takes the block at the head. It takes the block as it is when it fits, its
-//! front when it is longer, and also the free ones behind when it is shorter. When the newest block
-//! is free again, the requests go back to where they started, because that memory is hot. At the
-//! end they start over at the front, and they step over blocks that are held.
+//! A guard stores whether its block is free, its length, and the distance to the previous guard. A
+//! request takes the block at the head. It takes the whole block if it fits, its front if it is
+//! longer, and also the free blocks after it if it is shorter. When the newest block is free again,
+//! the head moves back to it, because that memory is in the cache. At the end the head restarts at
+//! the front, and it skips blocks in use.
 //!
-//! The end of a new ring is behind its first 16 KiB. It moves up when a request finds no room in
-//! front of it, and down when the ring is trimmed. So a large ring with few buffers out stays in
-//! the processor's caches, and the pages that it does not need are not touched.
+//! The end of a new ring is after its first 16 KiB. The end moves up if a request finds no room
+//! before it, and down when the ring is trimmed. A large ring with few live buffers therefore stays
+//! in the processor's caches, and does not touch the pages that it does not need.
 //!
 //! # Invariants
 //!
-//! - I1: the bytes of two live blocks never overlap, and no live block is merged or handed out.
+//! - I1: the bytes of two live blocks never overlap, and no live block is merged or acquired.
 //! - I2: a block is live from the acquire to the one store of its release; only the ring makes it
 //!   live, only the lease frees it.
-//! - I3: the region is freed when the ring is gone and no block is live, once; static memory never
-//!   is.
+//! - I3: the region is freed once, when the ring is dropped and no block is live; static memory
+//!   never is.
 //! - I4: all bytes of the region are initialised, from its creation on, except those of a
 //!   [`RingVec`]'s values, while it lives.
 //!
@@ -58,9 +59,9 @@
 //! | `alloc` | rings on the heap |
 //! | `bytes`, `embedded-io-0_7` | the traits of these crates for buffers |
 //! | `serde` | `Serialize` for buffers and views; settings in a configuration file |
-//! | `mmap` | regions of mapped pages, and on Linux pages that go back to the system |
+//! | `mmap` | regions of mapped pages; on Linux, pages can be returned to the system |
 //! | `wipe` | rings that zero bytes on release |
-//! | `stats`, `track` | counters, and a list of the buffers that are out, for debugging |
+//! | `stats`, `track` | counters, and a list of the buffers in use, for debugging |
 //!
 //! Without any of them, rings over static memory need neither an operating system nor an allocator.
 //! `portable-atomic` adds no items: it is for processors without compare-and-swap.

@@ -11,7 +11,8 @@ use crate::{Builder, RingLease, RingPool, RingVec};
 /// A ring for a `thread_local!` static: each thread that uses it gets its own, at its first
 /// request.
 ///
-/// [`LocalAcquire`] gives the static its `acquire`. Buffers may leave their thread, and outlive it.
+/// [`LocalAcquire`] gives the static its `acquire`. Buffers may be sent to other threads, and
+/// outlive their thread.
 ///
 /// ```
 /// use bufring::{LocalAcquire, LocalRing, Writer};
@@ -41,7 +42,8 @@ pub struct LocalRing {
 bufcore::unwind_safe!(LocalRing);
 
 impl LocalRing {
-    /// Declares a ring of `capacity` bytes for each thread. It takes no memory before it is used.
+    /// Declares a ring of `capacity` bytes for each thread. It allocates no memory before it is
+    /// used.
     ///
     /// ```
     /// use bufring::{LocalAcquire, LocalRing};
@@ -105,7 +107,7 @@ impl LocalRing {
     }
 }
 
-/// The reason why a thread's ring did not serve a request.
+/// Why a thread's ring did not serve a request.
 ///
 /// ```
 /// use bufring::{AcquireError, LocalAcquire, LocalError, LocalRing};
@@ -126,13 +128,13 @@ impl LocalRing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LocalError {
-    /// The thread is ending, and its ring is gone already.
+    /// The thread is exiting, and its ring was dropped.
     Gone,
-    /// The ring is in use: this is inside of a closure that [`LocalAcquire::with_ring`] was given.
+    /// The ring is in use: the call is inside of a closure of [`LocalAcquire::with_ring`].
     InUse,
     /// The ring could not be built. The next request tries again.
     Config(ConfigError),
-    /// The ring has no such buffer to give.
+    /// The ring cannot serve such a buffer.
     Acquire(AcquireError),
 }
 
@@ -155,7 +157,7 @@ mod sealed {
     impl Sealed for std::thread::LocalKey<super::LocalRing> {}
 }
 
-/// The requests to a `thread_local!` static of a [`LocalRing`].
+/// Acquires from a `thread_local!` static of a [`LocalRing`].
 ///
 /// ```
 /// use bufring::{LocalAcquire, LocalRing, RingBuf};
@@ -181,7 +183,7 @@ pub trait LocalAcquire: sealed::Sealed {
     ///
     /// # Errors
     ///
-    /// See [`LocalError`]. Nothing panics or aborts, also not in the destructor of another
+    /// See [`LocalError`]. It never panics or aborts, even in the destructor of another
     /// thread-local.
     ///
     /// ```
@@ -222,11 +224,11 @@ pub trait LocalAcquire: sealed::Sealed {
     #[cfg_attr(feature = "track", track_caller)]
     fn acquire_vec<T>(&'static self, capacity: usize) -> Result<RingVec<T>, LocalError>;
 
-    /// Lends this thread's ring to `f`: for a `Writer`, and for all else that borrows it.
+    /// Lends this thread's ring to `f`: for a `Writer`, and for other code that borrows it.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire), without `f` being called then.
+    /// The errors are those of [`acquire`](Self::acquire); `f` is not called then.
     ///
     /// ```
     /// # #[cfg(feature = "std")] {

@@ -65,8 +65,8 @@ bufcore::unwind_safe!(RingPool);
 
 #[cfg(feature = "alloc")]
 impl RingPool {
-    /// Makes a ring over `capacity` bytes of heap: the largest buffer that it can hand out. Each
-    /// buffer takes 16 bytes of them beside its own, rounded up to 16; see [`Builder::buffers`].
+    /// Makes a ring over `capacity` bytes of heap, which is also its largest buffer. Each buffer
+    /// takes 16 additional bytes, and is rounded up to 16; see [`Builder::buffers`].
     ///
     /// # Errors
     ///
@@ -327,15 +327,14 @@ impl BufferPool for RingPool {
 
     /// Takes one empty buffer with room for `capacity` bytes.
     ///
-    /// Cost: some fifteen plain instructions when the block at hand fits, as it does where sizes
-    /// recur. Otherwise it splits and merges blocks, and searches past blocks that are held: on
-    /// the whole at most 128, but all of up to 256 before a request is refused. It allocates
-    /// nothing.
+    /// Cost: about fifteen plain instructions if the current block fits, as it does if sizes recur.
+    /// Otherwise it splits and merges blocks, and searches past blocks in use: at most 128 in
+    /// general, and all of up to 256 before a request fails. It allocates nothing.
     ///
     /// # Source
     ///
-    /// A ring of guards after `ringal`; going back to the newest block, and next fit past held ones
-    /// (Knuth, *The Art of Computer Programming* 1, 2.5), are this crate's.
+    /// A ring of guards after `ringal`; the return to the newest block, and next fit past blocks in
+    /// use (Knuth, *The Art of Computer Programming* 1, 2.5), are this crate's.
     #[inline(always)]
     fn acquire(&mut self, capacity: usize) -> Result<Buf<RingLease>, AcquireError> {
         if let Some(at) = self.take(capacity) {
@@ -362,12 +361,12 @@ impl BufferPool for RingPool {
         }
     }
 
-    /// Gives `buf` room for at least `additional` bytes behind the filled ones.
+    /// Makes room in `buf` for at least `additional` bytes after the filled ones.
     ///
-    /// Cost: one comparison when there is room. It grows in place into the free blocks behind it;
-    /// otherwise it moves, with its bytes. Where the program has built a ring in a region that it
-    /// was given, growing and shrinking another buffer than the newest one begins with a walk over
-    /// the blocks between the two.
+    /// Cost: one comparison when there is room. The buffer grows in place into the free blocks
+    /// after it; otherwise it moves. If the program built the ring in a region of its own, growing
+    /// and shrinking a buffer other than the newest one starts with a walk over the blocks between
+    /// the two.
     #[inline(always)]
     fn grow(&mut self, buf: &mut Buf<RingLease>, additional: usize) -> Result<(), AcquireError> {
         if additional <= buf.spare_capacity() { Ok(()) } else { self.make_room(buf, additional, false) }
@@ -387,9 +386,9 @@ impl BufferPool for RingPool {
         self.capacity
     }
 
-    /// Returns a snapshot of the pool's counters, and of the memory that it holds.
+    /// Returns a snapshot of the pool's counters and memory.
     ///
-    /// Cost: a look at every block, unless the `stats` feature is on.
+    /// Cost: a visit of every block, unless the `stats` feature is on.
     fn stats(&self) -> PoolStats {
         let mut stats = self.counters.snapshot(self.ring.released(), &PoolStats::default(), self.capacity);
         if !cfg!(feature = "stats") {
@@ -405,7 +404,7 @@ impl Drop for RingPool {
     }
 }
 
-/// Shows how many blocks are out and how many bytes they take.
+/// Shows how many blocks are in use and their bytes.
 impl fmt::Debug for RingPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let taken = self.ring.all().filter(|&at| !self.ring.is_free(at));

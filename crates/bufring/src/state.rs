@@ -5,7 +5,7 @@ use bufcore::{PoolStats, Region};
 use crate::RingPool;
 
 impl RingPool {
-    /// Returns the largest buffer that can be handed out, in bytes, when nothing else is out.
+    /// Returns the largest buffer that an idle ring can serve, in bytes.
     ///
     /// ```
     /// use bufring::{Builder, Region};
@@ -23,8 +23,8 @@ impl RingPool {
         self.capacity
     }
 
-    /// Restarts the high-water marks of the statistics from what is out now. The other counters are
-    /// never reset: [`PoolStats::since`] is their difference.
+    /// Restarts the high-water marks of the statistics from the current use. The other counters are
+    /// never reset: [`PoolStats::since`] returns their difference.
     ///
     /// Without the `stats` feature it does nothing.
     ///
@@ -46,9 +46,9 @@ impl RingPool {
         self.counters.reset_high_water(self.ring.released(), &PoolStats::default());
     }
 
-    /// Returns whether nothing of the region is out, at this moment.
+    /// Returns whether the region has no live buffers, at this moment.
     ///
-    /// Cost: a look at every block.
+    /// Cost: a visit of every block.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -67,7 +67,7 @@ impl RingPool {
         self.ring.all().all(|at| self.ring.is_free(at))
     }
 
-    /// Lists the buffers that are out, longest first: where and when each was acquired.
+    /// Lists the buffers in use, longest first: where and when each was acquired.
     ///
     /// ```
     /// use bufring::RingPool;
@@ -88,14 +88,14 @@ impl RingPool {
         self.tracker.outstanding()
     }
 
-    /// Ends the ring and returns its region, if nothing of it is out; a region of static memory can
-    /// be used again.
+    /// Ends the ring and returns its region, if it has no live buffers; a region of static memory
+    /// can be used again.
     ///
     /// Cost: zeroing the bookkeeping.
     ///
     /// # Errors
     ///
-    /// Returns the ring unchanged while buffers are out.
+    /// Returns the ring unchanged while buffers are in use.
     ///
     /// ```
     /// use bufring::{Builder, Region};

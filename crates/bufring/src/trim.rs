@@ -18,19 +18,18 @@ const GROWTH: usize = 8;
 const PROBES_AT_FRONT: usize = 8;
 
 impl RingPool {
-    /// Gives the pages that hold no buffers at this moment back to the system. The capacity stays
-    /// as it is: a page comes back, as zeros, when it is next used.
+    /// Returns the pages without live buffers to the system. The capacity is unchanged: a page is
+    /// allocated again, as zeros, at its next use.
     ///
-    /// It does so on Linux with the feature `mmap`, where the region
-    /// [may return pages](bufcore::Region::returns_pages), as those of the heap may. Otherwise it
-    /// does nothing.
+    /// This works on Linux with the feature `mmap`, if the region [may return
+    /// pages](bufcore::Region::returns_pages), as those of the heap may. Otherwise it does nothing.
     ///
-    /// A program calls it after a burst, or from time to time in a tick of the loop that has the
-    /// ring. Each thread does so with its [`LocalRing`](crate::LocalAcquire::with_ring). A ring in
-    /// a mutex can be watched by a `Keeper` of `bufkeeper`, which calls it.
+    /// A program calls it after a burst, or periodically in the loop that owns the ring. Each
+    /// thread does so with its [`LocalRing`](crate::LocalAcquire::with_ring). A ring in a mutex can
+    /// be watched by a `Keeper` of `bufkeeper`, which calls it.
     ///
-    /// Cost: a look at every block, and two system calls for each run of free ones with a whole
-    /// page. Each page that is used again is a page fault.
+    /// Cost: a visit of every block, and two system calls for each run of free ones with a whole
+    /// page. Each page that is reused costs a page fault.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {

@@ -20,15 +20,16 @@ pub use self::error::PushError;
 pub use self::into_iter::IntoIter;
 use crate::{RingLease, RingPool};
 
-/// Values of one type in a ring: like a `Vec<T>` that cannot reallocate; made by
-/// [`RingPool::acquire_vec`].
+/// Values of one type in a ring: like a `Vec<T>` that cannot reallocate. [`RingPool::acquire_vec`]
+/// makes it.
 ///
-/// It derefs to a slice. Values may have any size, also none, any alignment, and a `Drop`.
+/// It dereferences to a slice. Values may have any size, including zero, any alignment, and a
+/// `Drop`.
 ///
-/// Ownership: dropping it drops the values and gives the memory back, on any thread, whether the
-/// ring still exists or not. It is as `Send` and `Sync` as its values. Before the memory goes back,
-/// the used part of it is zeroed. Values may have padding, which is not initialised, and the next
-/// owner may see the bytes.
+/// Ownership: dropping it drops the values and releases the memory, on any thread, even if the ring
+/// was dropped. It is as `Send` and `Sync` as its values. Before the memory is released, the used
+/// part of it is zeroed. Values may have uninitialised padding, and the next owner may read the
+/// bytes.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -75,13 +76,13 @@ unsafe impl<T: Sync> Sync for RingVec<T> {}
 impl RingPool {
     /// Takes an empty vector with room for `capacity` values.
     ///
-    /// Cost: as [`acquire`](RingPool::acquire), for the bytes of the values, and up to the
-    /// alignment more where that is larger than the ring's.
+    /// Cost: as [`acquire`](RingPool::acquire), for the bytes of the values, plus up to the
+    /// alignment if that is larger than the ring's.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](RingPool::acquire), with the bytes that were needed. Values of no size need
-    /// none.
+    /// The errors are those of [`acquire`](RingPool::acquire), with the needed bytes. Zero-sized
+    /// values need none.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -118,7 +119,7 @@ impl<T> RingVec<T> {
     ///
     /// # Errors
     ///
-    /// When the vector is full; the value comes back.
+    /// Returns the value in the error if the vector is full.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -145,7 +146,7 @@ impl<T> RingVec<T> {
         Ok(())
     }
 
-    /// Takes the last value out.
+    /// Removes the last value and returns it.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -170,11 +171,12 @@ impl<T> RingVec<T> {
     ///
     /// # Errors
     ///
-    /// When there is no room for all of them; then none is appended. The numbers are of values.
+    /// Returns an error if they do not all fit; none is appended then. The numbers in the error
+    /// count values.
     ///
     /// # Panics
     ///
-    /// When a clone does; those before it stay.
+    /// Panics if a clone does; the clones before it remain.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -205,11 +207,11 @@ impl<T> RingVec<T> {
         Ok(())
     }
 
-    /// Puts a value at `index`, and moves those from there on up by one. The index comes first, as
-    /// in `Vec::insert`.
+    /// Inserts a value at `index`, and shifts the later ones up. The index comes first, as in
+    /// `Vec::insert`.
     ///
-    /// Not `insert`: that of `ringal` takes the value first, and calls of it with integers would
-    /// compile, and do something else.
+    /// It is not named `insert`, because that of `ringal` takes the value first: such calls with
+    /// integers would compile and do something else.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -225,11 +227,11 @@ impl<T> RingVec<T> {
     ///
     /// # Errors
     ///
-    /// When the vector is full; the value comes back.
+    /// Returns the value in the error if the vector is full.
     ///
     /// # Panics
     ///
-    /// When `index` is over the length.
+    /// Panics if `index` is over the length.
     #[track_caller]
     pub fn try_insert(&mut self, index: usize, value: T) -> Result<(), PushError<T>> {
         assert!(index <= self.len, "try_insert at {index} of {} values", self.len);
@@ -246,11 +248,11 @@ impl<T> RingVec<T> {
         Ok(())
     }
 
-    /// Takes the value at `index` out, and moves those behind down by one.
+    /// Removes the value at `index`, and shifts the later ones down.
     ///
     /// # Panics
     ///
-    /// When there is no such value.
+    /// Panics if `index` is out of bounds.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -276,11 +278,11 @@ impl<T> RingVec<T> {
         value
     }
 
-    /// Takes the value at `index` out, and puts the last one in its place.
+    /// Removes the value at `index`, and puts the last one in its place.
     ///
     /// # Panics
     ///
-    /// When there is no such value.
+    /// Panics if `index` is out of bounds.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -306,12 +308,11 @@ impl<T> RingVec<T> {
         value
     }
 
-    /// Keeps the first `len` values and drops the others; a `len` over their number changes
-    /// nothing.
+    /// Keeps the first `len` values and drops the others; if there are fewer, nothing changes.
     ///
     /// # Panics
     ///
-    /// When a value's drop does. The others are dropped all the same.
+    /// Panics if a value's drop does. The others are still dropped.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -341,7 +342,7 @@ impl<T> RingVec<T> {
     ///
     /// # Panics
     ///
-    /// As [`truncate`](Self::truncate).
+    /// Panics as [`truncate`](Self::truncate) does.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -369,7 +370,7 @@ impl<T> RingVec<T> {
         unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
     }
 
-    /// Returns the values, to be changed in place.
+    /// Returns the values as a mutable slice.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {

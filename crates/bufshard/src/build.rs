@@ -49,10 +49,10 @@ bufkit::settings! {
         new {
             /// Returns the defaults.
             ///
-            /// A thread keeps as many buffers of a size class as it needs, up to 1024, and all
-            /// threads together 1 MiB for each processor, or 8 MiB. A shard keeps 128, and there
-            /// are as many shards as processors (4 to 64). Sizes up to 64 MiB are pooled, without a
-            /// budget. Buffers start at multiples of 16, and of 64 from 256 bytes on.
+            /// A thread keeps as many buffers of a size class as it needs, up to 1024; all threads
+            /// together keep at most 1 MiB for each processor, or 8 MiB. A shard keeps 128, and
+            /// there are as many shards as processors (4 to 64). Sizes up to 64 MiB are pooled,
+            /// without a budget. Buffers start at multiples of 16, and of 64 from 256 bytes on.
             ///
             /// ```
             /// use bufshard::Builder;
@@ -62,13 +62,12 @@ bufkit::settings! {
             /// ```
         }
         unset {
-            /// Sets the most bytes that the caches of all threads are given room for. Unless set,
-            /// it is 1 MiB for each thread that the machine runs at once, and at least 8 MiB.
+            /// Sets the total capacity of the caches of all threads, in bytes. The default is 1 MiB
+            /// for each hardware thread, and at least 8 MiB.
             ///
-            /// It counts the room that caches have, as the sizes of their classes, not what is in
-            /// it. Where nothing is left of it, caches do not grow, and their threads exchange
-            /// buffers with the shards more often. The one buffer that each thread keeps apart is
-            /// not counted.
+            /// It counts the capacity of the caches, by size class, not their current contents.
+            /// When it is used up, caches do not grow, and their threads exchange buffers with the
+            /// shards more often. The one buffer that each thread keeps separately is not counted.
             ///
             /// ```
             /// use bufshard::ShardPool;
@@ -84,8 +83,8 @@ bufkit::settings! {
             /// ```
             bound max_cached_bytes(bytes);
             /// Sets how many buffers of each size class a shard keeps, at most 65,536. Of each
-            /// it keeps at most 16 MiB, and none from 256 KiB on. Unless set, it keeps 128,
-            /// within 1 MiB of each class, or 16.
+            /// class it keeps at most 16 MiB, and none from 256 KiB on. The default is 128, within
+            /// 1 MiB of each class, or 16.
             ///
             /// ```
             /// use bufshard::ShardPool;
@@ -99,10 +98,10 @@ bufkit::settings! {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             count shard_buffers(buffers);
-            /// Sets how many shards there are, rounded up to a power of two, at most 64. Unless
-            /// set, they are as many as the machine runs threads at once, and at least 4.
+            /// Sets how many shards there are, rounded up to a power of two, at most 64. The
+            /// default is the number of hardware threads, and at least 4.
             ///
-            /// More shards are for more threads that hand buffers to each other. Each keeps its own
+            /// More shards help if more threads pass buffers to each other. Each keeps its own
             /// [`shard_buffers`](Self::shard_buffers).
             ///
             /// ```
@@ -113,18 +112,17 @@ bufkit::settings! {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             count shards(shards);
-            /// Sets the most bytes of memory that the pool holds; no limit unless set.
+            /// Sets the most bytes of memory that the pool holds; the default is no limit.
             ///
-            /// It counts the pages that the process has for the pool: those of buffers that are out
-            /// and idle, and free ones; not the bookkeeping. Of small buffers, up to 64 of a size
-            /// share pages that count until all of them are idle. It is rounded down to whole
-            /// pages. A budget of less than a page is refused when the pool is built. A request
-            /// that does not fit is refused as
-            /// [`AcquireError::Exhausted`](bufcore::AcquireError). A process that locks all its
-            /// memory (`mlockall`) has pages for all addresses that the pool has reserved.
+            /// It counts the resident pages of the pool: of buffers in use, idle buffers, and free
+            /// pages; not the bookkeeping. Up to 64 small buffers of a size share pages, which
+            /// count until all of them are idle. It is rounded down to whole pages. A budget of
+            /// less than a page is an error when the pool is built. A request that does not fit
+            /// fails with [`AcquireError::Exhausted`](bufcore::AcquireError). In a process that
+            /// locks all its memory (`mlockall`), all reserved addresses of the pool are resident.
             ///
-            /// Requests that wait come first: meanwhile every other request that needs new memory
-            /// is refused, however small it is, with `available: 0`.
+            /// Waiting requests have priority: until they are served every other request that needs
+            /// new memory fails, however small it is, with `available: 0`.
             ///
             /// ```
             /// use bufshard::ShardPool;
@@ -140,17 +138,17 @@ bufkit::settings! {
             bound max_bytes(bytes);
         }
         set {
-            /// Sets the most buffers of a size class that a thread keeps for itself; 1024 unless
-            /// set, which is the most.
+            /// Sets the most buffers of a size class that a thread caches; the default and the
+            /// maximum is 1024.
             ///
-            /// It is a bound. A thread begins with none, and keeps more when its requests and
-            /// releases show that it would use them. Of a class it keeps at most 4 MiB, and from
-            /// 256 KiB on one buffer. Beside these it keeps one buffer, of whatever class, that it
-            /// released while it took one of that class after the other. With 0, threads keep
+            /// It is a bound. A thread starts with an empty cache, which grows if its requests and
+            /// releases show that it would use more. It keeps at most 4 MiB of a class, and one
+            /// buffer from 256 KiB on. In addition it keeps one buffer, of any class, that it
+            /// released while it acquired one of that class after the other. With 0, threads cache
             /// nothing.
             ///
-            /// A thread that has more of a class out at once, and releases them all, exchanges them
-            /// with the shards, up to 32 or 64 KiB at a time.
+            /// A thread that uses more buffers of a class at once, and releases them all, exchanges
+            /// them with the shards, up to 32 or 64 KiB at a time.
             ///
             /// ```
             /// use bufshard::ShardPool;
@@ -165,7 +163,7 @@ bufkit::settings! {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             count thread_cache(buffers) = DEFAULT_THREAD_CACHE;
-            /// Sets the smallest request that is pooled; 1 unless set: all are pooled. It is
+            /// Sets the smallest request that is pooled; the default is 1: all are pooled. It is
             /// rounded down to a size class.
             ///
             /// The memory of smaller requests is free for others as soon as the buffer is released,
@@ -181,8 +179,8 @@ bufkit::settings! {
             /// # Ok::<(), bufshard::bufcore::Error>(())
             /// ```
             bytes smallest_pooled(bytes) = 1;
-            /// Sets the largest request that is pooled; 64 MiB unless set, at most 1 GiB. It is
-            /// rounded up to a size class.
+            /// Sets the largest request that is pooled; the default is 64 MiB, the maximum 1 GiB.
+            /// It is rounded up to a size class.
             ///
             /// ```
             /// use bufshard::ShardPool;
@@ -193,14 +191,14 @@ bufkit::settings! {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             bytes largest_pooled(bytes) = DEFAULT_LARGEST_BYTES;
-            /// Makes every buffer start at a multiple of `bytes`, a power of two; 16 unless set,
-            /// and never less.
+            /// Makes every buffer start at a multiple of `bytes`, a power of two of at least 16,
+            /// the default.
             ///
-            /// Buffers of size classes from 256 bytes on start at multiples of a cache line, 64, at
-            /// least.
+            /// Buffers of size classes from 256 bytes on are always aligned to cache lines of 64
+            /// bytes.
             ///
-            /// Cost: for each buffer `bytes - 16` bytes, up to 2048. From 4096 on, a buffer has
-            /// whole pages, and its header is elsewhere.
+            /// Cost: `bytes - 16` bytes for each buffer, up to 2048. From 4096 on, a buffer has
+            /// whole pages, and its header is in a table.
             ///
             /// ```
             /// use bufshard::ShardPool;
@@ -212,17 +210,17 @@ bufkit::settings! {
             bytes alignment(bytes) = LEAST_ALIGNMENT;
         }
         mmap {
-            /// Sets that the pool's memory is in mappings with these options: which pages they
-            /// have, whether they are there from the start, and whether they are locked in memory.
+            /// Places the pool's memory in mappings with these options: which pages they have,
+            /// whether they are faulted in at once, and whether they are locked in memory.
             ///
-            /// Each large buffer, and each group of small ones of a size, has a mapping, or a part
-            /// of one that was left. It goes back to the system as a whole. With huge pages it is a
-            /// multiple of 2 MiB, which the budget counts. What a refused request says to be
-            /// available may be less than what there is. A mapping that the system refuses fails
-            /// the request, as [`AcquireError::OutOfMemory`](bufcore::AcquireError).
+            /// Each large buffer, and each group of small ones of a size, has its own mapping, or
+            /// the rest of an earlier one. A mapping is returned to the system as a whole. With
+            /// huge pages it is a multiple of 2 MiB, which the budget counts. The `available` bytes
+            /// of an error may be lower than the real ones. If the system refuses a mapping, the
+            /// request fails with [`AcquireError::OutOfMemory`](bufcore::AcquireError).
             ///
-            /// In the text of a builder they are words with `+` between: `map_options=advise+lock`.
-            /// In a configuration file they are a table of their own, as [`MapOptions`] shows.
+            /// The text form of a builder joins the options with `+`: `map_options=advise+lock`. In
+            /// a configuration file they are a table of their own, as [`MapOptions`] shows.
             ///
             /// ```
             /// use bufshard::{HugePages, MapOptions, ShardPool};
@@ -237,8 +235,8 @@ bufkit::settings! {
             map_options(options);
         }
         wipe {
-            /// Sets whether the bytes of a buffer are zeroed when it is released; of one that was
-            /// split, when its last part is.
+            /// Sets whether the bytes of a buffer are zeroed on release. The bytes of a split
+            /// buffer are zeroed on the release of its last part.
             ///
             /// Cost: zeroing the size class of every buffer.
             ///
@@ -260,21 +258,21 @@ bufkit::settings! {
 impl Builder {
     /// Builds the pool.
     ///
-    /// Cost: an allocation. The first pool of a process on Linux also registers
-    /// `membarrier(2)`. The kernel may take some milliseconds for that when the process has other
-    /// threads already. Unless both [`shards`](Self::shards) and
-    /// [`max_cached_bytes`](Self::max_cached_bytes) are set, the standard library counts the
-    /// processors. It allocates some bytes for that, and ends the process when it gets none.
+    /// Cost: an allocation. The first pool of a process on Linux also registers `membarrier(2)`.
+    /// The kernel may take some milliseconds for that if the process already has other threads.
+    /// Unless both [`shards`](Self::shards) and [`max_cached_bytes`](Self::max_cached_bytes) are
+    /// set, the standard library counts the processors. It allocates some bytes for that, and
+    /// aborts the process on failure.
     ///
     /// # Errors
     ///
     /// - [`ConfigError::Zero`] for no shards, no budget and a largest size of 0.
-    /// - [`ConfigError::TooSmall`] for a budget that can serve nothing. It names the smallest that
-    ///   can.
-    /// - [`ConfigError::TooLarge`] for settings over the limits named above, and for an alignment
-    ///   over 1 GiB.
+    /// - [`ConfigError::TooSmall`] for a budget that can serve no request. It contains the smallest
+    ///   one that can.
+    /// - [`ConfigError::TooLarge`] for settings over the limits above, and for an alignment over 1
+    ///   GiB.
     /// - [`ConfigError::BadAlignment`] for one that is no power of two.
-    /// - [`ConfigError::Region`] when the allocator refuses.
+    /// - [`ConfigError::Region`] if the allocator fails.
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -290,18 +288,17 @@ impl Builder {
         ShardPool::with(self.check(&source)?, source)
     }
 
-    /// Builds the pool over memory of a [`MemoryProvider`]: all buffers have theirs from there, and
-    /// it goes back there.
+    /// Builds the pool over memory of a [`MemoryProvider`]: all buffers are in it, and it is freed
+    /// to it.
     ///
-    /// The source supplies pages of 4096 bytes, at multiples of that size: for each large buffer,
-    /// and for each group of small ones of a size. What is left over of these serves other
-    /// requests. The pool's bookkeeping comes from the allocator. A setting `map_options` is
-    /// ignored.
+    /// The provider supplies pages of 4096 bytes, aligned to that size: for each large buffer, and
+    /// for each group of small ones of a size. The rest of such pages serves other requests. The
+    /// pool's bookkeeping is allocated by the allocator. The setting `map_options` is ignored.
     ///
-    /// The pool keeps the source, and so does all memory that buffers are still in when the pool
-    /// has ended. Any thread that acquires, releases or trims may call it, with nothing locked. Its
-    /// use of the pool that it supplies is not supported. Its panics end when their hooks have
-    /// reported them. One that has nothing to supply, or panics, fails the request as
+    /// The pool keeps the provider, and so does all memory in use after the pool was dropped. Any
+    /// thread that acquires, releases or trims may call it; no lock is held. The provider must not
+    /// use the pool that it supplies. Its panics are caught after their hooks ran. If the provider
+    /// has no memory, or panics, the request fails with
     /// [`AcquireError::OutOfMemory`](bufcore::AcquireError).
     ///
     /// # Errors
@@ -388,7 +385,7 @@ impl Builder {
 impl ShardPool {
     /// Makes a pool with the default settings.
     ///
-    /// Cost: see [`Builder::build`]; memory for buffers is taken when it is first needed.
+    /// Cost: see [`Builder::build`]; memory for buffers is allocated when it is first needed.
     ///
     /// # Errors
     ///

@@ -16,8 +16,8 @@ use crate::request::{NoBlock, Obtained, Turn};
 use crate::shared::Shared;
 use crate::waiting::{Request, Waiting};
 
-/// The future of [`ShardPool::acquire_each_async`]. Dropping it gives up its place in the queue;
-/// nothing is lost by that. Executors poll it as they poll an [`Acquire`](crate::Acquire).
+/// The future of [`ShardPool::acquire_each_async`]. Dropping it leaves the queue; nothing is lost.
+/// Executors poll it as they poll an [`Acquire`](crate::Acquire).
 ///
 /// ```
 /// use std::pin::pin;
@@ -47,22 +47,22 @@ struct Each<'a>(&'a [usize]);
 
 impl ShardPool {
     /// Takes one empty buffer with room for each of `sizes` bytes, in their order, or none at all.
-    /// A size of 0 is a buffer of no bytes, as of [`acquire`](Self::acquire), and an empty list is
-    /// served with an empty one.
+    /// A size of 0 is a buffer of no bytes, as in [`acquire`](Self::acquire), and an empty list
+    /// returns an empty list.
     ///
-    /// Contents: as of [`acquire`](Self::acquire).
-    /// Cost: an `acquire` on the slow path for each size, and two allocations.
+    /// Contents: as in [`acquire`](Self::acquire). Cost: an `acquire` on the slow path for each
+    /// size, and two allocations.
     ///
     /// # Errors
     ///
     /// The numbers of the errors are those of the whole list.
     ///
-    /// - [`AcquireError::TooLarge`] when one size can never be served, or when the blocks of all
-    ///   together take more than the [`max_bytes`](crate::Builder::max_bytes). Its `limit` is then
-    ///   what they leave of it for bytes.
-    /// - [`AcquireError::Exhausted`] when they take more than there is now. Another request may be
-    ///   refused at the same moment, for what this one takes and gives back.
-    /// - [`AcquireError::OutOfMemory`] when the allocator refuses.
+    /// - [`AcquireError::TooLarge`] if one size can never be served, or if all together take more
+    ///   than the [`max_bytes`](crate::Builder::max_bytes). Its `limit` is then the usable part of
+    ///   `max_bytes`.
+    /// - [`AcquireError::Exhausted`] if they take more than is available now. A concurrent request
+    ///   may fail because of memory that this one takes and returns.
+    /// - [`AcquireError::OutOfMemory`] if the allocator fails.
     ///
     /// ```
     /// use bufshard::{AcquireError, ShardPool};
@@ -83,8 +83,8 @@ impl ShardPool {
     /// Returns a future that acquires as [`acquire_each`](Self::acquire_each) does, and waits as
     /// [`acquire_async`](Self::acquire_async) does: in the same queue, as one request for the sum.
     ///
-    /// While it waits it holds none of the buffers. So tasks that take all that they need at once
-    /// do not wait for each other.
+    /// While it waits it holds none of the buffers. Tasks that acquire all buffers at once
+    /// therefore do not deadlock.
     ///
     /// # Errors
     ///
@@ -110,12 +110,12 @@ impl ShardPool {
         AcquireEach { waiting: Waiting::new(self, Each(sizes)) }
     }
 
-    /// Returns how long the first request in the queue has been waiting since it came, or `None` if
-    /// no request waits.
+    /// Returns how long the first request in the queue has been waiting, or `None` if no request
+    /// waits.
     ///
-    /// A time that only grows is that of a queue in which nothing is served: a buffer is held for
-    /// long, perhaps by a task that waits for another one. A future that was woken and not polled
-    /// for a second counts as gone.
+    /// A time that only grows means that the queue makes no progress: a buffer is kept for long,
+    /// perhaps by a task that waits for another one. A future that was woken and not polled for a
+    /// second counts as cancelled.
     ///
     /// Cost: a load; while a request waits, a short lock.
     ///

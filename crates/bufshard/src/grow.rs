@@ -8,14 +8,14 @@ use crate::lease::ShardLease;
 use crate::pool::ShardPool;
 
 impl ShardPool {
-    /// Gives `buf` room for at least `additional` bytes behind the filled ones, as
+    /// Makes room in `buf` for at least `additional` bytes after the filled ones, as
     /// [`BufferPool::grow`](bufcore::BufferPool::grow) does, through a shared reference.
     ///
-    /// In place, up to the bytes of the buffer's size class.
+    /// The buffer grows in place up to the bytes of its size class.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire). What is filled is as before then.
+    /// As [`acquire`](Self::acquire). The filled bytes are unchanged on an error.
     ///
     /// ```
     /// use bufshard::ShardPool;

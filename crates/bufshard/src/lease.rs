@@ -49,10 +49,10 @@ pub type ShardBuf = Buf<ShardLease>;
 /// ```
 pub type ShardView = Frozen<ShardLease>;
 
-/// The lease of a [`ShardPool`](crate::ShardPool): one word, which names the block that the buffer
-/// is in.
+/// The lease of a [`ShardPool`](crate::ShardPool): one word, which identifies the block of the
+/// buffer.
 ///
-/// It gives the memory back when the buffer is dropped, on any thread.
+/// It releases the memory when the buffer is dropped, on any thread.
 ///
 /// ```
 /// use bufshard::{Buf, ShardLease, ShardPool};
@@ -75,8 +75,8 @@ pub struct ShardLease {
 bufcore::tagged_lease!(unsafe impl ShardLease => Block);
 
 impl ShardLease {
-    /// Returns whether the memory is an allocation of its own, because the pool does not keep
-    /// buffers of this size.
+    /// Returns whether the memory is a separate allocation, because the pool does not keep buffers
+    /// of this size.
     ///
     /// ```
     /// use bufshard::ShardPool;

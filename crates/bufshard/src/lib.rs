@@ -1,21 +1,20 @@
 //! A sharded thread-local buffer pool: owned buffers in size classes, from a cache of each thread
-//! over shards that all threads share.
+//! backed by shards that all threads share.
 //!
 //! # What it gives you
 //!
-//! Any thread acquires owned, sendable buffers of any size, at the cost of a look into a
-//! thread-local and a pop. Acquiring and releasing takes no locked instruction while the thread's
-//! cache serves, whatever the size. Buffers that are released on other threads than they were
-//! acquired on go round through the shards, some at a time. Memory is given back, from the caches
-//! of idle threads too, without stopping them: by a [`Keeper`] while the program runs, or on
-//! request.
+//! Any thread acquires owned, sendable buffers of any size, at the cost of a thread-local access
+//! and a pop. Acquiring and releasing execute no locked instruction while the thread's cache can
+//! serve them, whatever the size. Buffers released on another thread return through the shards in
+//! batches. Memory is freed, even from the caches of idle threads, without stopping them: by a
+//! [`Keeper`] while the program runs, or on request.
 //!
 //! # When not to use it
 //!
-//! - One thread, or one size: `bufslot` and `bufring` take less memory and bound it.
-//! - Many small buffers that live and die together, or that are split: `bufbump` carves them
+//! - One thread, or one size: `bufslot` and `bufring` take less memory, and limit it.
+//! - Many small buffers that are released together, or that are split: `bufbump` carves them
 //!   without a header line each.
-//! - Without the standard library: threads are found through thread-locals.
+//! - Without the standard library: the pool uses thread-locals.
 //!
 //! # Memory
 //!
@@ -28,38 +27,38 @@
 //!            from 256 KiB on a thread keeps one block of a class, and shards none
 //! ```
 //!
-//! A request is served from the thread's magazine. If that is empty, up to 32 blocks or 64 KiB
-//! come from a bin, and if all bins are empty, from the page heap. A released block goes into the
-//! magazine of the thread that releases it. If that is full, as many of its blocks go to bins, and
-//! blocks for which the bins have no room are freed.
+//! A request is served from the thread's magazine. If that is empty, up to 32 blocks or 64 KiB are
+//! taken from a bin, and if all bins are empty, from the page heap. A released block is pushed to
+//! the magazine of the releasing thread. If that is full, a batch of its blocks is moved to bins,
+//! and blocks for which the bins have no room are freed.
 //!
 //! Size classes are four to a doubling (64, 80, 96, 112, 128, 160, …), so that a block is less than
-//! a quarter larger than its request. From the class of 256 bytes on, the bytes start at a multiple
-//! of a cache line, 64, and below at one of 16. The header lies right in front. Where buffers start
-//! at multiples of a page or more, it is in the tables of the page heap.
+//! a quarter larger than its request. From the class of 256 bytes on, blocks are aligned to a cache
+//! line, 64, and to 16 below that. The header is directly in front. If buffers are aligned to a
+//! page or more, the header is in the tables of the page heap.
 //!
-//! Pages that no block has serve the next request of any size, and go back to the system by age, by
-//! `trim`, or when the budget is spent elsewhere. [`max_bytes`](Builder::max_bytes) bounds the
-//! pages that the process has; see [`PageStats`].
+//! Pages without blocks serve the next request of any size. They are returned to the system by age,
+//! by `trim`, or when the budget is needed for other pages. [`max_bytes`](Builder::max_bytes)
+//! limits the resident pages of the pool; see [`PageStats`].
 //!
 //! # Invariants
 //!
 //! - I1: a block belongs to one buffer, one thread's cache, one bin of a shard, or one thread that
 //!   moves it.
 //! - I2: its memory is freed once; a buffer may outlive its pool and its thread.
-//! - I3: no release and no end of a pool allocates, or waits for more than a short lock.
-//! - I4: all bytes that a buffer can show are initialised, from the allocation on.
+//! - I3: no release and no drop of a pool allocates, or waits for more than a short lock.
+//! - I4: all bytes of a buffer are initialised, from the allocation on.
 //!
 //! # Threads
 //!
 //! Any thread acquires and releases. Each has a cache in each pool that it uses, found through a
-//! thread-local. When the thread ends, its blocks go to the shards. On a thread whose variables are
-//! being destroyed, requests and releases go to the shards, too.
+//! thread-local. When a thread exits, its blocks are moved to the shards. While a thread's
+//! thread-locals are being destroyed, its requests and releases use the shards, too.
 //!
-//! The standard library allocates a few bytes for a thread's first cache, and ends the process when
-//! it gets none.
+//! The standard library allocates a few bytes for a thread's first cache, and aborts the process on
+//! failure.
 //!
-//! An allocator or a memory provider that uses the pool which it serves is not supported.
+//! An allocator or a memory provider must not use the pool that it serves.
 //!
 //! # Features
 //!
@@ -69,10 +68,10 @@
 //! | `serde` | `Serialize` for buffers and views; settings in a configuration file |
 //! | `mmap` | memory of huge pages, or locked |
 //! | `wipe` | pools that zero bytes on release |
-//! | `stats` | counters by tier and size class, of each thread: some plain stores for each buffer |
-//! | `track` | a list of the buffers that are out, for debugging |
+//! | `stats` | counters by tier and size class, of each thread: a few plain stores for each buffer |
+//! | `track` | a list of the buffers in use, for debugging |
 //!
-//! No feature turns the standard library off, since threads are found through thread-locals.
+//! No feature disables the standard library, since the pool uses thread-locals.
 //!
 //! # Example
 //!
@@ -92,7 +91,7 @@
 //!
 //! - Thread caches over shards: ZeroPool. They exchange blocks as magazines and their depot do
 //!   (Bonwick and Adams 2001).
-//! - The page heap: tcmalloc and jemalloc; gathering by moving pages is this project's.
+//! - The page heap: tcmalloc and jemalloc; coalescing by moving pages is this project's.
 //! - Size classes, and releases on other threads: mimalloc (Leijen, Zorn, de Moura 2019).
 //! - The asymmetric fence, over `membarrier(2)`: folly, and P1202 for C++.
 #![no_std]

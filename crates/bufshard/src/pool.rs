@@ -18,15 +18,15 @@ use crate::shared::Shared;
 use crate::stats::ClassStats;
 use crate::trim::Slots;
 
-/// A pool of owned buffers in size classes, from a cache of each thread over shards that all
+/// A pool of owned buffers in size classes, from a cache of each thread backed by shards that all
 /// threads share. See the [crate documentation](crate).
 ///
-/// It is a handle: clones share one pool, which ends with the last of them. The end frees the
-/// memory that holds no buffers, in the caches of all threads. It never waits. Buffers that are out
+/// It is a handle: clones share one pool, which lives until the last clone is dropped. Dropping the
+/// last handle frees the idle memory, in the caches of all threads. It never waits. Buffers in use
 /// keep their memory, and do not need the pool any more.
 ///
-/// Threads: any number acquire and release, through clones or through a shared reference. Between
-/// `fork` and `exec` a child uses no pool; it may exit.
+/// Threads: any number acquire and release, through clones or a shared reference. Between `fork`
+/// and `exec` a child process must not use the pool; it may exit.
 ///
 /// ```
 /// use bufshard::ShardPool;
@@ -70,19 +70,18 @@ impl ShardPool {
     /// Takes one empty buffer with room for `capacity` bytes, as
     /// [`BufferPool::acquire`](bufcore::BufferPool::acquire) does, through a shared reference.
     ///
-    /// Contents: the filled part is empty; what [`Buf::spare_mut`] shows is recycled, unless the
-    /// pool wipes.
-    /// Cost: some twenty plain instructions and no locked one, when the thread's cache has a buffer
-    /// of the size class. Otherwise it takes two locked instructions for some buffers from a shard,
-    /// and at last an allocation. A request that is not pooled is an allocation of its own, zeroed
-    /// by the allocator.
+    /// Contents: the filled part is empty; [`Buf::spare_mut`] shows recycled bytes, unless the pool
+    /// wipes. Cost: about twenty plain instructions and no locked one, if the thread's cache has a
+    /// buffer of the size class. Otherwise it takes two locked instructions for a batch of buffers
+    /// from a shard, and finally an allocation. A request that is not pooled is a separate
+    /// allocation, zeroed by the allocator.
     ///
     /// # Errors
     ///
     /// - [`AcquireError::TooLarge`] for a request that cannot exist or is over the
     ///   [`max_bytes`](crate::Builder::max_bytes).
-    /// - [`AcquireError::Exhausted`] for one that is over it now.
-    /// - [`AcquireError::OutOfMemory`] when the allocator refuses.
+    /// - [`AcquireError::Exhausted`] for one that is over the available part of it now.
+    /// - [`AcquireError::OutOfMemory`] if the allocator fails.
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -127,8 +126,8 @@ impl ShardPool {
     /// [`BufferPool::acquire_zeroed`](bufcore::BufferPool::acquire_zeroed) does, through a shared
     /// reference.
     ///
-    /// Cost: zeroing on top of [`acquire`](Self::acquire), except for memory that comes zeroed from
-    /// the allocator.
+    /// Cost: zeroing in addition to [`acquire`](Self::acquire), except for memory that the
+    /// allocator zeroed.
     ///
     /// # Errors
     ///
@@ -234,18 +233,19 @@ impl ShardPool {
     /// Allocates buffers for requests of `size` bytes, and keeps them in the shards, for any
     /// thread; from 256 KiB on it keeps their pages. Returns how many are kept.
     ///
-    /// Where there is no room to keep a buffer, or the [`max_bytes`](crate::Builder::max_bytes) has
-    /// none, it is not allocated, and nothing idle makes room for it. Where other threads take that
-    /// room meanwhile, at most 256 KiB, or one buffer, are freed again.
+    /// If there is no room to keep a buffer, or none within
+    /// [`max_bytes`](crate::Builder::max_bytes), it is not allocated, and no idle memory is freed
+    /// for it. If other threads take that room at the same time, buffers of up to 256 KiB in all,
+    /// or one larger buffer, are freed again.
     ///
-    /// Their pages are written once, so that no first use has to wait for the system.
+    /// Their pages are written once, so that the first use causes no page faults.
     ///
     /// # Errors
     ///
     /// - [`AcquireError::TooLarge`] for sizes that are not pooled, with
     ///   [`largest_pooled`](Self::largest_pooled) as the limit.
-    /// - [`AcquireError::OutOfMemory`] when the allocator refuses. The buffers that were allocated
-    ///   until then are kept.
+    /// - [`AcquireError::OutOfMemory`] if the allocator fails. The buffers that were already
+    ///   allocated are kept.
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -261,7 +261,7 @@ impl ShardPool {
         kept
     }
 
-    /// Returns the largest request that is pooled, in bytes; 0 when the
+    /// Returns the largest request that is pooled, in bytes; 0 if the
     /// [`max_bytes`](crate::Builder::max_bytes) has no room for the smallest class.
     ///
     /// ```
@@ -277,18 +277,16 @@ impl ShardPool {
         self.shared().settings.largest_pooled()
     }
 
-    /// Frees the memory that holds no buffers, in the shards and in the caches of all threads, idle
-    /// threads included.
+    /// Frees the idle memory in the shards and in the caches of all threads, idle threads included.
     ///
-    /// The caches that it empties begin anew, without room. Other threads may have as much of
-    /// [`max_cached_bytes`](crate::Builder::max_cached_bytes) then.
+    /// The emptied caches start again without capacity. Other threads may then use their part of
+    /// [`max_cached_bytes`](crate::Builder::max_cached_bytes).
     ///
-    /// No thread is stopped. A thread whose cache is being emptied takes the slow path meanwhile. A
-    /// thread that is in the midst of a request or a release at that moment keeps what its cache
-    /// has.
+    /// No thread is stopped. A thread whose cache is being emptied takes the slow path until that
+    /// is done. A thread that is in the middle of a request or a release keeps its cache.
     ///
-    /// Cost: the allocator's for each block that is freed, a look at every shard, and for each
-    /// cache with something in it a system call (`membarrier`, on Linux).
+    /// Cost: the allocator's for each freed block, a check of every shard, and a system call
+    /// (`membarrier`, on Linux) for each cache that is not empty.
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -307,8 +305,7 @@ impl ShardPool {
         self.trim_to(0);
     }
 
-    /// Frees memory that holds no buffers, as [`trim`](Self::trim) does, until the pool holds at
-    /// most `bytes` bytes.
+    /// Frees idle memory, as [`trim`](Self::trim) does, until the pool holds at most `bytes` bytes.
     ///
     /// It frees the largest blocks first, from the shards, then from the calling thread's cache,
     /// then from those of others.
@@ -331,24 +328,23 @@ impl ShardPool {
         shared.heap.trim(bytes);
     }
 
-    /// Frees memory that was not used for `age`.
+    /// Frees memory that was idle for `age`.
     ///
     /// Of each cache it frees the size classes that the thread did not use. Of each shard it frees
-    /// as many blocks of a class as it had left over at every moment.
+    /// as many blocks of a class as were unused throughout that time.
     ///
-    /// A [`Keeper`](bufkeeper::Keeper) calls it, or a program does so itself from time to time, as
-    /// often as it likes. Buffers get no time stamps when they come and go; the calls themselves
-    /// look at the pool:
+    /// A [`Keeper`](bufkeeper::Keeper) calls it, or the program does so periodically, as often as
+    /// it likes. Buffers have no time stamps; the calls themselves sample the pool:
     ///
-    /// - The first call only notes what it sees.
-    /// - A call that comes `age` or more after the last one that looked compares, frees, and notes.
-    /// - A call that comes earlier does nothing.
+    /// - The first call records a sample.
+    /// - A call at least `age` after the last sample compares, frees, and records a new sample.
+    /// - An earlier call does nothing.
     ///
-    /// So memory that is freed was idle for at least `age`. Idle memory is freed after twice that,
-    /// if the calls come often enough.
+    /// The freed memory was therefore idle for at least `age`. Idle memory is freed after at most
+    /// twice that, if the calls are frequent enough.
     ///
-    /// Cost: nothing for most calls. A call that looks visits every cache, and costs as much as
-    /// [`trim`](Self::trim) for those with something to free.
+    /// Cost: nothing for most calls. A call that takes a sample visits every cache, and costs as
+    /// much as [`trim`](Self::trim) for those with memory to free.
     ///
     /// ```
     /// use core::time::Duration;
@@ -366,13 +362,13 @@ impl ShardPool {
         self.shared().shrink_idle(age);
     }
 
-    /// Restarts the high-water marks of the statistics from what is out now. The other counters are
-    /// never reset: [`PoolStats::since`] is their difference.
+    /// Restarts the high-water marks of the statistics from the current use. The other counters are
+    /// never reset: [`PoolStats::since`] returns their difference.
     ///
-    /// While threads are at work, a buffer that one of them acquires at this moment may be missed.
-    /// Without the `stats` feature the call does nothing.
+    /// While other threads use the pool, a buffer that one of them acquires at the same moment may
+    /// be missed. Without the `stats` feature the call does nothing.
     ///
-    /// Cost: a look at every cache.
+    /// Cost: a visit of every cache.
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -394,10 +390,10 @@ impl ShardPool {
         }
     }
 
-    /// Returns a snapshot of what the pool has done and holds, by size class: those that are
-    /// pooled, from the smallest on. The list is empty when there is no memory for it.
+    /// Returns a snapshot of the pool's statistics by size class: the pooled ones, smallest first.
+    /// The list is empty if its allocation fails.
     ///
-    /// Cost: a look at every cache and at the shards with something in them, and an allocation. It
+    /// Cost: a visit of every cache and of the shards that are not empty, and an allocation. It
     /// stops no thread.
     ///
     /// ```
@@ -415,20 +411,19 @@ impl ShardPool {
         ClassStats::all(self.shared())
     }
 
-    /// Returns a snapshot of what the pool has done and holds, as
+    /// Returns a snapshot of the pool's statistics, as
     /// [`BufferPool::stats`](bufcore::BufferPool::stats) does.
     ///
-    /// In use count buffers and bytes as those of their size classes. Requests for no bytes are not
-    /// counted. `high_water` is exact while one thread uses the pool. Each of several threads looks
-    /// at the others only when its cache does not serve it, so a mark may miss buffers that they
+    /// Buffers in use count with the bytes of their size classes. Requests for no bytes are not
+    /// counted. `high_water` is exact while one thread uses the pool. Each of several threads
+    /// checks the others only when its cache cannot serve it, so a mark may miss buffers that they
     /// had for a moment in between, at most as many as their caches hold.
     ///
-    /// `reserved_bytes` are the pages that the process has for the pool. `idle_bytes` are the
-    /// buffers that are idle, as their size classes, and what no buffer has of the pages. Both are
-    /// known without the `stats` feature. `fallbacks` are the requests for sizes that are not
-    /// pooled.
+    /// `reserved_bytes` are the resident pages of the pool. `idle_bytes` are the idle buffers, by
+    /// size class, and the unused parts of the pages. Both are known without the `stats` feature.
+    /// `fallbacks` are the requests for sizes that are not pooled.
     ///
-    /// Cost: a look at every cache and at the shards with something in them. It stops no thread.
+    /// Cost: a visit of every cache and of the shards that are not empty. It stops no thread.
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -465,7 +460,7 @@ impl ShardPool {
         self.shared().settings.max_capacity()
     }
 
-    /// Lists the buffers that are out, longest first: where and when each was acquired.
+    /// Lists the buffers in use, longest first: where and when each was acquired.
     ///
     /// ```
     /// use bufshard::ShardPool;

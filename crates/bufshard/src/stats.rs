@@ -9,21 +9,21 @@ use crate::counts::Count;
 use crate::pool::ShardPool;
 use crate::shared::Shared;
 
-/// A snapshot of one size class of a pool, in plain numbers. [`PoolStats`](bufcore::PoolStats) has
-/// those of the whole pool.
+/// A snapshot of one size class of a pool, in plain numbers. [`PoolStats`](bufcore::PoolStats) is
+/// that of the whole pool.
 ///
-/// Taking it stops no thread, so the numbers need not agree with each other while threads use the
-/// pool. While no other thread does, with the `stats` feature,
-/// `allocations + preallocations == in_use + thread_idle + shard_idle + discards + trims`. The
-/// pool's [`idle_bytes`](bufcore::PoolStats::idle_bytes) have free pages beside the idle buffers.
+/// It stops no thread, so the numbers need not be consistent while threads use the pool. While no
+/// other thread does, with the `stats` feature, `allocations + preallocations == in_use +
+/// thread_idle + shard_idle + discards + trims`. The pool's
+/// [`idle_bytes`](bufcore::PoolStats::idle_bytes) also include free pages.
 ///
-/// The counters are zero unless the `stats` feature is on. The numbers of idle buffers are known
+/// The counters are zero unless the `stats` feature is on. The numbers of idle buffers are valid
 /// without it.
 ///
 /// - Many `allocations` and `discards` at the same time: the shards are too small for the traffic
 ///   between threads. Raise [`shard_buffers`](crate::Builder::shard_buffers).
-/// - Many idle buffers beside those in use, for long: call
-///   [`trim_idle`](crate::ShardPool::trim_idle) from time to time.
+/// - Many idle buffers compared with those in use, for long: call
+///   [`trim_idle`](crate::ShardPool::trim_idle) periodically.
 ///
 /// ```
 /// use bufshard::ShardPool;
@@ -48,7 +48,7 @@ pub struct ClassStats {
     pub allocations: u64,
     /// Buffers that [`preallocate`](crate::ShardPool::preallocate) made and kept.
     pub preallocations: u64,
-    /// Buffers whose memory was freed for want of room in the shards.
+    /// Buffers whose memory was freed because the shards were full.
     pub discards: u64,
     /// Buffers whose memory was freed while they were idle: by trims, and for requests that needed
     /// their part of the budget.
@@ -97,8 +97,7 @@ impl ClassStats {
 }
 
 impl ShardPool {
-    /// Returns a snapshot of the pool's pages: what the process has, what is free of it, what went
-    /// back to the system.
+    /// Returns a snapshot of the pool's pages: resident, free, and returned to the system.
     ///
     /// Cost: a short lock.
     ///

@@ -9,7 +9,7 @@ use crate::pool::ShardPool;
 bufkeeper::trimmed_pool!(impl ShardPool, |handle| ShardPool::over(handle), {
     /// Returns a number that changes when the pool is used.
     ///
-    /// Cost: a look at every cache. It stops no thread.
+    /// Cost: a visit of every cache. It stops no thread.
     fn uses(&self) -> usize {
         self.shared().caches().map(ThreadCache::uses).fold(0, usize::wrapping_add)
     }

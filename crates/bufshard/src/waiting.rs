@@ -22,8 +22,7 @@ const SOON: Duration = Duration::from_millis(1);
 /// How often a task looks again without a pause.
 const LOOKS: u32 = 3;
 
-/// The future of [`ShardPool::acquire_async`]. Dropping it gives up its place in the queue; nothing
-/// is lost by that.
+/// The future of [`ShardPool::acquire_async`]. Dropping it leaves the queue; nothing is lost.
 ///
 /// ```
 /// use std::pin::pin;
@@ -49,17 +48,17 @@ const LOOKS: u32 = 3;
 ///
 /// After 128 completed operations of tasks on a thread, the next poll of each future returns
 /// `Pending` and wakes its own task. This ends when one of them is polled again, or after 32 such
-/// polls. A task that always gets memory at once lets other tasks run, in a `select!`, too.
+/// polls. A task that always gets memory at once still lets other tasks run, also in a `select!`.
 ///
-/// A future that was woken and is not polled keeps no other request from memory, though plain
-/// requests are refused for a second. Then it counts as gone. If it is polled after all, it has its
-/// place again. So a future that is forgotten (`mem::forget`) costs others at most a second, which
-/// begins when it is the first in the queue.
+/// A future that was woken and is not polled does not block other waiting requests, though requests
+/// that do not wait fail for a second. After that it counts as cancelled. If it is polled later, it
+/// gets its place again. A forgotten future (`mem::forget`) therefore delays others by at most a
+/// second after it becomes the first in the queue.
 ///
-/// The pool has no clock. It wakes four of the requests that waited and looked before, and counts
-/// on one of them to be polled. If none of the four is ever polled again or dropped, the others
-/// sleep until the next request, release, or poll of another future that waits. A thread that waits
-/// in [`acquire_timeout`](ShardPool::acquire_timeout) does that twice a second.
+/// The pool has no clock. It wakes four of the requests that have waited, and relies on one of them
+/// being polled. If none of the four is ever polled again or dropped, the others sleep until the
+/// next request, release, or poll of another waiting future. A thread that waits in
+/// [`acquire_timeout`](ShardPool::acquire_timeout) polls twice a second.
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Acquire<'a> {
     waiting: Waiting<'a, One>,
@@ -129,22 +128,22 @@ enum Attempt<T> {
 }
 
 impl ShardPool {
-    /// Acquires as [`acquire`](Self::acquire) does, but blocks the thread for up to `timeout` until
-    /// buffers come back, where the [`max_bytes`](crate::Builder::max_bytes) has no room.
+    /// Acquires as [`acquire`](Self::acquire) does, but if [`max_bytes`](crate::Builder::max_bytes)
+    /// has no room, blocks the thread for up to `timeout` until buffers are released.
     ///
-    /// Waiting requests are served in the order in which they came, through this method or
-    /// [`acquire_async`](Self::acquire_async). So small requests do not starve a large one. While
-    /// the first has to wait, no other request gets memory that has to be allocated. Between its
-    /// being woken and its looking, requests that wait behind it may be quicker, at most sixteen
-    /// times if it looks within a tenth of a second.
+    /// Waiting requests are served in order of arrival, through this method or
+    /// [`acquire_async`](Self::acquire_async). Small requests therefore do not starve a large one.
+    /// While the first request waits, no other request that needs an allocation is served. After
+    /// the first request was woken and before it runs, later requests in the queue may overtake it,
+    /// at most sixteen times if it runs within a tenth of a second.
     ///
     /// Cost: while a request waits, all requests and releases of the pool take their slow path, and
-    /// releases take a short lock. A release wakes up to four requests, and those that were not
-    /// woken before.
+    /// releases take a short lock. A release wakes the requests that were not yet woken, and up to
+    /// four others, as far as there is memory for them.
     ///
     /// # Errors
     ///
-    /// As [`acquire`](Self::acquire); [`AcquireError::Exhausted`] when the time is over.
+    /// As [`acquire`](Self::acquire); [`AcquireError::Exhausted`] after the timeout.
     ///
     /// ```
     /// use core::time::Duration;
@@ -185,20 +184,20 @@ impl ShardPool {
         }
     }
 
-    /// Returns a future that acquires as [`acquire_timeout`](Self::acquire_timeout) does, without
-    /// an end. It runs on any executor, since it needs only a waker.
+    /// Returns a future that acquires as [`acquire_timeout`](Self::acquire_timeout) does, without a
+    /// timeout. It runs on any executor, since it needs only a waker.
     ///
-    /// Dropping the future takes the request back. A buffer that was not delivered is not lost, and
-    /// the next request in the queue is woken.
+    /// Dropping the future cancels the request. An undelivered buffer is not lost, and the next
+    /// request in the queue is woken.
     ///
     /// # Two buffers of one task
     ///
-    /// A task that holds a buffer and waits for another one of the same budget can wait forever:
-    /// for itself, or for tasks that do the same. A task that needs several at once asks for all of
-    /// them in one request, with [`acquire_each_async`](Self::acquire_each_async). Or it waits for
-    /// the largest first, and asks for the others with [`acquire`](Self::acquire), which does not
-    /// wait, and is refused what has to be allocated while any request waits.
-    /// [`stalled`](Self::stalled) shows a queue in which nothing moves.
+    /// A task that holds a buffer and waits for another one of the same budget can deadlock: on
+    /// itself, or with tasks that do the same. A task that needs several at once acquires all of
+    /// them in one request, with [`acquire_each_async`](Self::acquire_each_async). Alternatively it
+    /// waits for the largest first, and takes the others with [`acquire`](Self::acquire), which
+    /// never waits, and fails if it would allocate while any request waits.
+    /// [`stalled`](Self::stalled) detects a queue without progress.
     ///
     /// # Errors
     ///

@@ -48,7 +48,7 @@ bufkit::settings! {
     /// ```
     pub struct Builder {
         new {
-            /// Returns the defaults: 8 MiB, 1024 slots to share it, no alignment, staggered.
+            /// Returns the defaults: 8 MiB, 1024 slots that share it, no alignment, staggered.
             ///
             /// ```
             /// use bufslot::Builder;
@@ -59,12 +59,12 @@ bufkit::settings! {
             /// ```
         }
         unset {
-            /// Sets the bytes that the slots share; unless set, 8 MiB, or 1 MiB where addresses
-            /// have less than 64 bits. For n buffers of one size, it is n times that size, rounded
+            /// Sets the bytes that the slots share. The default is 8 MiB, or 1 MiB if addresses
+            /// have fewer than 64 bits. For n buffers of one size, use n times that size, rounded
             /// up to the alignment.
             ///
-            /// Over a given region the default is all that is left beside the bookkeeping, the gaps
-            /// of [`stagger`](Self::stagger) included.
+            /// Over a given region the default is all bytes except the bookkeeping, the gaps of
+            /// [`stagger`](Self::stagger) included.
             ///
             /// ```
             /// # #[cfg(feature = "alloc")] {
@@ -77,12 +77,13 @@ bufkit::settings! {
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             bytes capacity(bytes);
-            /// Sets how many buffers of the region can be out at once. Each slot costs 32 bytes of
-            /// bookkeeping, and 8 more where there are more than 64. Unless set, there is one for
-            /// each KiB of the capacity, or of a given region; at least 8, and at most 1024. In a
-            /// given region there are fewer where the capacity leaves no room for them.
+            /// Sets how many buffers of the region can be in use at once. Each slot costs 32 bytes
+            /// of bookkeeping, and 8 more if there are more than 64. The default is one for each
+            /// KiB of the capacity, or of a given region; at least 8, and at most 1024. A given
+            /// region has fewer if the capacity leaves no room for them.
             ///
-            /// Requests beyond that number go to the fallback, even while the region has room.
+            /// Requests beyond that number are served by the fallback, even while the region has
+            /// room.
             ///
             /// ```
             /// # #[cfg(feature = "alloc")] {
@@ -98,8 +99,8 @@ bufkit::settings! {
             count slots(slots);
         }
         set {
-            /// Makes every buffer start at a multiple of `bytes`, a power of two; 1 unless set. The
-            /// heap as fallback follows; a fallback that is given keeps its own alignment.
+            /// Makes every buffer start at a multiple of `bytes`, a power of two; the default is 1.
+            /// The default heap fallback uses the same alignment; a given fallback keeps its own.
             ///
             /// ```
             /// # #[cfg(feature = "alloc")] {
@@ -112,11 +113,11 @@ bufkit::settings! {
             /// ```
             bytes alignment(bytes) = 1;
             /// Sets whether buffers of 1 KiB and more are spread over the sets of the first-level
-            /// cache; they are unless set. A gap of up to 127 bytes behind each does that.
+            /// cache; the default is on. A gap of up to 127 bytes after each buffer does that.
             ///
             /// It applies only to pools that have at least 1 KiB for each slot and an alignment of
-            /// 64 bytes at most. The gaps come on top of the capacity that was asked for; a given
-            /// region without room for them has none.
+            /// at most 64 bytes. The gaps are added to the requested capacity; a given region
+            /// without room for them has none.
             ///
             /// ```
             /// use bufslot::Builder;
@@ -135,8 +136,8 @@ bufkit::settings! {
             switch stagger(stagger) = true;
         }
         wipe {
-            /// Sets whether the bytes of a buffer are zeroed when it is released. The heap as
-            /// fallback follows; a fallback that is given keeps its own setting.
+            /// Sets whether the bytes of a buffer are zeroed when it is released. The default heap
+            /// fallback does the same; a given fallback keeps its own setting.
             ///
             /// Cost: zeroing the capacity of every buffer.
             ///
@@ -164,7 +165,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// For settings that no region can serve.
+    /// Returns an error for settings that no region can serve.
     pub fn required_bytes(&self) -> Result<usize, ConfigError> {
         self.check()?;
         let requested = self.capacity.unwrap_or(1);
@@ -180,8 +181,8 @@ impl Builder {
     /// # Errors
     ///
     /// [`ConfigError::Zero`] for no slots or a capacity of 0, [`ConfigError::TooLarge`] for sizes
-    /// that cannot exist, [`ConfigError::BadAlignment`], and [`ConfigError::Region`] when the
-    /// allocator refuses.
+    /// that cannot exist, [`ConfigError::BadAlignment`], and [`ConfigError::Region`] if the
+    /// allocator fails.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -243,7 +244,7 @@ impl Builder {
     /// # Ok::<(), bufcore::Error>(())
     /// ```
     ///
-    /// What was given is not lost:
+    /// The error returns the region:
     ///
     /// ```
     /// use bufslot::bufcore::{ConfigError, Region, NoFallback};
@@ -262,8 +263,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; region and fallback come
-    /// back in the error.
+    /// As [`build`](Self::build), and [`ConfigError::RegionTooSmall`]; the error returns region and
+    /// fallback.
     pub fn build_in<F: BufferPool>(
         self,
         region: Region,

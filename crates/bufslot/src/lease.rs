@@ -14,8 +14,8 @@ type DefaultLease = bufcore::HeapLease;
 #[cfg(not(feature = "alloc"))]
 type DefaultLease = bufcore::NoLease;
 
-/// A buffer of a [`SlotPool`](crate::SlotPool) whose fallback's leases are `L`: those of the
-/// fallback that a pool has unless it is given one.
+/// A buffer of a [`SlotPool`](crate::SlotPool) whose fallback has leases `L`; the default is that
+/// of the default fallback.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -37,7 +37,7 @@ type DefaultLease = bufcore::NoLease;
 /// ```
 pub type SlotBuf<L = DefaultLease> = Buf<SlotLease<L>>;
 
-/// A view of a buffer of a [`SlotPool`](crate::SlotPool) whose fallback's leases are `L`.
+/// A view of a buffer of a [`SlotPool`](crate::SlotPool) whose fallback has leases `L`.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -57,7 +57,7 @@ pub type SlotBuf<L = DefaultLease> = Buf<SlotLease<L>>;
 /// ```
 pub type SlotView<L = DefaultLease> = Frozen<SlotLease<L>>;
 
-/// The lease of a [`SlotPool`](crate::SlotPool) whose fallback's leases are `L`.
+/// The lease of a [`SlotPool`](crate::SlotPool) whose fallback has leases `L`.
 ///
 /// ```
 /// use bufslot::bufcore::{Buf, BufferPool};

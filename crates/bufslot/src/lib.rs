@@ -1,24 +1,24 @@
 //! A slot pool: up to N live buffers carved from one region, as in the Stratum V2 reference
-//! implementation. It is sound, has no limit of eight, and never waits.
+//! implementation. Unlike the original it is sound, is not limited to eight slots, and never waits.
 //!
 //! # What it gives you
 //!
-//! The pool carves buffers and growing frames out of memory that is taken once. Acquiring takes
-//! some twenty plain instructions, and releasing takes one plain store, on any thread. Neither has
-//! a locked instruction in it, and neither allocates. The newest memory is used again first, while
-//! it is in the cache. Among more than 64 buffers of different ages an index finds the room, and a
-//! request takes time with the logarithm of the number of slots. When the region has no room, the
-//! request goes to a fallback: the heap, a pool of yours, or an error.
+//! The pool carves buffers and growing frames from memory that is allocated once. Acquiring takes
+//! about twenty plain instructions, and releasing takes one plain store, on any thread. Neither
+//! executes a locked instruction or allocates. The most recently used memory is reused first, while
+//! it is in the cache. With more than 64 buffers of different ages an index finds free memory, in a
+//! time logarithmic in the number of slots. If the region has no room, the request is served by a
+//! fallback: the heap, another pool, or an error.
 //!
 //! # When not to use it
 //!
 //! - Several threads acquire: a `SlotPool` serves one at a time. Give each thread a pool of its
 //!   own.
-//! - Many long-lived buffers of very different ages and sizes: they leave holes between them, and a
-//!   request that fits in none goes to the fallback. (A queue leaves no holes, whatever sizes it
-//!   has.)
-//! - Requests wait for memory: a slot pool refuses. The sharded pool of `bufshard` has requests
-//!   that wait for its budget (`max_bytes`).
+//! - Many long-lived buffers of very different ages and sizes: they leave gaps between them, and a
+//!   request that fits none is served by the fallback. (A queue leaves no gaps, whatever its sizes
+//!   are.)
+//! - Requests must wait for memory: a slot pool returns an error instead. In the sharded pool of
+//!   `bufshard`, requests can wait for its budget (`max_bytes`).
 //!
 //! # Modes
 //!
@@ -30,7 +30,7 @@
 //!  Fallback              [9][a][3][4][5][6][7]    neither has room: take it from the fallback
 //! ```
 //!
-//! When all buffers have been released, the pool starts at the front of the region again, in `Back`
+//! When all buffers have been released, the pool restarts at the front of the region, in `Back`
 //! mode.
 //!
 //! # Invariants
@@ -38,8 +38,8 @@
 //! - I1: the bytes of two live slots never overlap, and no live slot's bytes are carved.
 //! - I2: a slot is live from the acquire to the one store of its release; only the pool makes it
 //!   live, only the lease frees it.
-//! - I3: the region is freed when the pool is gone and no slot is live, once; static memory never
-//!   is.
+//! - I3: the region is freed once, when the pool is dropped and no slot is live; static memory
+//!   never is.
 //! - I4: all bytes of the region are initialised, from its creation on.
 //!
 //! # Threads
@@ -55,9 +55,9 @@
 //! | `alloc` | pools on the heap, and the heap as a fallback |
 //! | `bytes`, `embedded-io-0_7` | the traits of these crates for buffers |
 //! | `serde` | `Serialize` for buffers and views; settings in a configuration file |
-//! | `mmap` | regions of mapped pages, and on Linux pages that go back to the system |
+//! | `mmap` | regions of mapped pages; on Linux, pages can be returned to the system |
 //! | `wipe` | pools that zero bytes on release |
-//! | `stats`, `track` | counters, and a list of the buffers that are out, for debugging |
+//! | `stats`, `track` | counters, and a list of the buffers in use, for debugging |
 //!
 //! Without any of them, pools over static memory need neither an operating system nor an allocator.
 //! `portable-atomic` adds no items: it is for processors without compare-and-swap.

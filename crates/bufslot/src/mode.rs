@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// The place where a [`SlotPool`](crate::SlotPool) carves.
+/// The part of its region in which a [`SlotPool`](crate::SlotPool) carves.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -19,11 +19,11 @@ use core::fmt;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Behind the last live slot.
+    /// After the last live slot.
     Back,
-    /// Before a live slot: the back is used up, and buffers before it have been returned.
+    /// Before a live slot: the back is full, and buffers before it were released.
     Front,
-    /// Nowhere in the region: the last request went to the fallback.
+    /// Not in the region: the fallback served the last request.
     Fallback,
 }
 

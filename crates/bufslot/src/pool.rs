@@ -33,7 +33,7 @@ type DefaultFallback = bufcore::NoFallback;
 
 /// A slot pool: up to N buffers carved from one region. See the [crate documentation](crate).
 ///
-/// `F` serves what the region cannot: the heap by default, another pool, or
+/// `F` serves the requests that do not fit the region: the heap by default, another pool, or
 /// [`NoFallback`](bufcore::NoFallback) for an error instead.
 ///
 /// Threads: `Send`; one thread at a time acquires, any thread releases.
@@ -116,7 +116,7 @@ impl Carved {
 
 #[cfg(feature = "alloc")]
 impl SlotPool {
-    /// Makes a pool of `slots` slots over `capacity` bytes of heap, falling back to the heap.
+    /// Makes a pool of `slots` slots over `capacity` bytes of heap, with the heap as fallback.
     ///
     /// # Errors
     ///

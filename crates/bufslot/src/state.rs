@@ -10,7 +10,7 @@ use crate::table::STEP;
 impl<F: BufferPool> SlotPool<F> {
     /// Returns how the last request was served, or where the next one is tried first.
     ///
-    /// Cost: a look at the free slots behind the newest buffer.
+    /// Cost: a check of the free slots after the newest buffer.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -40,8 +40,7 @@ impl<F: BufferPool> SlotPool<F> {
         (self.table.sentinel() / STEP) as usize
     }
 
-    /// Returns the bytes of the region that can be handed out, those of gaps between buffers
-    /// included.
+    /// Returns the usable bytes of the region, including gaps between buffers.
     ///
     /// ```
     /// use bufslot::Builder;
@@ -59,11 +58,11 @@ impl<F: BufferPool> SlotPool<F> {
         self.capacity
     }
 
-    /// Returns whether a buffer holds slot `index`, at this moment.
+    /// Returns whether a buffer uses slot `index`, at this moment.
     ///
     /// # Panics
     ///
-    /// When there is no such slot.
+    /// Panics if there is no such slot.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -84,8 +83,8 @@ impl<F: BufferPool> SlotPool<F> {
         self.table.is_taken(index as u32 * STEP)
     }
 
-    /// Restarts the high-water marks of the statistics from what is out now. The other counters are
-    /// never reset: [`PoolStats::since`](bufcore::PoolStats::since) is their difference.
+    /// Restarts the high-water marks of the statistics from the current use. The other counters are
+    /// never reset: [`PoolStats::since`](bufcore::PoolStats::since) returns their difference.
     ///
     /// Without the `stats` feature it does nothing.
     ///
@@ -107,7 +106,7 @@ impl<F: BufferPool> SlotPool<F> {
         self.counters.reset_high_water(self.table.released(), &fallback_stats);
     }
 
-    /// Returns whether nothing of the region is out, at this moment.
+    /// Returns whether the region has no live buffers, at this moment.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -128,8 +127,8 @@ impl<F: BufferPool> SlotPool<F> {
         self.table.free_slots() == self.slots()
     }
 
-    /// Returns which slot of this pool `buf` holds; `None` if it is not from this pool's region, or
-    /// has no bytes.
+    /// Returns the slot of `buf` in this pool; `None` if it is not from this pool's region, or has
+    /// no bytes.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -149,7 +148,7 @@ impl<F: BufferPool> SlotPool<F> {
         buf.lease().slot().and_then(|handle| self.table.index_of(handle))
     }
 
-    /// Returns the pool that serves the requests that the region cannot.
+    /// Returns the pool that serves the requests that do not fit the region.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -168,7 +167,7 @@ impl<F: BufferPool> SlotPool<F> {
         &self.fallback
     }
 
-    /// Lists the buffers that are out, longest first: where and when each was acquired.
+    /// Lists the buffers in use, longest first: where and when each was acquired.
     ///
     /// ```
     /// use bufslot::SlotPool;
@@ -187,14 +186,14 @@ impl<F: BufferPool> SlotPool<F> {
         self.tracker.outstanding()
     }
 
-    /// Ends the pool and returns its region, if nothing of it is out; a region of static memory can
-    /// be used again.
+    /// Ends the pool and returns its region, if it has no live buffers; a region of static memory
+    /// can be used again.
     ///
     /// Cost: zeroing the bookkeeping.
     ///
     /// # Errors
     ///
-    /// Returns the pool unchanged while buffers are out.
+    /// Returns the pool unchanged while buffers are in use.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// The reason why events are not a trace.
+/// Why a sequence of events is not a trace.
 ///
 /// ```
 /// use buftrace::{Event, EventKind, Meta, Trace, TraceError};
@@ -19,11 +19,11 @@ use core::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// The time is before that of the event before.
+    /// The time is earlier than that of the previous event.
     TimeGoesBack {
         /// The time, in nanoseconds.
         at_ns: u64,
-        /// That of the event before.
+        /// The time of the previous event.
         before_ns: u64,
     },
     /// The time is over [`MAX_TIME_NS`](crate::MAX_TIME_NS).
@@ -31,29 +31,30 @@ pub enum TraceError {
         /// The time, in nanoseconds.
         at_ns: u64,
     },
-    /// The buffer is over [`MAX_BYTES`](crate::MAX_BYTES).
+    /// The buffer is larger than [`MAX_BYTES`](crate::MAX_BYTES).
     TooLarge {
         /// Its size in bytes.
         bytes: u64,
     },
-    /// The id is acquired while it is out.
+    /// The id is acquired while it is in use.
     AcquiredTwice {
         /// The id.
         id: u32,
     },
-    /// The id is released while it is not out.
+    /// The id is released while it is not in use.
     NotOut {
         /// The id.
         id: u32,
     },
-    /// The id, or the thread, is not dense: it is over the number of those used before.
+    /// The id, or the thread, is not dense: it is greater than the number of earlier ones.
     Sparse {
         /// The id or thread.
         number: u32,
-        /// The largest number that is possible here.
+        /// The largest valid number at this event.
         limit: u32,
     },
-    /// A text of the header is over [`format::MAX_TEXT_BYTES`](crate::format::MAX_TEXT_BYTES).
+    /// A text of the header is longer than
+    /// [`format::MAX_TEXT_BYTES`](crate::format::MAX_TEXT_BYTES).
     TextTooLong {
         /// Its length in bytes.
         bytes: usize,
@@ -80,7 +81,7 @@ impl fmt::Display for TraceError {
 
 impl core::error::Error for TraceError {}
 
-/// The reason why bytes are not the file of a trace, and where in them.
+/// Why bytes are not a valid trace file, and at which offset.
 ///
 /// ```
 /// use buftrace::{DecodeError, Fault, Meta, Trace};
@@ -94,7 +95,7 @@ impl core::error::Error for TraceError {}
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecodeError {
-    /// Where in the file, in bytes from its start, the part begins that could not be read.
+    /// The offset in the file, in bytes, of the first part that could not be read.
     pub offset: usize,
     /// The fault there.
     pub fault: Fault,
@@ -117,34 +118,34 @@ pub struct DecodeError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// It does not start as a trace does.
+    /// It does not start with the magic bytes of a trace.
     NotATrace,
-    /// It is of a version that this reader does not know.
+    /// Its version is unknown to this reader.
     UnknownVersion {
         /// The version.
         version: u8,
     },
-    /// A flag is set that this version does not have.
+    /// A flag is set that this version does not define.
     UnknownFlags {
         /// All flags.
         flags: u8,
     },
     /// It ends too early.
     Truncated,
-    /// A number is too large for its place, or is written with more bytes than it needs.
+    /// A number is too large for its field, or is encoded in more bytes than necessary.
     BadNumber,
     /// A text is not UTF-8.
     BadText,
-    /// There are bytes behind the last event.
+    /// There are bytes after the last event.
     TrailingBytes,
-    /// The bytes of a block are not those that its checksum was computed from.
+    /// The checksum of a block does not match its bytes.
     BadChecksum,
-    /// A record is of a kind that this version does not have, or not where it may be.
+    /// A record is of a kind that this version does not define, or in an invalid position.
     BadRecord {
         /// The number of the kind.
         kind: u8,
     },
-    /// A record names a call stack or an object that no record before it has introduced.
+    /// A record names a call stack or an object that no earlier record has introduced.
     BadReference,
     /// An event, or a text of the header, breaks a rule of traces.
     Trace(TraceError),

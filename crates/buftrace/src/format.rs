@@ -13,9 +13,9 @@
 //! ```
 //!
 //! A *number* is unsigned, in base 128, least significant digit first: seven bits a byte, the top
-//! bit set on all bytes but the last (LEB128). It is written with as few bytes as it needs, at most
-//! ten. A *text* is a number, its length in bytes, at most [`MAX_TEXT_BYTES`], and as many bytes
-//! of UTF-8.
+//! bit set on all bytes but the last (LEB128). It is encoded in as few bytes as possible, at most
+//! ten. A *text* is a number, its length in bytes, at most [`MAX_TEXT_BYTES`], and as many bytes of
+//! UTF-8.
 //!
 //! An event is three or four numbers:
 //!
@@ -89,14 +89,14 @@ impl Trace {
         file
     }
 
-    /// Reads a trace out of the bytes of a file.
+    /// Reads a trace from the bytes of a file.
     ///
-    /// Cost: memory for the events that are in it, at most twenty times the length of `file`,
-    /// whatever its header says.
+    /// Cost: memory for its events, at most twenty times the length of `file`, whatever its header
+    /// claims.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] when `file` is not exactly one well-formed trace.
+    /// [`DecodeError`] if `file` is not exactly one well-formed trace.
     ///
     /// # Panics
     ///

@@ -1,36 +1,35 @@
-//! Traces of what a real program asks of its buffer pool: recorded, kept in a compact file, read
+//! Traces of a real program's requests to its buffer pool: recorded, kept in a compact file, read
 //! back.
 //!
 //! # What it gives you
 //!
-//! - [`Recorder`]: wraps any pool and is one. Every buffer that it hands out, and the release of
-//!   each, becomes an event of a [`Recording`], which any number of pools and threads share, and
-//!   which [saves](Recording::save) itself.
+//! - [`Recorder`]: wraps any pool and is a pool. Every buffer of it, and its release, becomes an
+//!   event of a [`Recording`], which any number of pools and threads share, and which
+//!   [saves](Recording::save) itself.
 //! - [`Trace`]: the events of a finished recording, checked and in order; [`Trace::encode`] and
-//!   [`Trace::decode`] for the compact [format](mod@format), [`Trace::summary`] for what a person
-//!   wants to know of it.
+//!   [`Trace::decode`] for the compact [format](mod@format), [`Trace::summary`] for a readable
+//!   summary.
 //!
 //! - `RecordingAlloc`, with the feature `heap` on Linux: an allocator that wraps another, for
-//!   programs that use no pool. It records samples of what the program requests, with their call
-//!   stacks, into a file of its own; `BUFTRACE=app.heap` starts it.
-//! - [`Profile`]: such a recording, read back: what each call stack requested, and traces of it.
+//!   programs that use no pool. It records samples of the program's requests, with their call
+//!   stacks, into a separate file; `BUFTRACE=app.heap` starts it.
+//! - [`Profile`]: such a recording, read back: the requests of each call stack, and traces of them.
 //!
-//! A trace holds sizes, threads and times. It holds none of the bytes that went through the
-//! buffers.
+//! A trace holds sizes, threads and times. It contains none of the buffers' bytes.
 //!
 //! # When not to use it
 //!
-//! To measure speed: a recorded acquire or release costs a clock reading, under a lock that all
-//! threads share. Record once, then replay the trace on what is to be measured.
+//! To measure speed: recording an acquire or release reads the clock, under a lock that all threads
+//! share. Record once, then replay the trace in the measurement.
 //!
 //! # Invariants of a trace
 //!
-//! - T1: times never go back.
-//! - T2: an id is acquired before it is released, and acquired again only after that; at the end,
-//!   some may still be out.
-//! - T3: ids and threads are dense: each new one is the smallest number that was not used before.
-//!   So a reader may keep both in plain tables of [`Trace::ids`] and [`Trace::threads`] entries.
-//! - T4: no buffer is over [`MAX_BYTES`], no time over [`MAX_TIME_NS`].
+//! - T1: times never decrease.
+//! - T2: an id is acquired before it is released, and acquired again only after that; some may be
+//!   in use at the end.
+//! - T3: ids and threads are dense: each new one is the smallest unused number. A reader may
+//!   therefore store both in plain tables of [`Trace::ids`] and [`Trace::threads`] entries.
+//! - T4: no buffer is larger than [`MAX_BYTES`], and no time later than [`MAX_TIME_NS`].
 //!
 //! # Threads
 //!

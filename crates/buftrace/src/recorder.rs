@@ -9,16 +9,16 @@ use bufcore::{AcquireError, Buf, BufferPool, Lease, PoolStats, SplitLease};
 use crate::Recording;
 use crate::recording::Tag;
 
-/// A pool that records what it is asked for, and otherwise is the pool that it wraps.
+/// A pool that records its requests, and otherwise behaves as the pool that it wraps.
 ///
-/// A clone wraps a clone of the pool and writes into the same recording. Where the pool is shared
-/// through `&self`, as `bufshard`'s and `bufbump`'s are, so is its recorder. Requests that a pool
-/// offers beyond [`BufferPool`], such as one with a time limit, go through
-/// [`get_ref`](Self::get_ref), and [`Recording::record`] records them.
+/// A clone wraps a clone of the pool and records into the same recording. If the pool can be used
+/// through `&self`, as those of `bufshard` and `bufbump`, so can its recorder. For requests that a
+/// pool offers beyond [`BufferPool`], such as one with a timeout, use [`get_ref`](Self::get_ref),
+/// and record them with [`Recording::record`].
 ///
-/// Requests that fail are not recorded: they have no buffer. A buffer that
-/// grows is recorded as an acquire of the larger one and a release. A buffer that is split stays
-/// one buffer in the recording, which is released with its last part.
+/// Failed requests are not recorded: they have no buffer. A buffer that grows is recorded as an
+/// acquire of the larger one and a release. A split buffer is one buffer in the recording, which is
+/// released with its last part.
 ///
 /// ```
 /// use bufcore::{BufferPool, HeapPool};
@@ -39,7 +39,7 @@ pub struct Recorder<P> {
 }
 
 impl<P> Recorder<P> {
-    /// Wraps `pool`; its events go to `recording`.
+    /// Wraps `pool`; its events are added to `recording`.
     ///
     /// ```
     /// use bufcore::BufferPool;
@@ -79,8 +79,7 @@ impl<P> Recorder<P> {
         &self.pool
     }
 
-    /// Returns the pool, unwrapped. The buffers that are out are still recorded when they are
-    /// released.
+    /// Returns the pool, unwrapped. The releases of buffers in use are still recorded.
     ///
     /// ```
     /// use bufcore::{BufferPool, HeapPool};
@@ -99,15 +98,15 @@ impl<P> Recorder<P> {
         self.pool
     }
 
-    /// Returns the recording that this writes into.
+    /// Returns the recording that this adds to.
     pub fn recording(&self) -> &Recording {
         &self.recording
     }
 }
 
-/// Of pools that serve through a shared reference. `&Recorder` is no [`BufferPool`] itself: such an
-/// implementation would make the compiler look for `&Recorder<Recorder<…>>` without end wherever it
-/// does not know the pool yet. Generic code takes a clone.
+/// Methods for pools that serve requests through a shared reference. `&Recorder` itself is not a
+/// [`BufferPool`]: such an implementation would make the compiler search `&Recorder<Recorder<…>>`
+/// endlessly wherever it does not know the pool yet. Generic code uses a clone instead.
 impl<P> Recorder<P>
 where
     for<'a> &'a P: BufferPool,
@@ -118,7 +117,7 @@ where
     ///
     /// # Errors
     ///
-    /// As the pool's `acquire`.
+    /// The errors are those of the pool's `acquire`.
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -145,7 +144,7 @@ where
     ///
     /// # Errors
     ///
-    /// As the pool's `acquire_zeroed`.
+    /// The errors are those of the pool's `acquire_zeroed`.
     ///
     /// ```
     /// use bufshard::ShardPool;
@@ -199,7 +198,7 @@ impl<P: BufferPool> BufferPool for Recorder<P> {
     }
 }
 
-/// The lease of a [`Recorder`]: that of the pool it wraps, and a place in the recording.
+/// The lease of a [`Recorder`]: that of the wrapped pool, and a reference to the recording.
 ///
 /// ```
 /// use bufcore::Buf;
@@ -266,7 +265,7 @@ unsafe impl<L: Lease> Lease for RecordedLease<L> {
         self.lease.start()
     }
 
-    /// Makes a lease outside of the recording, since the buffer that was acquired is released once.
+    /// Makes a lease without a recording; the release of the original buffer is recorded once.
     fn empty() -> Option<Self> {
         Some(Self { tag: None, lease: L::empty()? })
     }

@@ -24,13 +24,13 @@ use crate::recorder::{self, RecordedLease};
 use crate::thread_number;
 use crate::{Event, EventKind, MAX_BYTES, MAX_TIME_NS, Meta, Trace};
 
-/// How many events a recording keeps unless it is told otherwise; 32 bytes each.
+/// The default number of events that a recording keeps, of 32 bytes each.
 pub const DEFAULT_MAX_EVENTS: u64 = 1 << 20;
 
-/// A recording that any number of pools and threads write into. Clones are handles of the same
+/// A recording to which any number of pools and threads add events. Clones are handles of the same
 /// recording.
 ///
-/// [`Recorder`](crate::Recorder) describes how pools get into it.
+/// [`Recorder`](crate::Recorder) describes how to record a pool.
 ///
 /// ```
 /// use bufcore::BufferPool;
@@ -49,8 +49,8 @@ pub const DEFAULT_MAX_EVENTS: u64 = 1 << 20;
 ///
 /// # Limits
 ///
-/// Events are noted under locks. Between `fork` and `exec` a child uses no recorded pool, and the
-/// global allocator uses none: either may wait for ever.
+/// Events are recorded under locks. Between `fork` and `exec` a child process must not use a
+/// recorded pool, nor may its global allocator: either may wait forever.
 #[derive(Clone)]
 pub struct Recording {
     shared: Arc<Shared>,
@@ -108,8 +108,8 @@ impl Recording {
         Self::with_max_events(DEFAULT_MAX_EVENTS)
     }
 
-    /// Starts a recording that keeps the first `max_events` events. Pools work on unchanged when it
-    /// is full.
+    /// Starts a recording that keeps the first `max_events` events. Pools continue unchanged when
+    /// it is full.
     ///
     /// ```
     /// use bufcore::{BufferPool, HeapPool};
@@ -126,7 +126,7 @@ impl Recording {
         Self { shared: Arc::new(Shared { began: Instant::now(), max_events, log: Mutex::default() }) }
     }
 
-    /// Returns how many events there have been, those over the limit included.
+    /// Returns the number of events, including those over the limit.
     ///
     /// ```
     /// use bufcore::HeapPool;
@@ -145,7 +145,7 @@ impl Recording {
         self.lock().count
     }
 
-    /// Returns whether events were left out because the limit was reached.
+    /// Returns whether events were dropped because the limit was reached.
     ///
     /// ```
     /// use bufcore::{BufferPool, HeapPool};
@@ -164,14 +164,14 @@ impl Recording {
         self.events() > self.shared.max_events
     }
 
-    /// Ends the recording and returns what was recorded. Buffers that are out then stay so in the
+    /// Ends the recording and returns its trace. Buffers that are in use then remain so in the
     /// trace. A second call returns the same events again.
     ///
-    /// Ids and threads are dense numbers. An id is the smallest that is free. A thread counts from
-    /// its first event. A thread that starts after another has ended may continue under its number.
-    /// A text of `meta` that is too long is shortened.
+    /// Ids and threads are dense numbers. An id is the smallest free number. A thread is numbered
+    /// at its first event. A thread that starts after another has exited may get its number. A text
+    /// of `meta` that is too long is shortened.
     ///
-    /// Cost: a copy of all events, for which pools that are being recorded wait.
+    /// Cost: a copy of all events, during which recorded pools wait.
     ///
     /// ```
     /// use bufcore::{BufferPool, HeapPool};
@@ -202,15 +202,15 @@ impl Recording {
         trace.unwrap_or_else(|error| unreachable!("a recording is a trace: {error}"))
     }
 
-    /// Ends the recording as [`finish`](Self::finish) does and writes the trace to a file, under
-    /// the file's name without its extension. For another name, or a limit of the file's size, use
+    /// Ends the recording as [`finish`](Self::finish) does and writes the trace to a file; its name
+    /// is the file's name without the extension. For another name, or a limit on the file size, use
     /// [`finish`](Self::finish) and [`Trace::save`].
     ///
-    /// A recording that is dropped is lost: nothing else writes it.
+    /// A recording that is dropped without a call is lost.
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
+    /// Returns an error if the file cannot be written.
     ///
     /// ```
     /// use buftrace::{Recording, Trace};
@@ -230,11 +230,11 @@ impl Recording {
         self.finish(Meta::new(name)).save(path)
     }
 
-    /// Records a buffer that came from a pool that is not wrapped, or in a way that
-    /// [`Recorder`](crate::Recorder) does not know. It counts as acquired now, with its capacity as
+    /// Records a buffer of a pool that is not wrapped, or of a request that
+    /// [`Recorder`](crate::Recorder) does not have. It counts as acquired now, with its capacity as
     /// its size. The release of the returned buffer, which is the same one, is recorded.
     ///
-    /// A part of a buffer that was split before stays unrecorded.
+    /// A part of an already split buffer is not recorded.
     ///
     /// ```
     /// use bufcore::{BufferPool, HeapPool};

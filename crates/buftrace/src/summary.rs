@@ -29,40 +29,40 @@ const TIME_PARTS: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
-    /// The head of the trace.
+    /// The header of the trace.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub meta: Meta,
-    /// From the start of the recording to the last event, in nanoseconds.
+    /// The time from the start of the recording to the last event, in nanoseconds.
     pub duration_ns: u64,
-    /// Threads that acquired or released.
+    /// Threads that acquired or released buffers.
     pub threads: usize,
     /// Buffers acquired.
     pub acquires: usize,
-    /// Of those, released again.
+    /// How many of them were released.
     pub releases: usize,
-    /// Of the releases, those on another thread than the acquire.
+    /// How many releases were on a thread other than the acquiring one.
     pub cross_thread_releases: usize,
-    /// Buffers out after the last event.
+    /// Buffers in use after the last event.
     pub out_at_end: usize,
-    /// Bytes acquired, over all. Saturates.
+    /// Total bytes acquired. Saturates.
     pub total_bytes: u64,
-    /// The most buffers that were out at once.
+    /// The most buffers in use at once.
     pub max_live: usize,
-    /// The most bytes that were out at once. Saturates.
+    /// The most bytes in use at once. Saturates.
     pub max_live_bytes: u64,
     /// Different sizes.
     pub distinct_sizes: usize,
-    /// Sizes that half, 90 %, 99 % and all of the acquires do not exceed.
+    /// The sizes at the 50th, 90th, 99th and 100th percentile of the acquires.
     pub size_quantiles: [u64; 4],
     /// Acquires by size, smallest class first, without the empty classes.
     pub sizes: Vec<SizeClass>,
-    /// How long buffers were out.
+    /// How long buffers were in use.
     pub lifetimes: Lifetimes,
-    /// The most bytes that were out at once in each of 64 equal parts of the time.
+    /// The most bytes in use at once, for each 64th of the time.
     pub live_bytes: Vec<u64>,
 }
 
-/// The acquires whose size is over half of `up_to`, and at most `up_to`.
+/// The acquires of more than half of `up_to` and at most `up_to` bytes.
 ///
 /// ```
 /// use bufcore::{BufferPool, HeapPool};
@@ -87,7 +87,7 @@ pub struct SizeClass {
     pub acquires: usize,
 }
 
-/// The quantiles of how long the released buffers were out, in nanoseconds.
+/// The quantiles of the released buffers' time in use, in nanoseconds.
 ///
 /// ```
 /// use buftrace::{Event, EventKind, Meta, Trace};
@@ -106,7 +106,7 @@ pub struct SizeClass {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Lifetimes {
-    /// Half of them no longer.
+    /// The median.
     pub p50_ns: u64,
     /// 90 %.
     pub p90_ns: u64,
@@ -128,7 +128,7 @@ struct Sums {
     /// Of all releases.
     lifetimes: Vec<u64>,
     cross_thread_releases: usize,
-    /// Buffers that are out.
+    /// Buffers in use at the end.
     live: usize,
     /// Their bytes.
     live_bytes: u128,
@@ -167,7 +167,7 @@ impl Sums {
 }
 
 impl Trace {
-    /// Sums the trace up in numbers.
+    /// Computes the numbers of the trace.
     ///
     /// Cost: sorts sizes and lifetimes.
     ///

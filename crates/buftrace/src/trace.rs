@@ -10,10 +10,10 @@ use crate::format::MAX_TEXT_BYTES;
 /// The largest buffer that a trace can hold, in bytes.
 pub const MAX_BYTES: u64 = i64::MAX as u64;
 
-/// The latest time that a trace can hold: some 146 years after its start.
+/// The latest time that a trace can hold: about 146 years after its start.
 pub const MAX_TIME_NS: u64 = u64::MAX >> 2;
 
-/// The head of a trace: what it is of. Each text is free, and at most [`MAX_TEXT_BYTES`] long.
+/// The header of a trace: its origin. Each text is arbitrary, and at most [`MAX_TEXT_BYTES`] long.
 ///
 /// ```
 /// use buftrace::Meta;
@@ -30,12 +30,12 @@ pub struct Meta {
     pub made_by: String,
     /// The day, as `2026-01-31`; or nothing.
     pub date: String,
-    /// Whether the recording stopped at its limit while the program went on.
+    /// Whether the recording stopped at its limit while the program continued.
     pub cut: bool,
 }
 
 impl Meta {
-    /// Makes a head with a name, and nothing else yet.
+    /// Makes a header with a name, and defaults otherwise.
     ///
     /// ```
     /// use buftrace::Meta;
@@ -82,7 +82,7 @@ impl Meta {
 pub struct Event {
     /// When: nanoseconds since the recording began.
     pub at_ns: u64,
-    /// Which thread did it.
+    /// The thread of the event.
     pub thread: u32,
     /// What.
     pub kind: EventKind,
@@ -111,9 +111,9 @@ pub struct Event {
 pub enum EventKind {
     /// Took a buffer.
     Acquire {
-        /// Names the buffer until it is released.
+        /// Identifies the buffer until it is released.
         id: u32,
-        /// The capacity that was asked for, in bytes; for a detached frame, its length.
+        /// The requested capacity in bytes; for a detached frame, its length.
         bytes: u64,
     },
     /// Gave one back.
@@ -165,7 +165,8 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// When they break one of the rules T1 to T4 of the [crate], or a text of `meta` is too long.
+    /// Returns an error if they break one of the rules T1 to T4 of the [crate], or if a text of
+    /// `meta` is too long.
     ///
     /// ```
     /// use buftrace::{Event, EventKind, Meta, Trace, TraceError};
@@ -184,12 +185,12 @@ impl Trace {
         Ok(Self { meta, events, checker })
     }
 
-    /// Writes the trace to a file, in the compact [format](crate::format). A file of that name is
-    /// replaced.
+    /// Writes the trace to a file, in the compact [format](crate::format). An existing file of that
+    /// name is replaced.
     ///
     /// # Errors
     ///
-    /// When the file cannot be written.
+    /// Returns an error if the file cannot be written.
     ///
     /// ```
     /// use buftrace::{Meta, Trace};
@@ -209,8 +210,8 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read; with [`io::ErrorKind::InvalidData`] when it is no trace, and
-    /// [`DecodeError`](crate::DecodeError) inside.
+    /// Returns an error if the file cannot be read; of kind [`io::ErrorKind::InvalidData`], with a
+    /// [`DecodeError`](crate::DecodeError) as source, if it is not a trace.
     ///
     /// ```
     /// use buftrace::Trace;
@@ -229,7 +230,7 @@ impl Trace {
         Ok(Self { meta, events, checker })
     }
 
-    /// Returns the head of the trace.
+    /// Returns the header of the trace.
     #[must_use]
     pub fn meta(&self) -> &Meta {
         &self.meta
@@ -241,8 +242,8 @@ impl Trace {
         &self.events
     }
 
-    /// Returns the number of ids: all are below it. In a recorded trace it is the most buffers that
-    /// were out at once.
+    /// Returns the number of ids: each is below it. In a recorded trace it is the most buffers in
+    /// use at once.
     ///
     /// ```
     /// use bufcore::{BufferPool, HeapPool};
@@ -267,7 +268,7 @@ impl Trace {
         self.checker.out.len()
     }
 
-    /// Returns the number of threads: all are below it.
+    /// Returns the number of threads: each is below it.
     ///
     /// ```
     /// use bufcore::{BufferPool, HeapPool};
@@ -292,7 +293,7 @@ impl Trace {
         self.checker.at_ns
     }
 
-    /// Returns the ids that are out after the last event, ascending.
+    /// Returns the ids in use after the last event, ascending.
     ///
     /// ```
     /// use buftrace::{Event, EventKind, Meta, Trace};
@@ -312,7 +313,7 @@ impl Trace {
     }
 
     /// Keeps the first `events` events, and marks the trace as cut if those are not all. A buffer
-    /// that was acquired among them and released later is still out at the end.
+    /// that was acquired among them and released later is in use at the end.
     ///
     /// ```
     /// use buftrace::{Event, EventKind, Meta, Trace};

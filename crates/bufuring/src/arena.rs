@@ -7,15 +7,15 @@ use core::ptr::NonNull;
 
 use bufcore::{HugePages, MapOptions, MemoryProvider, Provided, Region, RegionError, SharedRegion};
 
-/// Holds one mapped region that several pools have parts of.
+/// Holds one mapped region of which several pools use parts.
 ///
-/// Clones share the region. It is unmapped when the last of them, the last part and the last buffer
-/// are gone.
+/// Clones share the region. It is unmapped when the last clone, the last part and the last buffer
+/// are dropped.
 ///
-/// It is a [`MemoryProvider`], so the pools that grow (`bufshard`, `bufbump`) take their pieces of
-/// it with `build_from(Arc::new(arena.clone()))`.
+/// It is a [`MemoryProvider`], so growing pools (`bufshard`, `bufbump`) allocate from it with
+/// `build_from(Arc::new(arena.clone()))`.
 ///
-/// Threads: any, at the same time.
+/// Threads: any number at the same time.
 ///
 /// ```
 /// use bufcore::{HugePages, MapOptions, NoFallback};
@@ -42,8 +42,8 @@ pub struct Arena {
 impl Arena {
     /// Maps an arena of at least `len` bytes, rounded up to whole pages.
     ///
-    /// What the system refuses of the options is left out: first the lock, then the huge pages that
-    /// the administrator set aside, then both. [`refused`](Self::refused) says so.
+    /// Options that the system refuses are dropped: first the lock, then reserved huge pages, then
+    /// both. [`refused`](Self::refused) returns the refusal.
     ///
     /// Contents: zero.
     /// Cost: a mapping; with `populate`, each page is touched.
@@ -51,8 +51,8 @@ impl Arena {
     /// # Errors
     ///
     /// - [`RegionError::Empty`]: `len` is 0.
-    /// - [`RegionError::TooLarge`]: no mapping can be so large.
-    /// - [`RegionError::Refused`]: the system refuses even an ordinary mapping of so many bytes.
+    /// - [`RegionError::TooLarge`]: no mapping can have this size.
+    /// - [`RegionError::Refused`]: the system refuses even an ordinary mapping of this size.
     ///
     /// # Panics
     ///
@@ -80,7 +80,7 @@ impl Arena {
         Err(refused.unwrap_or(RegionError::OutOfMemory { requested: len }))
     }
 
-    /// Makes an arena of a region that the program has.
+    /// Makes an arena of an existing region.
     ///
     /// ```
     /// use bufcore::Region;
@@ -106,20 +106,20 @@ impl Arena {
         degrees
     }
 
-    /// Returns the options that the mapping has, which may be less than those that were asked for.
+    /// Returns the options of the mapping, which may be fewer than requested.
     #[must_use]
     pub fn granted(&self) -> MapOptions {
         self.granted
     }
 
-    /// Returns the call that the system refused first, if it refused one.
+    /// Returns the first call that the system refused, if any.
     #[must_use]
     pub fn refused(&self) -> Option<RegionError> {
         self.refused
     }
 }
 
-/// Pools take parts of the shared region.
+/// Pools use parts of the shared region.
 impl Deref for Arena {
     type Target = SharedRegion;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 /// Shares an open file, pipe or socket among operations.
 ///
-/// Each operation keeps a clone until its completion, so that its number names no other file
-/// meanwhile. The file is closed with the last clone.
+/// Each operation keeps a clone until its completion, so that its descriptor number is not reused.
+/// The file is closed with the last clone.
 ///
 /// ```
 /// use std::fs::File;

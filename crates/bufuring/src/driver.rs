@@ -27,18 +27,16 @@ const LAST_OFFSET: u64 = AT_POSITION - 1;
 /// The most bytes that the kernel transfers at once, a page less than 2 GiB.
 pub(crate) const MOST_BYTES: usize = 0x7fff_f000;
 
-/// Starts reads and writes, and waits for them: one `io_uring`, or blocking calls where there is
-/// none.
+/// Starts reads and writes, and waits for them: one `io_uring`, or blocking calls if there is none.
 ///
-/// Operations start together: the kernel learns of them at the next wait, or at
-/// [`submit`](Self::submit).
+/// Operations are submitted in batches: at the next wait, or by [`submit`](Self::submit).
 ///
-/// Dropping it cancels what is in flight and waits for it, ten seconds at most. Buffers that the
-/// kernel has not let go of by then are leaked. The operations return what they have got.
+/// Dropping it cancels the operations in flight and waits for them, at most ten seconds. Buffers
+/// that the kernel still uses after that are leaked. The operations return their partial results.
 ///
 /// Threads: one at a time (`Send`, not `Sync`).
 ///
-/// Between fork and exec a child uses and drops no driver.
+/// Between `fork` and `exec` a child process must not use or drop a driver.
 ///
 /// Memory for its table of operations comes from the global allocator, as that of a `Vec` does.
 ///
@@ -79,7 +77,7 @@ impl Driver {
         Self { ring: RefCell::new(ring), driver_id, mode }
     }
 
-    /// Returns how the driver reaches the kernel, and what the system refused.
+    /// Returns how the driver reaches the kernel, and the refusal of the system, if any.
     #[must_use]
     pub fn mode(&self) -> Mode {
         self.mode
@@ -91,7 +89,7 @@ impl Driver {
         self.ring().map_or(0, |ring| ring.in_flight())
     }
 
-    /// Returns whether the next `len` bytes that a read puts into `buf` are registered memory.
+    /// Returns whether the next `len` bytes that a read appends to `buf` are in registered memory.
     ///
     /// ```
     /// use bufcore::{HeapPool, MapOptions};
@@ -112,14 +110,14 @@ impl Driver {
         self.ring().is_some_and(|ring| ring.registered(start, len).is_some())
     }
 
-    /// Starts a read of at most `len` bytes from `offset` of a file on, behind what `buf` has.
+    /// Starts a read of at most `len` bytes at `offset` of a file, which are appended to `buf`.
     ///
-    /// Fewer are read at the end of the file, where `buf` has room for fewer, and sometimes
-    /// otherwise. Files that are open with `O_DIRECT` want the start of the memory, `len` and
-    /// `offset` to be multiples of 512 or 4096. An `offset` from 2^63 on is an error (`EINVAL`).
+    /// The kernel may read fewer bytes, for example at the end of the file, and never more than
+    /// `buf` has room for. For files opened with `O_DIRECT` the start of the memory, `len` and
+    /// `offset` must be multiples of 512 or 4096. An `offset` from 2^63 on is an error (`EINVAL`).
     ///
-    /// Cost: an allocation of a hundred bytes for the operation. Where all entries are taken, a
-    /// call of the kernel. In [`Mode::Blocking`], the read.
+    /// Cost: an allocation of about a hundred bytes for the operation. If all entries are used, a
+    /// system call. In [`Mode::Blocking`], the read.
     ///
     /// # Panics
     ///
@@ -128,16 +126,16 @@ impl Driver {
         self.start(Kind::Read, file, buf, len, offset.min(LAST_OFFSET))
     }
 
-    /// Starts a read of at most `len` bytes from a socket, a pipe, or a file's own position on.
+    /// Starts a read of at most `len` bytes from a socket, a pipe, or at a file's own position.
     ///
-    /// Otherwise as [`read_at`](Self::read_at). Two reads of one socket may come back in any order.
+    /// Otherwise as [`read_at`](Self::read_at). Two reads of one socket may complete in any order.
     pub fn read<L: Lease>(&self, file: &Descriptor, buf: Buf<L>, len: usize) -> Operation<L> {
         self.start(Kind::Read, file, buf, len, AT_POSITION)
     }
 
-    /// Starts a write of what `buf` has, at `offset` of a file.
+    /// Starts a write of the filled bytes of `buf` at `offset` of a file.
     ///
-    /// Fewer bytes may be written than `buf` has; the result says how many.
+    /// The kernel may write fewer bytes; the result has their number.
     ///
     /// Cost and panics: as [`read_at`](Self::read_at).
     pub fn write_at<L: Lease>(&self, file: &Descriptor, buf: Buf<L>, offset: u64) -> Operation<L> {
@@ -145,7 +143,8 @@ impl Driver {
         self.start(Kind::Write, file, buf, len, offset.min(LAST_OFFSET))
     }
 
-    /// Starts a write of what `buf` has to a socket, a pipe, or at a file's own position.
+    /// Starts a write of the filled bytes of `buf` to a socket, a pipe, or at a file's own
+    /// position.
     ///
     /// Otherwise as [`write_at`](Self::write_at).
     pub fn write<L: Lease>(&self, file: &Descriptor, buf: Buf<L>) -> Operation<L> {
@@ -153,19 +152,19 @@ impl Driver {
         self.start(Kind::Write, file, buf, len, AT_POSITION)
     }
 
-    /// Waits until the kernel is done with `operation`, and returns its result and buffer.
+    /// Waits until the kernel has completed `operation`, and returns its result and buffer.
     ///
-    /// Other operations that complete meanwhile keep their results.
+    /// Other operations that complete in the meantime keep their results.
     ///
     /// # Errors
     ///
-    /// What the kernel refuses to wait with. The operation is still in flight, and can be waited
-    /// for again. An error of the file is in [`Completion::result`].
+    /// The kernel's error of the wait. The operation is still in flight, and can be waited for
+    /// again. The error of the operation itself is in [`Completion::result`].
     ///
     /// # Panics
     ///
-    /// Panics when another driver started the operation, and that one is not done. Panics when the
-    /// operation has returned its result already.
+    /// Panics if another driver started the operation and has not completed it. Panics if the
+    /// operation has already returned its result.
     pub fn wait<L: Lease>(&self, operation: &mut Operation<L>) -> io::Result<Completion<L>> {
         loop {
             if let Some(done) = operation.take() {
@@ -177,27 +176,28 @@ impl Driver {
         }
     }
 
-    /// Gives the kernel all that was started, without waiting.
+    /// Submits all started operations to the kernel, without waiting.
     ///
-    /// Cost: a call of the kernel, if something was started.
+    /// Cost: a system call, if operations were started.
     ///
     /// # Errors
     ///
-    /// What the kernel refuses it with. Everything remains in flight.
+    /// The kernel's error. All operations remain in flight.
     pub fn submit(&self) -> io::Result<()> {
         self.tidy();
         let Some(mut ring) = self.ring() else { return Ok(()) };
         if ring.has_news() { ring.enter(0) } else { Ok(()) }
     }
 
-    /// Takes the completions that there are, without waiting, and returns their number.
+    /// Processes the available completions, without waiting, and returns their number.
     ///
-    /// Tasks that await operations are woken. Buffers of operations whose handle was dropped go
-    /// back to their pools.
+    /// Tasks that await operations are woken. Buffers of operations whose handle was dropped return
+    /// to their pools.
     ///
     /// # Panics
     ///
-    /// A panic of a waker, or of a buffer's drop, goes to the caller. All else remains in order.
+    /// A panic of a waker, or of a buffer's drop, propagates to the caller. All other state remains
+    /// consistent.
     pub fn reap(&self) -> usize {
         self.tidy();
         let most = self.ring().map_or(0, |ring| ring.completions());
@@ -218,12 +218,12 @@ impl Driver {
         count
     }
 
-    /// Submits what was started, waits until one operation at least is completed, and returns how
-    /// many were. It is 0 when none is in flight.
+    /// Submits the started operations, waits until at least one is completed, and returns the
+    /// number of completions. It is 0 if none is in flight.
     ///
     /// # Errors
     ///
-    /// What the kernel refuses to wait with. Everything remains in flight.
+    /// The kernel's error of the wait. All operations remain in flight.
     pub fn wait_any(&self) -> io::Result<usize> {
         loop {
             let count = self.reap();
@@ -238,14 +238,14 @@ impl Driver {
         }
     }
 
-    /// Runs `future` to its end on this thread, and waits for operations meanwhile.
+    /// Runs `future` to completion on this thread, and waits for operations whenever it is pending.
     ///
-    /// A wake from another thread ends the wait as well. It costs a call of the kernel where this
+    /// A wake from another thread ends the wait as well. Such a wake costs a system call if this
     /// thread sleeps, and a lock otherwise.
     ///
     /// # Panics
     ///
-    /// Panics when the kernel refuses to be waited for. A panic of the future goes to the caller.
+    /// Panics if the kernel refuses the wait. A panic of the future propagates to the caller.
     ///
     /// ```
     /// let driver = bufuring::Driver::builder().build();

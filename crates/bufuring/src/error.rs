@@ -3,10 +3,10 @@
 use core::fmt;
 use std::io;
 
-/// Says that a write has written fewer bytes than its buffer has.
+/// A write wrote fewer bytes than its buffer has.
 ///
-/// It is in the error of [`Completion::into_result`](crate::Completion::into_result), whose kind is
-/// [`WriteZero`](io::ErrorKind::WriteZero).
+/// It is the source of the error of [`Completion::into_result`](crate::Completion::into_result),
+/// whose kind is [`WriteZero`](io::ErrorKind::WriteZero).
 ///
 /// ```
 /// use std::os::unix::net::UnixStream;
@@ -27,9 +27,9 @@ use std::io;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ShortWrite {
-    /// How many bytes were written.
+    /// The number of bytes that were written.
     pub written: usize,
-    /// How many the buffer has.
+    /// The length of the buffer.
     pub len: usize,
 }
 

@@ -1,47 +1,48 @@
-//! An arena for `io_uring`: pools share memory that the kernel knows, and operations own their
-//! buffers while the kernel may write them. Linux only.
+//! An arena for `io_uring`: pools share registered memory, and operations own their buffers while
+//! the kernel may write them. Linux only.
 //!
 //! # What it gives you
 //!
 //! - An [`Arena`] is one mapped region: of huge pages, populated, locked. Slot pools, rings, and
-//!   the pools that grow have parts of it.
+//!   growing pools use parts of it.
 //! - A [`Driver`] is one `io_uring`. It registers the arena with the kernel, so a read into it pins
-//!   no pages. Reads and writes of memory that lies elsewhere work too.
-//! - An [`Operation`] owns its buffer until the kernel is done with it. It is waited for
+//!   no pages. Reads and writes of other memory work too.
+//! - An [`Operation`] owns its buffer until the kernel has completed it. It can be waited for
 //!   ([`Driver::wait`]) or awaited, and returns the buffer with the result.
 //! - A [`Group`] lends buffers of a pool to the kernel, which fills one whenever bytes arrive for a
-//!   [`Receiver`]. It takes more from the pool within a budget.
+//!   [`Receiver`]. It takes more buffers from the pool within a budget.
 //!
 //! # What the system may refuse
 //!
-//! Nothing of this fails because of the system. A value says what was refused:
+//! None of this fails because of the system. A value reports each refusal:
 //!
 //! | refused | what happens instead | said by |
 //! | --- | --- | --- |
-//! | locked memory, huge pages set aside | ordinary memory | [`Arena::refused`] |
+//! | locked memory, reserved huge pages | ordinary memory | [`Arena::refused`] |
 //! | the registration: a memory limit | each operation pins its pages | [`Driver::mode`] |
 //! | `io_uring`: an old kernel, a filter, `sysctl`, too many open files | blocking calls, made at once | [`Driver::mode`] |
 //! | provided buffers: an old kernel | one read at a time | [`Group::refused`] |
 //!
 //! # Why no byte is freed or shared too early
 //!
-//! - **U1** The driver has the only way to a buffer from before the kernel learns of it until its
-//!   last completion. A handle that is dropped gives up the result, not the memory.
-//! - **U2** A driver that is dropped cancels what is in flight, and waits for it. What does not
-//!   come back in ten seconds is leaked.
-//! - **U3** A driver that is forgotten keeps all buffers for ever. So does a buffer its arena.
-//! - **U4** The kernel is told addresses that lie in a buffer only. The arena stays mapped while a
-//!   driver has it registered.
+//! - **U1** From the submission of an operation to its last completion, only the driver can access
+//!   its buffer. Dropping a handle discards the result, not the memory.
+//! - **U2** Dropping a driver cancels the operations in flight, and waits for them. Buffers that
+//!   are not completed within ten seconds are leaked.
+//! - **U3** A forgotten driver keeps all buffers forever. A buffer keeps its arena in the same way.
+//! - **U4** The kernel gets only addresses within a buffer. The arena remains mapped while it is
+//!   registered with a driver.
 //!
 //! # Threads
 //!
 //! A driver serves one thread at a time, and may move to another. Operations and receivers may be
-//! dropped on any thread. When a thread ends, the kernel may cancel what that thread submitted.
+//! dropped on any thread. When a thread exits, the kernel may cancel the operations that it
+//! submitted.
 //!
 //! # When not to use it
 //!
-//! A runtime such as `tokio-uring` has a ring of its own, and tasks. This crate has no tasks, no
-//! timers and no sockets to connect. For reads from the page cache of some KiB, a plain read costs
+//! A runtime such as `tokio-uring` has its own ring, and tasks. This crate has no tasks, no timers,
+//! and does not connect sockets. For reads of a few KiB from the page cache, a plain read costs
 //! less than an operation.
 //!
 //! # Example

@@ -3,7 +3,7 @@
 use core::fmt;
 use std::io;
 
-/// Names a call that the system refused.
+/// A call that the system refused.
 ///
 /// ```
 /// use bufcore::{HugePages, MapOptions};
@@ -19,7 +19,7 @@ use std::io;
 pub struct Refused {
     /// The call.
     pub call: &'static str,
-    /// The system's number of the error.
+    /// The system's error number.
     pub errno: i32,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for Refused {
 
 impl core::error::Error for Refused {}
 
-/// Tells how a [`Driver`](crate::Driver) reaches the kernel.
+/// How a [`Driver`](crate::Driver) reaches the kernel.
 ///
 /// ```
 /// use bufcore::MapOptions;
@@ -53,16 +53,17 @@ impl core::error::Error for Refused {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mode {
-    /// By an `io_uring` that knows the arena: operations on its memory are fixed ones.
+    /// By an `io_uring` with a registered arena: operations on its memory are fixed ones.
     Registered,
-    /// By an `io_uring` that knows no memory: none was given, or the system refused to register it.
+    /// By an `io_uring` without registered memory: none was given, or the system refused to
+    /// register it.
     Plain {
-        /// What was refused, if it was asked for.
+        /// The refusal, if registration was requested.
         refused: Option<Refused>,
     },
     /// By blocking calls, each made when the operation starts.
     Blocking {
-        /// What was refused, unless blocking calls were asked for.
+        /// The refusal, unless blocking calls were requested.
         refused: Option<Refused>,
     },
 }

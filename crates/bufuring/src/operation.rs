@@ -31,22 +31,23 @@ use crate::{Descriptor, ShortWrite};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Completion<L: Lease> {
-    /// How many bytes were read or written, or why none were. A read of 0 bytes is at the end.
+    /// The number of bytes that were read or written, or the error. A read of 0 bytes is the end of
+    /// the file or stream.
     pub result: io::Result<usize>,
-    /// The buffer. A read has appended its bytes; a write has changed nothing.
+    /// The buffer. After a read, it also contains the new bytes; after a write, it is unchanged.
     pub buf: Buf<L>,
     pub(crate) kind: Kind,
 }
 
 impl<L: Lease> Completion<L> {
-    /// Returns the buffer of a read that succeeded, or of a write that wrote all of it.
+    /// Returns the buffer of a successful read, or of a complete write.
     ///
-    /// A read may have appended fewer bytes than were asked for. The length of the buffer says how
+    /// A read may have appended fewer bytes than requested. The length of the buffer shows how
     /// many.
     ///
     /// # Errors
     ///
-    /// The error of the operation, or [`ShortWrite`] where fewer bytes were written than the buffer
+    /// The error of the operation, or [`ShortWrite`] if fewer bytes were written than the buffer
     /// has. The buffer is dropped then. To write the rest, use [`result`](Self::result) and
     /// [`buf`](Self::buf) instead.
     pub fn into_result(self) -> io::Result<Buf<L>> {
@@ -166,18 +167,18 @@ impl<L: Lease> Pending for OperationCell<L> {
     }
 }
 
-/// Owns a buffer while the kernel reads into it, or writes it out.
+/// Owns a buffer while the kernel reads into it, or writes it.
 ///
-/// [`Driver::wait`](crate::Driver::wait) waits for it. It is a future as well, which makes progress
+/// [`Driver::wait`](crate::Driver::wait) waits for it. It is also a future, which makes progress
 /// while its driver is waited on ([`Driver::block_on`](crate::Driver::block_on)).
 ///
-/// Dropping it gives up the result, and never the memory: the driver keeps the buffer until the
-/// kernel is done with it. The operation is cancelled when the driver next has something to do.
-/// Some or all of a write may have happened by then.
+/// Dropping it discards the result, but not the memory: the driver keeps the buffer until the
+/// kernel has completed the operation. The driver cancels the operation at its next submission.
+/// Some or all of a write may have happened before that.
 ///
-/// Forgetting it keeps the buffer taken for ever.
+/// Forgetting it keeps the buffer in use forever.
 ///
-/// Threads: it may be awaited and dropped on any.
+/// Threads: any thread may await and drop it.
 ///
 /// ```
 /// use std::fs::File;
@@ -225,7 +226,7 @@ impl<L: Lease> Operation<L> {
         self.driver_id.is(driver_id)
     }
 
-    /// Returns whether the result is there, so that waiting takes no time.
+    /// Returns whether the result is available, so that a wait returns at once.
     #[must_use]
     pub fn is_done(&self) -> bool {
         !self.cell.as_ref().is_some_and(|cell| cell.is_in_flight())
@@ -243,11 +244,11 @@ impl<L: Lease> Operation<L> {
 impl<L: Lease> Future for Operation<L> {
     type Output = Completion<L>;
 
-    /// Returns the result when the driver has it.
+    /// Completes when the driver has the result.
     ///
     /// # Panics
     ///
-    /// Panics when it is polled again after it returned the result.
+    /// Panics if it is polled after it returned the result.
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Completion<L>> {
         if let Some(done) = self.take() {
             return Poll::Ready(done);

@@ -45,43 +45,43 @@ impl Builder {
         Self::default()
     }
 
-    /// Registers the memory of `arena` with the kernel, if that allows it.
+    /// Registers the memory of `arena` with the kernel, if it permits that.
     ///
     /// The kernel counts it against the limit of locked memory (`RLIMIT_MEMLOCK`), unless the
-    /// process may lock any.
+    /// process may lock any amount.
     #[must_use]
     pub fn arena(mut self, arena: &Arena) -> Self {
         self.arena = Some(arena.clone());
         self
     }
 
-    /// Sets how many operations can start between two calls of the kernel; 64 unless set. It is
-    /// rounded up to a power of two, and to what the kernel takes: 1 to 32768.
+    /// Sets how many operations can start between two system calls; the default is 64. It is
+    /// rounded up to a power of two, within the kernel's range of 1 to 32768.
     ///
-    /// More can be in flight. Whoever starts one more than fit makes a call.
+    /// More can be in flight. Starting one more than that makes a system call.
     #[must_use]
     pub fn entries(mut self, entries: u32) -> Self {
         self.entries = entries;
         self
     }
 
-    /// Sets whether the arena is registered; it is unless set. Without, each operation pins the
-    /// pages of its buffer: for comparison.
+    /// Sets whether the arena is registered; the default is true. Without it, each operation pins
+    /// the pages of its buffer: for comparison.
     #[must_use]
     pub fn register(mut self, register: bool) -> Self {
         self.register = register;
         self
     }
 
-    /// Sets whether to do without `io_uring`; false unless set. Each operation is a blocking call
-    /// then, made when it starts, as where the system refuses `io_uring`.
+    /// Sets whether to avoid `io_uring`; the default is false. Each operation is then a blocking
+    /// call at its start, as if the system refused `io_uring`.
     #[must_use]
     pub fn blocking(mut self, blocking: bool) -> Self {
         self.blocking = blocking;
         self
     }
 
-    /// Makes the driver. What the system refuses, [`Driver::mode`] says.
+    /// Makes the driver. [`Driver::mode`] returns the refusals of the system.
     ///
     /// Cost: a ring of `entries` (some KiB). Registering an arena faults in all its pages, and pins
     /// them.
@@ -126,7 +126,7 @@ impl Builder {
     }
 }
 
-/// Registers all memory of `arena`, in pieces that the kernel takes.
+/// Registers all memory of `arena`, in pieces that the kernel accepts.
 impl Driver {
     /// Makes a driver with 64 entries that registers `arena`, if the system allows it.
     ///
@@ -138,7 +138,7 @@ impl Driver {
         Builder::new().arena(arena).build()
     }
 
-    /// Returns the settings, to be changed and built.
+    /// Returns the settings, for further changes.
     #[must_use]
     pub fn builder() -> Builder {
         Builder::new()

@@ -1,43 +1,42 @@
-//! This crate is the front of a family of byte-buffer allocators: one crate for each strategy,
-//! behind one small vocabulary.
+//! The umbrella crate of a family of byte-buffer allocators: one crate for each strategy, with
+//! common types.
 //!
 //! # Which strategy for which traffic
 //!
 //! | traffic | strategy | feature |
 //! | --- | --- | --- |
-//! | one thread makes buffers or frames, any thread drops them; bounded memory, and something to fall back on | [slot pool](slot) | `slot` |
-//! | one thread makes short-lived buffers, growing and typed ones among them; bounded memory, an error when it is full | [guard-sequence ring](ring) | `ring` |
-//! | any thread makes and drops buffers of any size, long-lived ones among them; memory goes back on request | [sharded pool](shard) | `shard` |
-//! | many buffers that live and die together, or are split, on any thread | [bump-pointer shards](bump) | `bump` |
+//! | one thread makes buffers or frames, any thread drops them; bounded memory, and a fallback | [slot pool](slot) | `slot` |
+//! | one thread makes short-lived buffers, including growing and typed ones; bounded memory, an error when it is full | [guard-sequence ring](ring) | `ring` |
+//! | any thread makes and drops buffers of any size, including long-lived ones; memory is freed on request | [sharded pool](shard) | `shard` |
+//! | many buffers that are released together, or are split, on any thread | [bump-pointer shards](bump) | `bump` |
 //! | bytes that stream, or messages, within a thread, between threads, between processes | [mirrored ring](mirror) | `mirror` |
-//! | none of them, or a control for a comparison | [`HeapPool`] | `alloc` |
+//! | none of them, or a baseline for a comparison | [`HeapPool`] | `alloc` |
 //!
-//! The guide goes further: which settings, what it costs, where it loses.
+//! The guide has more: settings, costs, and where each strategy loses.
 //!
 //! # Features
 //!
-//! Each strategy is a module here, which is its crate, behind a feature. All five are on by
-//! default, and so is `bytes`. A program that sets `default-features = false` and names one
-//! strategy gets nothing of the others. The slot pool, the ring and the mirrored ring then do
-//! without the standard library, and over static memory without an allocator. `bump` and `shard`
-//! turn `std` on.
+//! Each strategy is a separate crate, and a module here, behind a feature. All five are on by
+//! default, and so is `bytes`. With `default-features = false` and one strategy, no code of the
+//! others is built. The slot pool, the ring and the mirrored ring then need no standard library
+//! and, over static memory, no allocator. `bump` and `shard` enable `std`.
 //!
 //! | feature | adds |
 //! | --- | --- |
 //! | `slot`, `ring`, `shard`, `bump`, `mirror` (default) | the strategies |
 //! | `bytes` (default) | `bytes::Bytes` from buffers and views ([`into_bytes`](Buf::into_bytes)); its traits |
-//! | `std`, `alloc`, `allocator-api2-0_2`, `allocator-api2-0_4`, `embedded-io-0_7`, `embedded-io-async-0_7`, `mmap`, `wipe`, `serde` | the same in the strategies that are on and have it |
-//! | `stats`, `track` | counters, and lists of the buffers that are out; both cost something on every buffer |
+//! | `std`, `alloc`, `allocator-api2-0_2`, `allocator-api2-0_4`, `embedded-io-0_7`, `embedded-io-async-0_7`, `mmap`, `wipe`, `serde` | the same features of the enabled strategies |
+//! | `stats`, `track` | counters, and lists of the buffers in use; both have a cost on every buffer |
 //! | `std` (default) | `frames`: messages of a stream, by length or delimiter |
 //! | `alloc-large` | [`bufalloc`]: a global allocator whose large blocks are spans of pages |
 //! | `http` | `http`: bodies for hyper, axum and tonic, and uploads that are collected under a budget |
-//! | `tokio` | `net`: sockets whose buffers are taken when there is something to read; `frames` of them |
+//! | `tokio` | `net`: sockets whose buffers are acquired when there are bytes to read; `frames` of them |
 //! | `futures-core-0_3` | with `tokio`: `frames` of sockets as a `Stream` |
 //! | `tokio-util-0_7` | `frames`: a codec for `Framed` |
 //! | `tokio-uring-0_5`, `monoio-0_2`, `compio-buf-0_8` | these runtimes read into buffers, and write from buffers and views |
-//! | `prometheus`, `metrics`, `tracing` | `monitor`: the numbers of pools, while the program runs |
-//! | `per-thread` | [`PerThread`]: a pool of one thread's strategies for each thread that acquires |
-//! | `portable-atomic` | nothing: it is for processors without compare-and-swap |
+//! | `prometheus`, `metrics`, `tracing` | `monitor`: live statistics of pools |
+//! | `per-thread` | [`PerThread`]: a pool of a single-thread strategy for each acquiring thread |
+//! | `portable-atomic` | no items: it is for processors without compare-and-swap |
 //! | `full` | all of these, except `stats`, `track`, `portable-atomic` and the three runtimes |
 //!
 //! # Example

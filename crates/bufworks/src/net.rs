@@ -1,4 +1,4 @@
-//! Sockets of tokio: buffers that are taken only when there is something to read.
+//! tokio sockets: buffers are acquired only when there are bytes to read.
 
 use core::fmt;
 use core::future::poll_fn;
@@ -10,11 +10,9 @@ use bufcore::author::count_filled;
 use bufcore::{AcquireError, Buf, Lease};
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// A stream that can be asked whether it is readable, without being read: the sockets of tokio and
-/// their reading halves.
+/// A stream whose readiness can be queried without reading: tokio's sockets and their read halves.
 ///
-/// A wrapper implements it by asking the stream that it wraps, if it keeps no bytes of its own
-/// back.
+/// A wrapper implements it by querying the stream that it wraps, if it buffers no bytes itself.
 ///
 /// ```
 /// use std::io;
@@ -64,14 +62,13 @@ use tokio::io::{AsyncRead, ReadBuf};
 /// # Ok::<(), io::Error>(())
 /// ```
 pub trait ReadReady: AsyncRead + Unpin {
-    /// Waits until a read would not have to wait: there are bytes, or the end, or an error.
+    /// Waits until a read would not wait: there are bytes, or the end, or an error.
     ///
-    /// It may return too early, as tokio does for sockets that were just accepted; then the read
-    /// waits.
+    /// It may return too early, as tokio does for newly accepted sockets; the read then waits.
     ///
     /// # Errors
     ///
-    /// The runtime's error when it can watch the stream no longer.
+    /// The runtime's error if it can no longer watch the stream.
     ///
     /// ```
     /// use bufworks::net::ReadReady;
@@ -106,11 +103,10 @@ sockets!(tokio::net::TcpStream, tokio::net::tcp::ReadHalf<'_>, tokio::net::tcp::
 #[cfg(unix)]
 sockets!(tokio::net::UnixStream, tokio::net::unix::ReadHalf<'_>, tokio::net::unix::OwnedReadHalf);
 
-/// The reason why [`read_ready`], [`read_ready_waiting`] or [`read_exact_waiting`] returns no
-/// bytes.
+/// Why [`read_ready`], [`read_ready_waiting`] or [`read_exact_waiting`] returned no bytes.
 ///
-/// The first two lose no byte that had come: the next call finds it. [`read_exact_waiting`] says
-/// which errors lose bytes.
+/// The first two lose no bytes: the next call returns them. [`read_exact_waiting`] describes which
+/// errors lose bytes.
 ///
 /// ```
 /// use bufworks::net::{ReadError, read_ready};
@@ -131,7 +127,7 @@ sockets!(tokio::net::UnixStream, tokio::net::unix::ReadHalf<'_>, tokio::net::uni
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// No buffer could be had. The stream is readable, and its bytes wait in the system.
+    /// No buffer could be acquired. The stream is readable, and its bytes stay in the socket.
     Acquire(AcquireError),
     /// The buffer that was acquired has no room for a byte.
     NoRoom,
@@ -166,8 +162,7 @@ impl From<io::Error> for ReadError {
     }
 }
 
-/// The kind of the [`AcquireError`] for a buffer that was refused, `StorageFull` for one without
-/// room.
+/// The kind of the [`AcquireError`] for a failed acquire, `StorageFull` for a buffer without room.
 impl From<ReadError> for io::Error {
     fn from(error: ReadError) -> Self {
         match error {
@@ -178,26 +173,24 @@ impl From<ReadError> for io::Error {
     }
 }
 
-/// Reads the bytes that have come into a buffer from `acquire`; returns `None` at the end of the
-/// stream.
+/// Reads the available bytes into a buffer from `acquire`; returns `None` at the end of the stream.
 ///
-/// `acquire` is called when the runtime says that the stream is readable and not before, so a task
-/// that waits for an idle stream holds no buffer. It says so once too often after a read that took
-/// all there was and no more, such as that of a header: then `acquire` is called twice.
+/// `acquire` is called when the runtime reports that the stream is readable, so a task that waits
+/// for an idle stream holds no buffer. The runtime reports this once too often after a read that
+/// took exactly the available bytes, such as that of a header: `acquire` is then called twice.
 ///
-/// The bytes are appended to the buffer, which may have some already. Should there be nothing to
-/// read after all, the buffer goes back before it waits again. At the end it goes back, too. So a
-/// program that wakes tasks of its own when a buffer is dropped misses these; tasks that share a
-/// bounded pool wait for it with [`read_ready_waiting`].
+/// The bytes are appended to the buffer, which need not be empty. If there is nothing to read after
+/// all, the buffer is released before the next wait. At the end of the stream it is released too. A
+/// program that wakes its own tasks when a buffer is dropped misses these releases; tasks that
+/// share a bounded pool should use [`read_ready_waiting`].
 ///
-/// Cost: one system call for a read that does not fill its buffer, where the runtime is told of
-/// changes only (Linux, macOS, the BSDs). No copy.
+/// Cost: one system call for a read that does not fill its buffer, if the runtime uses
+/// edge-triggered readiness (Linux, macOS, the BSDs). No copy.
 ///
 /// # Errors
 ///
-/// [`ReadError`] when `acquire` fails, when its buffer is full already, or when the stream fails. A
-/// stream that reads into another buffer than the one that it is lent is broken and gets
-/// `InvalidData`.
+/// [`ReadError`] if `acquire` fails, if its buffer is already full, or if the stream fails. A
+/// stream that reads into another buffer than the given one is broken and gets `InvalidData`.
 ///
 /// # Cancel safety
 ///
@@ -230,25 +223,25 @@ where
     read_ready_waiting(stream, || core::future::ready(acquire())).await
 }
 
-/// Reads the bytes that have come, as [`read_ready`] does, into a buffer that it waits for; returns
+/// Reads the available bytes, as [`read_ready`] does, into a buffer for which it waits; returns
 /// `None` at the end of the stream.
 ///
-/// `acquire` is called when the stream is readable. Its future may take as long as it likes, as
-/// `acquire_async` of a bounded pool does. Meanwhile nothing is held, and the bytes wait in the
-/// system, which makes their sender wait when its window is full. So a server under a budget serves
-/// its clients in turn, where it would refuse some of them otherwise.
+/// `acquire` is called when the stream is readable. Its future may wait for any time, as
+/// `acquire_async` of a bounded pool does. During the wait no buffer is held, and the bytes stay in
+/// the socket, which blocks their sender when its window is full. A server under a budget thus
+/// serves its clients in turn, instead of rejecting some of them.
 ///
 /// # Which buffer first
 ///
-/// A task that holds one buffer while it waits for another one can wait for ever: for itself, or
-/// for others that do the same. A server keeps out of that by one of these rules:
+/// A task that holds one buffer while it waits for another one can deadlock: on itself, or with
+/// others that do the same. A server avoids that by one of these rules:
 ///
-/// - It holds no buffer of the pool while it waits for one. A header of some bytes is read into an
-///   array, or kept in a buffer of another pool.
-/// - It takes one buffer for all that it needs, and splits it; or several in one request, with
+/// - It holds no buffer of the pool while it waits for one. It reads a header of a few bytes into
+///   an array, or into a buffer of another pool.
+/// - It acquires one buffer for everything, and splits it; or several in one request, with
 ///   `acquire_each_async` of the sharded pool.
-/// - It takes the largest buffer first. The smaller ones come from a pool of their own, or from
-///   `acquire`, which does not wait: a pool refuses what it would have to allocate while others do.
+/// - It acquires the largest buffer first. The smaller ones are from a separate pool, or from
+///   `acquire`, which never waits: it fails if it would have to allocate while other requests wait.
 ///
 /// # Errors
 ///
@@ -256,7 +249,7 @@ where
 ///
 /// # Cancel safety
 ///
-/// Dropping the future loses no byte, and gives the request up.
+/// Dropping the future loses no byte, and cancels the request.
 ///
 /// ```
 /// # #[cfg(feature = "shard")] {
@@ -279,7 +272,8 @@ where
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
-/// A slot pool or a ring refuses and cannot be waited for. [`read_ready`] returns its refusal.
+/// A slot pool or a ring returns an error, and does not support waiting. [`read_ready`] returns its
+/// error.
 pub async fn read_ready_waiting<S, L, A, F>(
     stream: &mut S,
     mut acquire: A,
@@ -301,25 +295,23 @@ where
     }
 }
 
-/// Reads the next `len` bytes of the stream into one buffer that it waits for, such as a frame
-/// whose length is known.
+/// Reads the next `len` bytes of the stream into one buffer for which it waits, such as a frame of
+/// known length.
 ///
-/// `acquire` is called when the stream is readable, as by [`read_ready_waiting`], whose
-/// rules about the order of requests hold here too. The buffer is held until the last of them has
-/// come, so a server under a budget
-/// sets a deadline. `len` bytes
-/// are appended, and no more are read.
+/// `acquire` is called when the stream is readable, as by [`read_ready_waiting`], whose rules about
+/// the order of requests apply here too. The buffer is held until the last byte has arrived, so a
+/// server under a budget needs a deadline. `len` bytes are appended, and no more are read.
 ///
 /// # Errors
 ///
-/// As [`read_ready`]; [`ReadError::NoRoom`] also for a buffer with less room than `len`, of which
-/// none is read then. [`ReadError::Io`] of kind `UnexpectedEof` when the stream ends in between.
-/// Each [`ReadError::Io`] loses the bytes that were read before it.
+/// As [`read_ready`]; [`ReadError::NoRoom`] also for a buffer with less room than `len`, in which
+/// case nothing is read. [`ReadError::Io`] of kind `UnexpectedEof` if the stream ends early. Each
+/// [`ReadError::Io`] loses the bytes that were read before it.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future while it waits for the first bytes, or for the buffer, loses no byte. Later
-/// the bytes that were read are lost.
+/// Dropping the future while it waits for the first bytes, or for the buffer, loses no byte.
+/// Dropping it later loses the bytes that were read.
 ///
 /// ```
 /// # #[cfg(feature = "shard")] {

@@ -15,25 +15,25 @@ use bufkit::sync::{Mutex, lock};
 /// How long a thread sleeps whose pool somebody looks at for long.
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// Pools of one kind, one for each thread that acquires: a handle that threads clone or share.
+/// Pools of one kind, one for each acquiring thread: a handle that threads clone or share.
 ///
-/// A slot pool or a ring serves one thread at a time, and is the fastest there. This makes one for
-/// each thread, by a closure. A buffer is of the pool of the thread that acquired it. It is
-/// released on any thread, and outlives the thread and the handles.
+/// A slot pool or a ring serves one thread at a time, and is the fastest strategy there. This makes
+/// one for each thread, by a closure. A buffer belongs to the pool of the thread that acquired it.
+/// It is released on any thread, and outlives the thread and the handles.
 ///
-/// - The pool of a thread that has ended serves the next new thread. So there are never more pools
-///   than threads that use this handle at once, and one for each request that comes back in here:
-///   from the fallback of such a pool, or the drop of a thread-local value after those of this
-///   module. Such requests are served as all others.
-/// - When the last handle is dropped, the pools are dropped, wherever their threads are.
+/// - The pool of an exited thread is reused by the next new thread. There are therefore at most as
+///   many pools as threads that use this handle at once, plus one for each reentrant request, for
+///   example from the pool's fallback or from the destructor of a thread-local. Reentrant requests
+///   are served like all others.
+/// - Dropping the last handle drops the pools, whatever their threads do.
 /// - `grow` moves a buffer that was acquired on another thread to the pool of this one.
 ///
-/// Memory: the bound of each pool holds for each thread. For one bound over all of them, and for
-/// buffers of many sizes, the sharded pool is better. Where most buffers are released on other
-/// threads than their own, as in a pipeline, they are released as late as the strategy says.
+/// Memory: the limit of each pool applies to each thread. For one limit over all threads, and for
+/// buffers of many sizes, use the sharded pool. If most buffers are released on other threads, as
+/// in a pipeline, consult the strategy's documentation on late releases.
 ///
-/// Cost: on top of the strategy's, a look at the list of what this thread has in such handles, and
-/// two plain stores.
+/// Cost: in addition to the strategy's, a look-up in this thread's list of pools, and two plain
+/// stores.
 ///
 /// ```
 /// # #[cfg(feature = "slot")] {
@@ -103,8 +103,8 @@ macro_rules! on_pool {
 }
 
 impl<P: BufferPool + Send + 'static> PerThread<P> {
-    /// Makes a handle of pools that `make` makes, and the first of these, for the thread that comes
-    /// first.
+    /// Makes a handle of pools that `make` makes, and the first pool, for the first thread that
+    /// acquires.
     ///
     /// `make` is called when a thread acquires and no pool is idle. All pools should have the same
     /// settings.
@@ -128,7 +128,7 @@ impl<P: BufferPool + Send + 'static> PerThread<P> {
     ///
     /// # Errors
     ///
-    /// Those of the pool; [`AcquireError::OutOfMemory`] when this thread has none and none can be
+    /// The pool's errors; [`AcquireError::OutOfMemory`] if this thread has no pool and none can be
     /// made.
     #[inline]
     #[cfg_attr(feature = "track", track_caller)]
@@ -146,7 +146,7 @@ impl<P: BufferPool + Send + 'static> PerThread<P> {
         on_pool!(self, len, pool => pool.acquire_zeroed(len))
     }
 
-    /// Gives `buf` room for at least `additional` bytes behind the filled ones; see
+    /// Makes room in `buf` for at least `additional` bytes after the filled ones; see
     /// [`BufferPool::grow`].
     ///
     /// # Errors
@@ -163,12 +163,12 @@ impl<P: BufferPool + Send + 'static> PerThread<P> {
         self.shared.max_capacity
     }
 
-    /// Returns the sum of what all pools have done and hold. The high-water marks are the sum of
-    /// theirs, which they need not have had at the same time.
+    /// Returns the sum of the statistics of all pools. The high-water marks are the sum of the
+    /// pools' marks, which need not have occurred at the same time.
     ///
-    /// Each thread's next request waits while this looks at its pool. What a pool has counted since
-    /// the last call is left out while it serves a request for long, such as one that waits for the
-    /// system, or where the system refuses a fence (`membarrier(2)`).
+    /// Each thread's next request waits while this reads its pool. The newest counts of a pool are
+    /// missing while it serves a long request, such as one that waits for the system, or if the
+    /// system refuses a fence (`membarrier(2)`).
     ///
     /// ```
     /// use bufworks::{HeapPool, PerThread};

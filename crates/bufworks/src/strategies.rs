@@ -65,7 +65,7 @@ macro_rules! strategies {
                 settings: [alignment bytes],
             }
 
-            /// The slot pool, which falls back on the heap.
+            /// The slot pool with the heap as fallback.
             [slot Slot "slot" if "slot"] {
                 pool: bufslot::SlotPool,
                 builder: bufslot::Builder,
@@ -77,7 +77,7 @@ macro_rules! strategies {
                 settings: [capacity bytes, slots count, alignment bytes, stagger switch],
             }
 
-            /// The slot pool, which refuses when it has no room.
+            /// The slot pool without a fallback.
             [bounded_slot BoundedSlot "bounded-slot" if "slot"] {
                 pool: bufslot::SlotPool<bufcore::NoFallback>,
                 builder: bufslot::Builder,

@@ -47,7 +47,7 @@ pub(crate) fn recall<'a>(id: usize) -> Option<&'a ThreadCache> {
     unsafe { thread_cache::recall(id).cast::<ThreadCache>().as_ref() }
 }
 
-/// Adds a cache that has just become this thread's. The thread has a token.
+/// Adds a new cache of this thread. The thread has a token.
 pub(crate) fn add(cache: &ThreadCache) {
     // SAFETY: on no list, since it was free or new; valid by the thread's reference, until the end
     // of the thread, of the pool, or `remove`.

@@ -6,21 +6,21 @@ use crate::memory::aliasing::copy_bytes;
 use crate::{Buf, Lease, ReserveError};
 
 impl<L: Lease> Buf<L> {
-    /// Appends a formatted text, all of it or nothing. `write!(buf, …)` calls it, whichever
-    /// `Write` traits are in scope.
+    /// Appends formatted text, all of it or nothing. `write!(buf, …)` calls it, whichever `Write`
+    /// traits are in scope.
     ///
-    /// By `?`, the error becomes that of `std::io`, of `core::fmt` or of this crate.
+    /// `?` converts the error to that of `std::io`, of `core::fmt` or of this crate.
     ///
-    /// Cost: the text is formatted into its place; no allocation.
+    /// Cost: the text is formatted in place; no allocation.
     ///
     /// # Errors
     ///
-    /// Returns a [`ReserveError`] when there is no room for all of the text; `requested` is its
-    /// length. Nothing is appended then.
+    /// Returns a [`ReserveError`] if the text does not fit; `requested` is its length. Nothing is
+    /// appended then.
     ///
     /// # Panics
     ///
-    /// Panics when a value's own `Display` returns an error, as `format!` does. Nothing is appended
+    /// Panics if a value's own `Display` returns an error, as `format!` does. Nothing is appended
     /// then.
     ///
     /// ```
@@ -67,7 +67,7 @@ impl fmt::Write for Target<'_> {
     }
 }
 
-/// Appends texts. A text for which there is no room is an error, and nothing of it is appended.
+/// Appends texts. Text that does not fit is an error, and nothing of it is appended.
 impl<L: Lease> fmt::Write for Buf<L> {
     #[inline]
     fn write_str(&mut self, text: &str) -> fmt::Result {
@@ -93,8 +93,8 @@ impl From<ReserveError> for fmt::Error {
 ///
 /// # Panics
 ///
-/// Panics when the buffer is full and a byte is left, as `bytes::BufMut` does: a buffer does not
-/// grow. The bytes that were appended before stay. [`extend_from_slice`](Buf::extend_from_slice)
+/// Panics if the buffer is full and a byte is left, as `bytes::BufMut` does: a buffer does not
+/// grow. The bytes that were appended before remain. [`extend_from_slice`](Buf::extend_from_slice)
 /// returns an error instead.
 ///
 /// ```
@@ -118,7 +118,7 @@ impl<L: Lease> Extend<u8> for Buf<L> {
     }
 }
 
-/// Appends each byte, as for bytes by value.
+/// Appends each byte, as for owned bytes.
 impl<'a, L: Lease> Extend<&'a u8> for Buf<L> {
     #[track_caller]
     fn extend<I: IntoIterator<Item = &'a u8>>(&mut self, bytes: I) {

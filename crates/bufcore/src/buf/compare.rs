@@ -42,8 +42,8 @@ macro_rules! as_bytes {
             }
         }
 
-        /// Compares with anything that is bytes: slices, arrays, vectors, texts, buffers and views
-        /// of any pool.
+        /// Compares with any bytes: slices, arrays, vectors, strings, buffers and views of any
+        /// pool.
         impl<$($generics)* T: AsRef<[u8]> + ?Sized> PartialEq<T> for $handle {
             #[inline]
             fn eq(&self, other: &T) -> bool {

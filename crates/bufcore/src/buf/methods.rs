@@ -3,7 +3,6 @@
 use core::slice;
 
 use super::Buf;
-use crate::lease::guard::is_alone;
 use crate::memory::aliasing::copy_bytes;
 use crate::{Lease, ReserveError};
 
@@ -32,8 +31,8 @@ impl<L: Lease> Buf<L> {
         self.len == 0
     }
 
-    /// Returns the number of bytes that the buffer can hold. In a buffer that a pool has just
-    /// handed out, this is exactly the number that was asked for.
+    /// Returns the number of bytes that the buffer can hold. For a buffer that was just acquired,
+    /// this is exactly the requested number.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -110,69 +109,11 @@ impl<L: Lease> Buf<L> {
         unsafe { slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) }
     }
 
-    /// Returns the unfilled part, to be written in place. [`commit`](Self::commit) then counts the
-    /// written bytes as filled.
-    ///
-    /// Contents: recycled bytes, which an earlier user of the memory left there, unless the pool
-    /// wipes on release.
-    ///
-    /// Cost: nothing; the memory is initialised already.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// # use bufcore::{BufferPool, HeapPool};
-    /// let mut buf = HeapPool::new().acquire(8).unwrap();
-    /// buf.spare_mut()[..2].copy_from_slice(b"ok");
-    /// buf.commit(2);
-    /// assert_eq!(&buf[..], b"ok");
-    /// # }
-    /// ```
-    #[inline]
-    pub fn spare_mut(&mut self) -> &mut [u8] {
-        // SAFETY: `len <= capacity` (I2), so this stays within the buffer's memory.
-        let start = unsafe { self.ptr.add(self.len) };
-        // SAFETY: the `capacity - len` bytes from there are valid, initialised and ours (I1), and
-        // `&mut self` makes this the only borrow.
-        unsafe { slice::from_raw_parts_mut(start.as_ptr(), self.capacity - self.len) }
-    }
-
-    /// Counts the next `bytes` of the spare part as filled.
-    ///
-    /// The caller has just written them through [`spare_mut`](Self::spare_mut). Bytes that it did
-    /// not write are recycled ones.
-    ///
-    /// # Panics
-    ///
-    /// Panics when `bytes` is over [`spare_capacity`](Self::spare_capacity).
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use std::io::Read;
-    ///
-    /// use bufcore::HeapPool;
-    ///
-    /// let mut socket = &b"PING"[..];
-    /// let mut buf = HeapPool::new().acquire(1500)?;
-    /// let bytes = socket.read(buf.spare_mut())?;
-    /// buf.commit(bytes);
-    /// assert_eq!(buf, "PING");
-    /// # }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    #[track_caller]
-    pub fn commit(&mut self, bytes: usize) {
-        if bytes > self.spare_capacity() {
-            commit_past_capacity(bytes, self.spare_capacity());
-        }
-        self.len += bytes;
-    }
-
     /// Appends `bytes` to the filled part.
     ///
     /// # Errors
     ///
-    /// Returns a [`ReserveError`] when there is no room for all of them. Nothing is written then.
+    /// Returns a [`ReserveError`] if they do not all fit. Nothing is written then.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -220,6 +161,63 @@ impl<L: Lease> Buf<L> {
         self.extend_from_slice(&[byte])
     }
 
+    /// Returns the unfilled part, for writing in place. [`commit`](Self::commit) then counts the
+    /// written bytes as filled.
+    ///
+    /// Contents: recycled bytes of an earlier use of the memory, unless the pool wipes on release.
+    ///
+    /// Cost: nothing; the memory is initialised already.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// # use bufcore::{BufferPool, HeapPool};
+    /// let mut buf = HeapPool::new().acquire(8).unwrap();
+    /// buf.spare_mut()[..2].copy_from_slice(b"ok");
+    /// buf.commit(2);
+    /// assert_eq!(&buf[..], b"ok");
+    /// # }
+    /// ```
+    #[inline]
+    pub fn spare_mut(&mut self) -> &mut [u8] {
+        // SAFETY: `len <= capacity` (I2), so this stays within the buffer's memory.
+        let start = unsafe { self.ptr.add(self.len) };
+        // SAFETY: the `capacity - len` bytes from there are valid, initialised and ours (I1), and
+        // `&mut self` makes this the only borrow.
+        unsafe { slice::from_raw_parts_mut(start.as_ptr(), self.capacity - self.len) }
+    }
+
+    /// Counts the next `bytes` of the spare part as filled.
+    ///
+    /// The caller must have written them through [`spare_mut`](Self::spare_mut). Bytes that the
+    /// caller did not write are recycled ones.
+    ///
+    /// # Panics
+    ///
+    /// Panics when `bytes` is over [`spare_capacity`](Self::spare_capacity).
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use std::io::Read;
+    ///
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut socket = &b"PING"[..];
+    /// let mut buf = HeapPool::new().acquire(1500)?;
+    /// let bytes = socket.read(buf.spare_mut())?;
+    /// buf.commit(bytes);
+    /// assert_eq!(buf, "PING");
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[track_caller]
+    pub fn commit(&mut self, bytes: usize) {
+        if bytes > self.spare_capacity() {
+            commit_past_capacity(bytes, self.spare_capacity());
+        }
+        self.len += bytes;
+    }
+
     /// Makes the filled part `len` bytes long: cuts it, or appends bytes of `value`.
     ///
     /// # Errors
@@ -252,9 +250,9 @@ impl<L: Lease> Buf<L> {
         Ok(())
     }
 
-    /// Keeps the first `len` filled bytes. A `len` over their number changes nothing.
+    /// Keeps the first `len` filled bytes. If there are fewer, nothing changes.
     ///
-    /// Cost: nothing; the bytes behind become room again.
+    /// Cost: nothing; the bytes after them become spare capacity again.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -272,7 +270,7 @@ impl<L: Lease> Buf<L> {
         self.len = self.len.min(len);
     }
 
-    /// Makes the buffer empty, with its whole capacity to fill again.
+    /// Makes the buffer empty; its whole capacity can be filled again.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -294,8 +292,8 @@ impl<L: Lease> Buf<L> {
 
     /// Drops the first `bytes` filled bytes.
     ///
-    /// They cost capacity: the buffer's start moves behind them. [`compact`](Self::compact) gets
-    /// the capacity back.
+    /// This reduces the capacity: the buffer's start moves past them. [`compact`](Self::compact)
+    /// restores the capacity.
     ///
     /// Cost: nothing is copied.
     ///
@@ -323,80 +321,6 @@ impl<L: Lease> Buf<L> {
         self.ptr = unsafe { self.ptr.add(bytes) };
         self.len -= bytes;
         self.capacity -= bytes;
-    }
-
-    /// Moves the filled bytes to the start of the buffer's memory. Room of bytes that were
-    /// [consumed](Self::consume) in front of them becomes room behind them.
-    ///
-    /// The bytes move when the buffer is the only handle of its memory. The buffer then also gets
-    /// the room back that other parts had in front of it, which were dropped. A reader that splits
-    /// off message after message has its whole buffer again when the messages are dropped.
-    ///
-    /// While there are other handles, nothing changes. Nor does a buffer get anything back that was
-    /// left without capacity by a split at its end: it holds no memory, which is released with the
-    /// other part. Look at [`spare_capacity`](Self::spare_capacity), and
-    /// [grow](crate::BufferPool::grow) the buffer when that is too little. Capacity that was cut
-    /// off behind the buffer stays cut off.
-    ///
-    /// Cost: a copy of the filled bytes; nothing when there is no room to get back.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// # use bufcore::{BufferPool, HeapPool};
-    /// let mut buf = HeapPool::new().acquire(8).unwrap();
-    /// buf.extend_from_slice(b"a line\nb").unwrap();
-    /// buf.consume(7);
-    /// assert_eq!(buf.spare_capacity(), 0);
-    /// buf.compact();
-    /// assert_eq!((&buf[..], buf.capacity(), buf.spare_capacity()), (&b"b"[..], 8, 7));
-    ///
-    /// buf.extend_from_slice(b" line 2").unwrap();
-    /// drop(buf.split_to(8)); // all of it: nothing is left to split off or to compact
-    /// buf.compact();
-    /// assert_eq!(buf.capacity(), 0);
-    /// HeapPool::new().grow(&mut buf, 8).unwrap();
-    /// assert_eq!(buf.spare_capacity(), 8);
-    /// # }
-    /// ```
-    pub fn compact(&mut self) {
-        if !is_alone(self.lease()) {
-            return;
-        }
-        let Some(start) = self.guard.lease.start() else { return };
-        let front = self.ptr.addr().get() - start.addr().get();
-        if front == 0 {
-            return;
-        }
-        // SAFETY: `front` bytes of the memory are in front of this buffer's first one (`Lease`,
-        // rule 5), and nobody else's: the buffer is the only handle. So the filled bytes may move
-        // there; the two places may overlap.
-        unsafe { self.ptr.copy_to(start, self.len) };
-        self.ptr = start;
-        self.capacity += front;
-    }
-
-    /// Lowers the capacity to `capacity` bytes, at the buffer's end. It keeps what is filled.
-    ///
-    /// The memory is released as a whole with the buffer, and not before.
-    ///
-    /// Cost: nothing.
-    ///
-    /// ```
-    /// # #[cfg(feature = "alloc")] {
-    /// use bufcore::HeapPool;
-    ///
-    /// let mut buf = HeapPool::new().acquire(8)?;
-    /// buf.extend_from_slice(b"abc")?;
-    /// buf.shrink_to(5);
-    /// assert_eq!(buf.spare_capacity(), 2);
-    /// buf.shrink_to(0); // not under what is filled
-    /// assert_eq!((buf.len(), buf.capacity()), (3, 3));
-    /// # }
-    /// # Ok::<(), bufcore::Error>(())
-    /// ```
-    #[inline]
-    pub fn shrink_to(&mut self, capacity: usize) {
-        self.capacity = self.capacity.min(capacity.max(self.len));
     }
 }
 

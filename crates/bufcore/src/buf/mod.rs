@@ -2,15 +2,16 @@
 
 use core::ptr::NonNull;
 
-use crate::lease::guard::LeaseGuard;
+use crate::lease::guard::{LeaseGuard, is_alone};
 use crate::lease::track::TrackId;
 use crate::{Frozen, Lease};
 
-// Documentation lists the methods of a child module before those of this one.
+// Documentation lists the methods of child modules in this order, and those of this one last.
+mod methods;
+
 pub(crate) mod append;
 pub(crate) mod compare;
 pub(crate) mod format;
-mod methods;
 mod parts;
 pub(crate) mod split;
 mod traits;
@@ -18,15 +19,15 @@ mod traits;
 /// Owns bytes from a pool, exclusively: `len` of `capacity` bytes are filled, as in a `Vec<u8>`
 /// that cannot reallocate.
 ///
-/// A buffer starts empty. It derefs to its filled part. Fill it with
+/// A buffer starts empty. It dereferences to its filled part. Fill it with
 /// [`extend_from_slice`](Self::extend_from_slice), [`push`](Self::push), `write!`,
 /// `std::io::Write`, `bytes::BufMut` or `embedded_io::Write`, or in place with
 /// [`spare_mut`](Self::spare_mut) and [`commit`](Self::commit). Drop used bytes from its front with
-/// [`consume`](Self::consume), or with `advance` of `bytes::Buf`, which means the same.
+/// [`consume`](Self::consume), or with `advance` of `bytes::Buf`, which does the same.
 ///
-/// Ownership: dropping a buffer returns the memory to its pool, on any thread, whether the pool
-/// still exists or not. It is neither `Copy` nor `Clone`; [`freeze`](Self::freeze) makes it
-/// shareable, and so does `into_bytes` or `Bytes::from` of the feature `bytes`.
+/// Ownership: dropping a buffer returns the memory to its pool, on any thread, even if the pool was
+/// dropped. It is neither `Copy` nor `Clone`; [`freeze`](Self::freeze) makes it shareable, and so
+/// does `into_bytes` or `Bytes::from` of the feature `bytes`.
 ///
 /// # Memory layout
 ///
@@ -66,7 +67,7 @@ unsafe impl<L: Lease> Send for Buf<L> {}
 // SAFETY: a shared `Buf` gives out shared bytes only, and its lease is `Sync`.
 unsafe impl<L: Lease> Sync for Buf<L> {}
 
-/// A buffer does not pin its lease.
+/// A buffer is `Unpin`, whatever its lease is.
 impl<L: Lease> Unpin for Buf<L> {}
 
 // Here, because messages of the compiler name the function that a buffer was moved into.
@@ -94,20 +95,96 @@ impl<L: Lease> Buf<L> {
     }
 }
 
-/// Methods for authors of strategies, and of wrappers of their leases.
 impl<L: Lease> Buf<L> {
-    /// Makes an empty buffer over memory that a strategy has found.
+    /// Moves the filled bytes to the start of the buffer's memory. The bytes
+    /// [consumed](Self::consume) in front of them become spare capacity.
+    ///
+    /// The bytes move only if the buffer is the only handle of its memory. The buffer then also
+    /// regains the memory of dropped parts in front of it. A reader that splits off message after
+    /// message regains its whole buffer once the messages are dropped.
+    ///
+    /// While there are other handles, nothing changes. A buffer whose whole capacity was split off
+    /// holds no memory, and regains nothing. Check [`spare_capacity`](Self::spare_capacity), and
+    /// [grow](crate::BufferPool::grow) the buffer if that is too little. Capacity that was split
+    /// off at the end is not regained.
+    ///
+    /// Cost: a copy of the filled bytes; nothing if there is no memory to regain.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// # use bufcore::{BufferPool, HeapPool};
+    /// let mut buf = HeapPool::new().acquire(8).unwrap();
+    /// buf.extend_from_slice(b"a line\nb").unwrap();
+    /// buf.consume(7);
+    /// assert_eq!(buf.spare_capacity(), 0);
+    /// buf.compact();
+    /// assert_eq!((&buf[..], buf.capacity(), buf.spare_capacity()), (&b"b"[..], 8, 7));
+    ///
+    /// buf.extend_from_slice(b" line 2").unwrap();
+    /// drop(buf.split_to(8)); // all of it: nothing is left to split off or to compact
+    /// buf.compact();
+    /// assert_eq!(buf.capacity(), 0);
+    /// HeapPool::new().grow(&mut buf, 8).unwrap();
+    /// assert_eq!(buf.spare_capacity(), 8);
+    /// # }
+    /// ```
+    pub fn compact(&mut self) {
+        if !is_alone(self.lease()) {
+            return;
+        }
+        let Some(start) = self.guard.lease.start() else { return };
+        let front = self.ptr.addr().get() - start.addr().get();
+        if front == 0 {
+            return;
+        }
+        // SAFETY: `front` bytes of the memory are in front of this buffer's first one (`Lease`,
+        // rule 5), and nobody else's: the buffer is the only handle. So the filled bytes may move
+        // there; the two places may overlap.
+        unsafe { self.ptr.copy_to(start, self.len) };
+        self.ptr = start;
+        self.capacity += front;
+    }
+
+    /// Lowers the capacity to `capacity` bytes, but not below the length. The filled bytes are
+    /// kept.
+    ///
+    /// The memory is released as a whole with the buffer, not earlier.
+    ///
+    /// Cost: nothing.
+    ///
+    /// ```
+    /// # #[cfg(feature = "alloc")] {
+    /// use bufcore::HeapPool;
+    ///
+    /// let mut buf = HeapPool::new().acquire(8)?;
+    /// buf.extend_from_slice(b"abc")?;
+    /// buf.shrink_to(5);
+    /// assert_eq!(buf.spare_capacity(), 2);
+    /// buf.shrink_to(0); // not under what is filled
+    /// assert_eq!((buf.len(), buf.capacity()), (3, 3));
+    /// # }
+    /// # Ok::<(), bufcore::Error>(())
+    /// ```
+    #[inline]
+    pub fn shrink_to(&mut self, capacity: usize) {
+        self.capacity = self.capacity.min(capacity.max(self.len));
+    }
+}
+
+/// Methods for authors of strategies, and for wrappers of leases.
+impl<L: Lease> Buf<L> {
+    /// Makes an empty buffer over memory of a strategy.
     ///
     /// Strategies call this; users call [`BufferPool::acquire`](crate::BufferPool::acquire). The
-    /// page of [`Lease`] has an example with memory behind it.
+    /// page of [`Lease`] has an example with real memory.
     ///
     /// # Safety
     ///
-    /// 1. `ptr` is valid for reads and writes of `capacity` bytes until `lease` has been dropped.
-    ///    All of them are initialised, and they are at most `isize::MAX`.
-    /// 2. Nobody else reads or writes them until then.
-    /// 3. `lease` is a lease of this memory: it keeps the rules of [`Lease`] for it. So its
-    ///    [`views`](Lease::views) is `None` only if `capacity` is 0.
+    /// 1. `ptr` is valid for reads and writes of `capacity` bytes until `lease` is dropped. All of
+    ///    them are initialised, and `capacity` is at most `isize::MAX`.
+    /// 2. No other code reads or writes them until then.
+    /// 3. `lease` is a lease of this memory, and obeys the rules of [`Lease`] for it. In particular
+    ///    its [`views`](Lease::views) is `None` only if `capacity` is 0.
     ///
     /// ```
     /// use std::ptr::NonNull;
@@ -125,14 +202,14 @@ impl<L: Lease> Buf<L> {
         Self { ptr, len: 0, capacity, guard: LeaseGuard::new(lease, TrackId::none()) }
     }
 
-    /// Sets the capacity, under the same lease: the strategy has resized the memory.
+    /// Sets the capacity, under the same lease, after the strategy has resized the memory.
     ///
     /// # Safety
     ///
     /// 1. `capacity` bytes from the buffer's first one are as for
-    ///    [`from_raw_parts`](Self::from_raw_parts): valid, initialised and exclusive, until the
-    ///    lease has been dropped.
-    /// 2. They are at least [`len`](Self::len) bytes.
+    ///    [`from_raw_parts`](Self::from_raw_parts): valid, initialised and exclusive until the
+    ///    lease is dropped.
+    /// 2. `capacity` is at least [`len`](Self::len).
     ///
     /// ```
     /// use bufcore::{BufferPool, NoFallback};
@@ -148,7 +225,7 @@ impl<L: Lease> Buf<L> {
         self.capacity = capacity;
     }
 
-    /// Returns the lease. Strategies look into it, and wrappers of their leases.
+    /// Returns the lease. Strategies and wrappers of leases inspect it.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -166,18 +243,17 @@ impl<L: Lease> Buf<L> {
         &self.guard.lease
     }
 
-    /// Replaces the lease by one that wraps it, such as that of a recorder.
+    /// Replaces the lease by a wrapper of it, such as a recorder's.
     ///
-    /// Cost: a move. The tracker's id goes along.
+    /// Cost: a move. The tracker's id is kept.
     ///
     /// # Safety
     ///
-    /// 1. The lease that `wrap` returns keeps the promises of the one that it takes, for the same
-    ///    memory (see [`Lease`]). Its [`is_shared`](Lease::is_shared) returns what that of the
-    ///    wrapped one does.
-    /// 2. For one of several parts, `wrap` neither panics nor drops the lease that it takes: that
-    ///    would release the memory of the other parts. For a buffer that is alone in its memory it
-    ///    may do so; the memory is released then, once.
+    /// 1. The lease that `wrap` returns obeys the rules of its argument, for the same memory (see
+    ///    [`Lease`]). Its [`is_shared`](Lease::is_shared) returns the same as that of its argument.
+    /// 2. For one of several parts, `wrap` neither panics nor drops its argument: that would
+    ///    release the memory of the other parts. For the only handle of a memory it may do so; the
+    ///    memory is then released once.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {

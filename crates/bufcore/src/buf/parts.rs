@@ -58,12 +58,12 @@ impl<L: Lease> Buf<L> {
 }
 
 impl Tracker {
-    /// Notes `buf` as acquired by the caller's caller.
+    /// Records `buf` as acquired by the caller of this function's caller.
     ///
-    /// One of several parts of a buffer that was split is not noted. Its memory is on the list of
-    /// the pool that it was acquired from, until the last part is dropped.
+    /// A part of a split buffer is not recorded. Its memory is listed by the pool that it was
+    /// acquired from, until the last part is dropped.
     ///
-    /// A note that the buffer has already is replaced.
+    /// An earlier record of the buffer is replaced.
     #[inline]
     #[cfg_attr(feature = "track", track_caller)]
     #[cfg_attr(not(feature = "track"), allow(unused_mut, reason = "nothing is noted"))]

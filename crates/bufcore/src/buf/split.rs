@@ -17,19 +17,18 @@ use crate::lease::guard::LeaseGuard;
 use crate::{Buf, SplitLease};
 
 impl<L: SplitLease> Buf<L> {
-    /// Splits the buffer: returns the first `at` filled bytes as a buffer of their own, and keeps
-    /// the rest.
+    /// Splits the buffer: returns the first `at` filled bytes as a new buffer, and keeps the rest.
     ///
-    /// Both are exclusive and writable, each in its part. The memory is released as a whole, when
-    /// the last part and the last view of a part are dropped. The front's capacity is `at`. A view
-    /// of a part becomes a buffer again only when no other part is left.
+    /// Both are exclusive and writable. The memory is released as a whole, when the last part and
+    /// the last view of a part are dropped. The capacity of the returned buffer is `at`. A view of
+    /// a part can become a buffer again only if no other part is left.
     ///
     /// Cost: one plain store the first time, then one locked addition; no allocation, no copy.
     ///
     /// # Panics
     ///
-    /// Panics when `at` is over [`len`](Self::len), and with more than two thousand million parts
-    /// and views of one memory.
+    /// Panics if `at` is over [`len`](Self::len), or if one memory has more than two billion parts
+    /// and views.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -53,14 +52,14 @@ impl<L: SplitLease> Buf<L> {
     }
 
     /// Splits the buffer: keeps the first `at` bytes of its capacity and returns the rest, filled
-    /// or not, as a buffer of its own.
+    /// or not, as a new buffer.
     ///
-    /// All else is as for [`split_to`](Self::split_to).
+    /// Otherwise as [`split_to`](Self::split_to).
     ///
     /// # Panics
     ///
-    /// Panics when `at` is over [`capacity`](Self::capacity), and with more than two thousand
-    /// million parts and views of one memory.
+    /// Panics if `at` is over [`capacity`](Self::capacity), or if one memory has more than two
+    /// billion parts and views.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -86,16 +85,16 @@ impl<L: SplitLease> Buf<L> {
     ///
     /// This is the reverse of [`split_to`](Self::split_to) and [`split_off`](Self::split_off).
     ///
-    /// The filled bytes have to be without a gap: this buffer is full, or `other` is empty. A
-    /// buffer of no capacity becomes `other`, and an `other` of no capacity is always joined.
+    /// The filled bytes must be contiguous: this buffer is full, or `other` is empty. If this
+    /// buffer has no capacity, it becomes `other`; an `other` without capacity is always joined.
     /// Nothing is ever copied.
     ///
-    /// Cost: one locked subtraction. The buffer keeps the slower release of a part, also when it is
+    /// Cost: one locked subtraction. The buffer keeps the slower release of a part, even if it is
     /// the only handle again.
     ///
     /// # Errors
     ///
-    /// Returns `other` when the two are not neighbours in this sense. Both are unchanged then.
+    /// Returns `other` if the two are not adjacent in this sense. Both are unchanged then.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -158,7 +157,7 @@ impl<L: SplitLease> Buf<L> {
     }
 }
 
-/// Makes a buffer of no bytes, which holds nothing of a pool, and starts at a multiple of
+/// Makes a buffer of no bytes, which holds no memory of a pool and starts at a multiple of
 /// `alignment`.
 ///
 /// ```

@@ -9,16 +9,15 @@ use crate::{Buf, BufferPool, Frozen, Lease, SharedBytes, SplitLease, Writer};
 ///
 /// # A full buffer and tokio
 ///
-/// A buffer does not grow as `BytesMut` does. Where generic code asks how much room there is, a
-/// full one says none. tokio's `AsyncReadExt::read_buf` then returns `Ok(0)` without a look at the
-/// stream. **That reads as the end of the stream.**
+/// A buffer does not grow as `BytesMut` does. If generic code asks for the available room, a full
+/// buffer reports none. tokio's `AsyncReadExt::read_buf` then returns `Ok(0)` without reading.
+/// **This looks like the end of the stream.**
 ///
 /// Before each `read_buf`, check that [`spare_capacity`](Buf::spare_capacity) is over 0. A full
-/// buffer means that a message is too long, or that it is time for a larger buffer.
-/// [`Buf::read_from`] makes this an error. So does `bufworks::net::read_ready` for tokio's sockets.
+/// buffer means that a message is too long, or that a larger buffer is needed. [`Buf::read_from`]
+/// returns an error instead. So does `bufworks::net::read_ready` for tokio's sockets.
 ///
-/// Bytes that do not fit are a panic in `put_slice` and the other `put` methods, as `bytes`
-/// requires.
+/// `put_slice` and the other `put` methods panic if the bytes do not fit, as `bytes` requires.
 // SAFETY: `chunk_mut` lends the bytes from `len` on, `remaining_mut` counts them, and `advance_mut`
 // moves `len` over them, never past the capacity.
 unsafe impl<L: Lease> BufMut for Buf<L> {
@@ -45,7 +44,7 @@ const CHUNK_BYTES: usize = 64;
 ///
 /// # Panics
 ///
-/// Methods panic when the pool refuses to grow, since they return no errors.
+/// Methods panic if the pool cannot grow the buffer, since they return no errors.
 // SAFETY: `chunk_mut` lends the room behind the filled bytes, which is never empty, and
 // `advance_mut` moves their end over it, never past its end.
 unsafe impl<P: BufferPool<Lease: SplitLease>> BufMut for Writer<P> {
@@ -76,12 +75,12 @@ unsafe impl<P: BufferPool<Lease: SplitLease>> BufMut for Writer<P> {
 }
 
 impl<L: Lease> Buf<L> {
-    /// Turns the filled bytes into a `bytes::Bytes`, which HTTP bodies and websocket messages are
-    /// made of. The memory goes back to its pool when the last clone of it is dropped.
+    /// Turns the filled bytes into a `bytes::Bytes`, the type of HTTP bodies and websocket
+    /// messages. The memory returns to its pool when the last clone is dropped.
     /// `Bytes::from(buf)` and `buf.into()` do the same.
     ///
     /// Cost: no copy of the bytes; one small allocation, which `Bytes` needs for an owner of
-    /// another type. None where no bytes are filled.
+    /// another type. An empty buffer allocates nothing.
     ///
     /// ```
     /// use bufcore::HeapPool;
@@ -131,8 +130,8 @@ impl<L: Lease> From<Buf<L>> for Bytes {
     }
 }
 
-/// Cost: nothing for static bytes and for none; otherwise one small allocation, which `Bytes` needs
-/// for an owner of another type. No bytes are copied.
+/// Cost: nothing for static or empty bytes; otherwise one small allocation, which `Bytes` needs for
+/// an owner of another type. No bytes are copied.
 impl From<SharedBytes> for Bytes {
     fn from(shared: SharedBytes) -> Self {
         match shared.static_bytes() {
@@ -142,7 +141,7 @@ impl From<SharedBytes> for Bytes {
     }
 }
 
-/// Cost: one small allocation, no copy; nothing for none.
+/// Cost: one small allocation, no copy; nothing for empty bytes.
 impl From<Bytes> for SharedBytes {
     fn from(bytes: Bytes) -> Self {
         if bytes.is_empty() { Self::new() } else { Self::from_owner(bytes) }

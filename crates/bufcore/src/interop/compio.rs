@@ -8,28 +8,28 @@ use compio_buf::{IntoInner, IoBuf, IoBufMut, SetLen};
 
 use crate::{Buf, Lease};
 
-/// Lends a buffer to reads of compio.
+/// Passes a buffer to reads of compio.
 ///
-/// compio's `IoBufMut` lets safe code write uninitialised bytes: its `as_uninit` lends a
-/// `&mut [MaybeUninit<u8>]` of the whole buffer. A later buffer of the same memory would then show
-/// them. So a [`Buf`] does not have that trait, and this wrapper is made by a function that is
-/// `unsafe`, whose caller knows the code that reads.
+/// compio's `IoBufMut` lets safe code write uninitialised bytes: its `as_uninit` returns the whole
+/// buffer as a `&mut [MaybeUninit<u8>]`. A later buffer of the same memory would expose them.
+/// [`Buf`] therefore does not implement that trait. The function that makes this wrapper is
+/// `unsafe`: its caller vouches for the code that reads.
 ///
-/// A read overwrites the filled bytes from the front; the length grows where it reads more, and
-/// never shrinks. [`slice`](IoBuf::slice) reads behind them.
+/// A read overwrites the filled bytes from the front. The length grows if more is read, and never
+/// shrinks. [`slice`](IoBuf::slice) appends after them.
 ///
-/// Ownership: compio owns the value while the kernel writes, also when the future is dropped. The
+/// Ownership: compio owns the value while the kernel writes, even if the future is dropped. The
 /// memory is released when the value is dropped, as with the buffer.
 ///
-/// Cost: none; it is a buffer.
+/// Cost: none; it is the buffer itself.
 ///
 /// # Managed reads
 ///
-/// compio has buffers of its own for `read_managed`, and takes their memory from a static
+/// compio has its own buffers for `read_managed`, and takes their memory from a static
 /// `BufferAllocator`. A `PoolAllocator` (feature `allocator-api2-0_4`, or `0_2`) over a shared pool
-/// in a static serves that trait in two lines: its `allocate` and `deallocate`, with the layout of
-/// `len` bytes. The buffers of a pool with mappings begin 64 bytes into a page or later. On some
-/// processors the kernel copies to the first bytes of a page up to seven times slower.
+/// in a static implements that trait in two lines: its `allocate` and `deallocate`, with the layout
+/// of `len` bytes. The buffers of a pool with mappings begin at least 64 bytes into a page. On some
+/// processors the kernel copies to the first bytes of a page up to seven times more slowly.
 ///
 /// ```
 /// use bufcore::compio::ReadBuf;
@@ -62,15 +62,15 @@ pub struct ReadBuf<L: Lease> {
 }
 
 impl<L: Lease> ReadBuf<L> {
-    /// Wraps `buf`, whose memory compio's traits may write from here on.
+    /// Wraps `buf`, whose memory compio's traits may write from now on.
     ///
     /// # Safety
     ///
-    /// 1. No code that has this value writes uninitialised bytes through
+    /// 1. No code that owns this value writes uninitialised bytes through
     ///    [`as_uninit`](IoBufMut::as_uninit), or through a `Slice` or `Uninit` of the value.
     ///
-    /// The operations of compio's files and sockets write none: the kernel writes, or they copy
-    /// initialised bytes.
+    /// The operations of compio's files and sockets write none: the kernel writes, or initialised
+    /// bytes are copied.
     #[inline]
     #[must_use]
     pub unsafe fn new(buf: Buf<L>) -> Self {
@@ -78,7 +78,7 @@ impl<L: Lease> ReadBuf<L> {
     }
 }
 
-/// Returns the buffer. What a read has filled is its filled part.
+/// Returns the buffer. Its filled part is the bytes that were read.
 impl<L: Lease> IntoInner for ReadBuf<L> {
     type Inner = Buf<L>;
 

@@ -10,7 +10,7 @@ impl Error for ReserveError {
     }
 }
 
-/// The error of a writer that grows, when it cannot.
+/// The error of a writer whose buffer cannot grow.
 impl Error for AcquireError {
     fn kind(&self) -> ErrorKind {
         match self {

@@ -4,7 +4,7 @@ use embedded_io_async::Write;
 
 use crate::{AcquireError, Buf, BufferPool, Lease, ReserveError, SplitLease, Writer};
 
-/// Appends as `embedded_io::Write` does. A full buffer is an error, and nothing is waited for.
+/// Appends as `embedded_io::Write` does. A full buffer is an error; the call never waits.
 /// `write_all` appends all or nothing.
 impl<L: Lease> Write for Buf<L> {
     async fn write(&mut self, bytes: &[u8]) -> Result<usize, ReserveError> {
@@ -20,7 +20,7 @@ impl<L: Lease> Write for Buf<L> {
     }
 }
 
-/// Appends all or nothing. No room is an error, and nothing is waited for.
+/// Appends all or nothing. A full buffer is an error; the call never waits.
 impl<P: BufferPool<Lease: SplitLease>> Write for Writer<P> {
     async fn write(&mut self, bytes: &[u8]) -> Result<usize, AcquireError> {
         embedded_io::Write::write(self, bytes)

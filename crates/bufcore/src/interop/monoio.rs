@@ -12,7 +12,7 @@ use monoio::buf::{IoBuf, IoBufMut};
 
 use crate::{Buf, Lease};
 
-/// Writes take the filled part.
+/// Writes send the filled part.
 // SAFETY:
 // - stable: the address is a field that names memory of the pool, not of this value; moves of the
 //   value do not change it, and only calls with `&mut` do, which the owner alone can make.
@@ -30,7 +30,7 @@ unsafe impl<L: Lease> IoBuf for Buf<L> {
     }
 }
 
-/// A read replaces the filled bytes. `buf.slice_mut(buf.len()..)` reads behind them.
+/// A read replaces the filled bytes. `buf.slice_mut(buf.len()..)` appends after them.
 // SAFETY: as above; a `Buf` is the only handle of its bytes, so that the kernel may write them.
 unsafe impl<L: Lease> IoBufMut for Buf<L> {
     #[inline]

@@ -61,7 +61,7 @@ macro_rules! source {
             }
         }
 
-        /// Writes take the filled bytes.
+        /// Writes send the filled bytes.
         #[cfg(all(feature = "compio-buf-0_8", any(unix, windows)))]
         impl<$($generics)*> compio_buf::IoBuf for $handle {
             #[inline]
@@ -77,7 +77,7 @@ macro_rules! reader {
     ($([$($generics:tt)*] $handle:ty;)+) => {$(
         source! {
             [$($generics)*] $handle {
-                /// Copies nothing: the bytes stay where they are.
+                /// Cost: nothing is copied.
                 #[inline]
                 fn copy_to_bytes(&mut self, bytes: usize) -> bytes::Bytes {
                     self.split_to(bytes).into()
@@ -159,7 +159,7 @@ macro_rules! reader {
             }
         }
 
-        /// Writes take the bytes of the view.
+        /// Writes send the bytes of the view.
         // SAFETY: nobody writes the bytes while a view lives, and the value that the runtime owns
         // is one. Moves of the value move no byte.
         #[cfg(all(feature = "tokio-uring-0_5", target_os = "linux"))]
@@ -180,7 +180,7 @@ macro_rules! reader {
             }
         }
 
-        /// Writes take the bytes of the view.
+        /// Writes send the bytes of the view.
         // SAFETY: as above.
         #[cfg(all(feature = "monoio-0_2", unix))]
         unsafe impl<$($generics)*> monoio::buf::IoBuf for $handle {

@@ -10,7 +10,7 @@ use crate::{
     Writer,
 };
 
-/// Makes an error of kind `StorageFull`, with the [`ReserveError`] within.
+/// Makes an error of kind `StorageFull`, whose source is the [`ReserveError`].
 impl From<ReserveError> for io::Error {
     #[inline]
     fn from(error: ReserveError) -> Self {
@@ -18,8 +18,8 @@ impl From<ReserveError> for io::Error {
     }
 }
 
-/// Makes an error of kind `StorageFull`, or `OutOfMemory` if the system refused, with the
-/// [`AcquireError`] within.
+/// Makes an error of kind `StorageFull`, or `OutOfMemory` if the system failed. Its source is the
+/// [`AcquireError`].
 impl From<AcquireError> for io::Error {
     #[inline]
     fn from(error: AcquireError) -> Self {
@@ -28,8 +28,8 @@ impl From<AcquireError> for io::Error {
     }
 }
 
-/// Makes the system's own error where it was the system that refused; else one of kind
-/// `OutOfMemory`, `Unsupported` or `InvalidInput`, with the [`ConfigError`] within.
+/// Makes the system's own error if the system failed; otherwise one of kind `OutOfMemory`,
+/// `Unsupported` or `InvalidInput`, whose source is the [`ConfigError`].
 impl From<ConfigError> for io::Error {
     #[inline]
     fn from(error: ConfigError) -> Self {
@@ -49,8 +49,8 @@ impl<P: BufferPool<Lease: SplitLease>> Write for Writer<P> {
     ///
     /// # Errors
     ///
-    /// Returns the [`AcquireError`] of the pool, as one of `std::io`, when it has no room for all
-    /// of them. Nothing is appended then.
+    /// Returns the [`AcquireError`] of the pool as an `io::Error` if they do not all fit. Nothing
+    /// is appended then.
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.extend_from_slice(bytes)?;
@@ -62,8 +62,8 @@ impl<P: BufferPool<Lease: SplitLease>> Write for Writer<P> {
     }
 }
 
-/// Appends. `write` takes the bytes that there is room for: 0 when the buffer is full, as for a
-/// slice. `write_all` and `write!` append all or nothing, and fail with `StorageFull`.
+/// Appends. `write` appends the bytes that fit: 0 bytes if the buffer is full, as for a slice.
+/// `write_all` and `write!` append all or nothing, and fail with `StorageFull`.
 impl<L: Lease> Write for Buf<L> {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -77,7 +77,7 @@ impl<L: Lease> Write for Buf<L> {
     ///
     /// # Errors
     ///
-    /// Returns `StorageFull` when there is no room for all of them. Nothing is written then.
+    /// Returns `StorageFull` if they do not all fit. Nothing is written then.
     #[inline]
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         Ok(self.extend_from_slice(bytes)?)
@@ -98,17 +98,17 @@ impl<L: Lease> Write for Buf<L> {
 }
 
 impl<L: Lease> Buf<L> {
-    /// Reads once from `reader` into the unfilled part. Returns how many bytes came; 0 is the end
-    /// of the reader, and nothing else.
+    /// Reads once from `reader` into the unfilled part. Returns the number of bytes; 0 always means
+    /// the end of the reader.
     ///
     /// Cost: one `read` of the reader; no copy, no zeroing.
     ///
     /// # Errors
     ///
-    /// - `StorageFull`, with a [`ReserveError`] within: the buffer is full or has no capacity. The
-    ///   reader is not asked.
+    /// - `StorageFull`, with a [`ReserveError`] as source: the buffer is full or has no capacity.
+    ///   The reader is not called.
     /// - The error of the reader. The buffer is unchanged.
-    /// - `InvalidData`: the reader is broken, and claims more bytes than it was lent room for.
+    /// - `InvalidData`: the reader is broken and reports more bytes than fit.
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -140,11 +140,11 @@ impl<L: Lease> Buf<L> {
     ///
     /// # Errors
     ///
-    /// - `UnexpectedEof`: the reader ends before.
-    /// - `StorageFull`: the buffer has no room for `n` bytes. The reader is not asked.
+    /// - `UnexpectedEof`: the reader ended earlier.
+    /// - `StorageFull`: the buffer has no room for `n` bytes. The reader is not called.
     /// - The error of the reader.
     ///
-    /// The filled length is unchanged after each of them.
+    /// Each of these errors leaves the filled length unchanged.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -167,11 +167,11 @@ impl<L: Lease> Buf<L> {
     }
 }
 
-/// Returns `n`, which a reader says that it has read into `room` bytes.
+/// Checks `n`, the number of bytes that a reader reports for `room` bytes.
 ///
 /// # Errors
 ///
-/// Returns `InvalidData` when `n` is more.
+/// Returns `InvalidData` if `n` is more.
 ///
 /// ```
 /// use bufcore::author::count_read;
@@ -186,11 +186,11 @@ pub fn count_read(n: usize, room: usize) -> io::Result<usize> {
     if n <= room { Ok(n) } else { Err(io::Error::new(io::ErrorKind::InvalidData, claims)) }
 }
 
-/// Returns `n`, which a writer says that it has taken of `given` bytes.
+/// Checks `n`, the number of bytes that a writer reports for `given` bytes.
 ///
 /// # Errors
 ///
-/// Returns `WriteZero` for 0, and `InvalidData` when `n` is more than `given`.
+/// Returns `WriteZero` for 0, and `InvalidData` if `n` is more than `given`.
 ///
 /// ```
 /// use bufcore::author::count_written;
@@ -209,15 +209,14 @@ pub fn count_written(n: usize, given: usize) -> io::Result<usize> {
     }
 }
 
-/// Counts the bytes that a reader has read into `room`, where the reader itself says which bytes it
-/// has filled.
+/// Counts the bytes that a reader has filled in `room`, if the reader itself reports which ones.
 ///
-/// A reader of tokio is lent a `ReadBuf` and can replace it by one over other memory. Its bytes are
-/// not in `room` then, and recycled bytes would be taken for them.
+/// A tokio reader gets a `ReadBuf`, and can replace it by one over other memory. The reported bytes
+/// are then not in `room`, and recycled bytes would be taken for them.
 ///
 /// # Errors
 ///
-/// Returns `InvalidData` when `filled` is not the beginning of `room`.
+/// Returns `InvalidData` if `filled` is not the beginning of `room`.
 ///
 /// ```
 /// use bufcore::author::count_filled;

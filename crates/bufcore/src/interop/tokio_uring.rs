@@ -7,10 +7,10 @@ use tokio_uring::buf::{IoBuf, IoBufMut};
 
 use crate::{Buf, Lease};
 
-/// Writes take the filled part, and reads start at its front.
+/// Writes send the filled part, and reads start at its front.
 ///
-/// A read overwrites the filled bytes from the front; the length grows where it reads more, and
-/// never shrinks. `buf.slice(buf.len()..)` of `BoundedBuf` reads behind them; it panics for a full
+/// A read overwrites the filled bytes from the front. The length grows if more is read, and never
+/// shrinks. `buf.slice(buf.len()..)` of `BoundedBuf` appends after them; it panics for a full
 /// buffer.
 // SAFETY:
 // - stable: the address is a field that names memory of the pool, not of this value; moves of the

@@ -14,8 +14,8 @@ pub(crate) struct LeaseGuard<L: Lease> {
     pub(crate) track_id: ManuallyDrop<TrackId>,
 }
 
-/// Returns whether no other buffer or view shares the memory of a buffer with this lease, at this
-/// moment. Their uses of the memory happened before the caller's next step.
+/// Returns whether no other buffer or view shares the memory of this lease, at this moment. Their
+/// accesses to the memory happened before this call returns.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {

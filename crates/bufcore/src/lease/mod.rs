@@ -38,25 +38,26 @@ use crate::lease::ref_count::RefCount;
 
 /// Returns a buffer's memory to its pool: dropping the lease is the release.
 ///
-/// A lease is the part of the pool that a buffer keeps; a strategy has one lease type. Users never
-/// call it. They drop the [`Buf`](crate::Buf) or the last [`Frozen`](crate::Frozen) view, on any
-/// thread, and that drops the lease.
+/// A lease is the part of the pool that a buffer keeps; each strategy has one lease type. Users
+/// never call it. They drop the [`Buf`](crate::Buf) or the last [`Frozen`](crate::Frozen) view, on
+/// any thread, which drops the lease.
 ///
 /// # Safety
 ///
-/// 1. *Memory.* The memory that a `Buf` was built over stays valid and exclusive to it until its
-///    lease has been dropped, whatever happens to the pool or to other buffers.
+/// 1. *Memory.* The memory of a `Buf` stays valid and exclusive to it until its lease is dropped,
+///    whatever happens to the pool or to other buffers.
 /// 2. *Copies.* `bufcore` may copy the value bit by bit, and use the copies through `&self` on
-///    several threads at once. Exactly one of all copies is dropped, or none. So the value owns
+///    several threads at once. At most one of the copies is dropped. The value therefore owns
 ///    nothing through a unique pointer such as `Box`.
 /// 3. *Count.* [`views`](Lease::views) returns the same counter for all copies, and for no other
-///    memory. The counter stays valid until the lease has been dropped. `views` returns `None` only
-///    for a lease over zero bytes.
-/// 4. *Wipe.* The range that [`wipe_range`](Lease::wipe_range) returns lies within the memory of 1.
-/// 5. *Start.* The pointer that [`start`](Lease::start) returns reaches all of the memory of 1.
-///    Between it and the first byte that a `Buf` was built over lie bytes of that memory, and of no
-///    other.
-/// 6. *Empty.* What [`empty`](Lease::empty) returns is over no bytes, and its `views` is `None`.
+///    memory. The counter stays valid until the lease is dropped. `views` returns `None` only for a
+///    lease over zero bytes.
+/// 4. *Wipe.* The range that [`wipe_range`](Lease::wipe_range) returns lies within the memory of
+///    rule 1.
+/// 5. *Start.* The pointer that [`start`](Lease::start) returns may access all of the memory of
+///    rule 1. All bytes between it and the first byte of the original `Buf` belong to that memory.
+/// 6. *Empty.* The lease that [`empty`](Lease::empty) returns is over no bytes, and its `views` is
+///    `None`.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -101,23 +102,25 @@ use crate::lease::ref_count::RefCount;
     note = "the parameter of `Buf` and `Frozen` is what a buffer keeps of its pool: `Buf<SlotLease>`, or `SlotBuf` for short; or `P::Lease` for a `P: BufferPool`"
 )]
 pub unsafe trait Lease: Send + Sync + 'static {
-    /// Returns the count of the memory's views. It is in place, so that freezing allocates nothing.
+    /// Returns the count of the memory's views. The count is in place, so freezing allocates
+    /// nothing.
     ///
     /// A lease that holds no memory needs no count and returns `None`.
     fn views(&self) -> Option<&RefCount>;
 
-    /// Returns whether the buffer of this lease is counted in `views` already, because it is one of
+    /// Returns whether the buffer of this lease is already counted in `views`, because it is one of
     /// several that share the memory. See [`SplitLease`].
     ///
-    /// A lease that wraps another returns what that one returns.
+    /// A lease that wraps another returns that lease's value.
     #[inline]
     fn is_shared(&self) -> bool {
         false
     }
 
-    /// Returns the memory that is zeroed before the lease is dropped, if its pool was told to wipe.
+    /// Returns the memory to zero before the lease is dropped, if its pool wipes.
     ///
-    /// This is all of the memory, not only the filled part: the unfilled part was lent out as well.
+    /// This is all of the memory, not only the filled part: callers could write the unfilled part
+    /// too.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -155,11 +158,10 @@ pub unsafe trait Lease: Send + Sync + 'static {
         None
     }
 
-    /// Makes a lease over no bytes, for a view or a part of a buffer that has none and so holds no
-    /// memory.
+    /// Makes a lease over no bytes, for a view or part without bytes, which holds no memory.
     ///
-    /// With it, such a view can become a buffer again, one without capacity. Where this returns
-    /// `None`, as it does by default, a view of no bytes stays a view.
+    /// Such a view can then become a buffer again, without capacity. If this returns `None`, the
+    /// default, a view of no bytes cannot become a buffer.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -178,20 +180,20 @@ pub unsafe trait Lease: Send + Sync + 'static {
     }
 }
 
-/// Lets several buffers share the memory of a lease, each with a part of its own.
+/// A lease whose memory several buffers can share, each with a part of its own.
 ///
 /// [`Buf::split_to`](crate::Buf::split_to) and [`Buf::split_off`](crate::Buf::split_off) need it.
 ///
 /// All handles of a split memory, buffers and views, are counted in [`views`](Lease::views), and
 /// hold bitwise copies of one lease. The last handle drops it. While a handle lives, its part is
-/// valid and exclusive to it: rule 1 of [`Lease`] holds part by part. The memory is wiped as a
-/// whole when the last handle is dropped, before anyone else can see it.
+/// valid and exclusive to it: rule 1 of [`Lease`] applies to each part. The memory is wiped as a
+/// whole when the last handle is dropped, before it is reused.
 ///
 /// # Safety
 ///
-/// [`is_shared`](Lease::is_shared) is true of what [`into_shared`](Self::into_shared) returns and
-/// of its bitwise copies. It is false of a lease that `into_shared` was not called on, and of one
-/// over no bytes. `into_shared` does not panic. [`Lease::empty`] returns a lease.
+/// [`is_shared`](Lease::is_shared) is true for a lease that [`into_shared`](Self::into_shared)
+/// returned, and for its bitwise copies. It is false for a lease without a call of `into_shared`,
+/// and for one over no bytes. `into_shared` does not panic. [`Lease::empty`] returns a lease.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -226,7 +228,7 @@ pub unsafe trait SplitLease: Lease + Sized {
     fn into_shared(self) -> Self;
 }
 
-/// Leases no bytes: the lease of a pool that never hands out any, such as
+/// Leases no bytes: the lease of a pool that serves no request, such as
 /// [`NoFallback`](crate::NoFallback).
 ///
 /// ```

@@ -13,11 +13,11 @@ use crate::sync::{AtomicU32, Ordering, RELEASE};
 /// More handles of one memory than this are refused, long before the count could wrap.
 const MAX_HANDLES: u32 = u32::MAX / 2;
 
-/// Counts the handles of one memory: views, and parts of a buffer that was split.
+/// Counts the handles of one memory: views, and parts of a split buffer.
 ///
-/// [`Lease::views`](crate::Lease::views) returns it: a lease only says where the count is. The
-/// functions that change it are private to `bufcore`. So safe code, which can reach the count
-/// through [`Buf::lease`](crate::Buf::lease), cannot make the memory go while a handle lives.
+/// [`Lease::views`](crate::Lease::views) returns a reference to it. The functions that change it
+/// are private to `bufcore`. Safe code can reach the count through
+/// [`Buf::lease`](crate::Buf::lease), but cannot free the memory under a live handle.
 ///
 /// ```
 /// use bufcore::author::RefCount;
@@ -40,17 +40,16 @@ pub struct RefCount {
 }
 
 impl RefCount {
-    /// Makes a count for a memory that is not shared yet.
+    /// Makes a count for a memory that is not yet shared.
     #[inline]
     #[must_use]
     pub fn new() -> Self {
         Self { count: AtomicU32::new(0) }
     }
 
-    /// Returns whether one handle is left of a memory that is shared.
+    /// Returns whether exactly one handle of a shared memory is left.
     ///
-    /// Everything that the other handles did with the memory happened before the caller's next
-    /// step.
+    /// All accesses of the other handles happened before this call returns.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {

@@ -1,21 +1,21 @@
 //! The parts that all leases of one word share.
 
-/// Makes a lease of a struct with one field, `tagged`: the parts that all leases of one word share.
+/// Implements the code that all one-word leases share, for a struct with one field, `tagged`.
 ///
-/// It is for authors of strategies. The parts are `Send`, `Sync` and
+/// It is for authors of strategies. It implements `Send`, `Sync` and
 /// [`SplitLease`](crate::SplitLease), and two methods for the strategy itself. `of` makes the lease
 /// of a block. `block` returns the block, or `None` for a buffer of no bytes. The strategy
 /// implements [`Lease`](crate::Lease).
 ///
 /// # Safety
 ///
-/// The author who writes the `unsafe` of an invocation promises:
+/// The author who writes `unsafe` in an invocation promises:
 ///
 /// 1. The struct has one field, `tagged`, a [`TaggedPtr`](crate::author::TaggedPtr) to the header
 ///    of a block.
-/// 2. Its [`Lease::is_shared`](crate::Lease::is_shared) says what `tagged` says, and its `views` is
-///    `None` where there is no block.
-/// 3. Any thread may drop it, and any number may use it through references at once.
+/// 2. Its [`Lease::is_shared`](crate::Lease::is_shared) returns the same as that of `tagged`, and
+///    its `views` is `None` if there is no block.
+/// 3. Any thread may drop it, and any number may use shared references to it at once.
 ///
 /// ```
 /// # use std::ptr::NonNull;

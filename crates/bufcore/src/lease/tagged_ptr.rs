@@ -9,9 +9,9 @@ const MARK: usize = 1;
 /// The address of no block.
 const NOTHING: usize = MARK;
 
-/// Points to a block's header, with room for a mark in its last bit: a lease of one word.
+/// Points to a block's header, with a mark in the lowest bit: a lease of one word.
 ///
-/// It owns nothing: the lease that holds it does. Headers have to start at multiples of 2 or more.
+/// It owns nothing: the lease that contains it does. Headers must be aligned to at least 2.
 ///
 /// ```
 /// use std::ptr::NonNull;
@@ -50,7 +50,7 @@ impl<B> TaggedPtr<B> {
 
     /// Returns the block, if there is one and it is not marked.
     ///
-    /// This is one comparison, for the releases of all buffers that were never split.
+    /// This is one comparison, for the release of buffers that were never split.
     ///
     /// ```
     /// use std::ptr::NonNull;
@@ -91,14 +91,14 @@ impl<B> TaggedPtr<B> {
         NonNull::new(self.address.map_addr(|address| address & !MARK))
     }
 
-    /// Returns whether the pointer is marked as that of one of several.
+    /// Returns whether the pointer is marked as one of several.
     #[inline(always)]
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.unmarked().is_none() && is_some(self.address.addr())
     }
 
-    /// Returns the same pointer, marked as that of one of several. That of no block stays as it is.
+    /// Returns the same pointer, marked as one of several. A pointer to no block is unchanged.
     #[inline]
     #[must_use]
     pub fn shared(&self) -> Self {

@@ -12,7 +12,7 @@ pub use off::Tracker;
 
 #[cfg(not(feature = "track"))]
 mod off {
-    /// Notes every buffer that is out. Without the `track` feature it does nothing.
+    /// Records every buffer in use. Without the `track` feature it does nothing.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -67,7 +67,7 @@ mod on {
 
     use crate::sync::{Mutex, lock};
 
-    /// Describes a buffer that is out: where it was acquired, and when.
+    /// Describes a buffer in use: where it was acquired, and when.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -90,12 +90,12 @@ mod on {
         pub location: &'static Location<'static>,
         /// When that was.
         pub since: Instant,
-        /// Its capacity in bytes, then.
+        /// The requested capacity in bytes.
         pub capacity: usize,
     }
 
     impl Outstanding {
-        /// Returns how long the buffer has been out.
+        /// Returns how long the buffer has been in use.
         ///
         /// ```
         /// use std::time::Duration;
@@ -128,10 +128,10 @@ mod on {
         next: usize,
     }
 
-    /// Notes every buffer that is out. Without the `track` feature it does nothing.
+    /// Records every buffer in use. Without the `track` feature it does nothing.
     ///
-    /// Cost with it: a short lock per acquire and per release, and now and then an allocation
-    /// under it.
+    /// Cost with it: a short lock per acquire and per release, and an occasional allocation under
+    /// it.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -179,7 +179,7 @@ mod on {
             TrackId { place: Some((Arc::clone(&self.ledger), number)) }
         }
 
-        /// Lists what is out now, longest first.
+        /// Lists the buffers in use, longest first.
         #[must_use]
         pub fn outstanding(&self) -> Vec<Outstanding> {
             let mut found: Vec<_> = lock(&self.ledger).entries.values().copied().collect();

@@ -1,11 +1,11 @@
 //! Zeroing that is not left out.
 
-/// Zeroes `range` in a way that the compiler cannot leave out.
+/// Zeroes `range` in a way that the compiler cannot omit.
 ///
 /// # Safety
 ///
 /// 1. The range is valid for reads and writes, and initialised.
-/// 2. Nobody else uses it during the call.
+/// 2. No other code uses it during the call.
 ///
 /// ```
 /// use std::ptr::NonNull;

@@ -11,14 +11,14 @@ const PAGE_BYTES: usize = 4 << 10;
 /// A copy aliases when its target lies at most this far behind its source, modulo `PAGE_BYTES`.
 const ALIAS_BYTES: usize = 32;
 
-/// Copies `from` to `into`, which is as long.
+/// Copies `from` to `into`, which has the same length.
 ///
-/// On AMD's Zen 3 and later, `rep movsb` takes twenty times as long when the target lies 1 to 32
-/// bytes behind the source, modulo 4 KiB. Each store then seems to hit a load that is still to
-/// come. C libraries do not avoid this. In this case the function copies in pieces, for which the
-/// library uses ordinary loads and stores. All copies of these packages are made by it.
+/// On AMD's Zen 3 and later, `rep movsb` takes twenty times as long if the target lies 1 to 32
+/// bytes after the source, modulo 4 KiB. Each store seems to conflict with a later load. C
+/// libraries do not avoid this. In this case the function copies in pieces, with ordinary loads and
+/// stores. All copies of these crates use it.
 ///
-/// Cost: that of `copy_from_slice`, and a comparison; of long ones two more instructions.
+/// Cost: that of `copy_from_slice`, and a comparison; for long copies two more instructions.
 ///
 /// # Panics
 ///

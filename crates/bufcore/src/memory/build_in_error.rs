@@ -4,9 +4,9 @@ use core::fmt;
 
 use crate::{ConfigError, Error, Region};
 
-/// Why a pool could not be built, and what was given for it.
+/// Why a pool could not be built, with the region and fallback that were given.
 ///
-/// `F` is a fallback that was given beside the region, if the pool has one.
+/// `F` is the fallback that was given with the region, if the pool has one.
 ///
 /// ```
 /// use bufcore::{BuildInError, ConfigError, Region};

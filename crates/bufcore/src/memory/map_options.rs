@@ -27,11 +27,10 @@ pub enum HugePages {
     /// Ordinary pages.
     #[default]
     No,
-    /// Ordinary pages that the kernel is asked to merge into huge ones (`madvise`). A hint: never
+    /// Ordinary pages that the kernel is advised to merge into huge ones (`madvise`). A hint: never
     /// fails.
     Advise,
-    /// Huge pages set aside by the administrator (`MAP_HUGETLB`, 2 MiB); fails where there are
-    /// none.
+    /// Huge pages reserved by the administrator (`MAP_HUGETLB`, 2 MiB); fails if there are none.
     Require,
 }
 
@@ -86,8 +85,8 @@ impl MapOptions {
         self
     }
 
-    /// Returns the bytes of a page. A mapping has a whole number of them: of 4096 bytes, or of 2
-    /// MiB where huge pages are asked for.
+    /// Returns the bytes of a page. A mapping has a whole number of pages: of 4096 bytes, or of 2
+    /// MiB if huge pages are required.
     ///
     /// ```
     /// use bufcore::{HugePages, MapOptions};
@@ -100,7 +99,7 @@ impl MapOptions {
         if self.huge_pages == HugePages::No { PAGE_BYTES } else { HUGE_PAGE_BYTES }
     }
 
-    /// Sets whether to fault all pages in now, so that no later touch does.
+    /// Sets whether to fault in all pages at once, so that no later access does.
     ///
     /// ```
     /// use bufcore::{MapOptions, Region};
@@ -136,7 +135,7 @@ impl MapOptions {
 }
 
 /// The options that are set, as words with `+` between: `advise` or `require` for huge pages,
-/// `populate`, and `lock`. `plain` when none is. `AnyBuilder` of `bufworks` reads that.
+/// `populate`, and `lock`. `plain` if none is set. `AnyBuilder` of `bufworks` parses this form.
 ///
 /// ```
 /// use bufcore::{HugePages, MapOptions};

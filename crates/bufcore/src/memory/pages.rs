@@ -17,22 +17,21 @@ use core::ops::Range;
 use crate::Region;
 
 impl Region {
-    /// From this number of bytes on a pool gives memory that it has no room to keep to the system,
-    /// with [`free_to_system`](Self::free_to_system). Less goes to the allocator alone.
+    /// The size from which a pool returns memory that it cannot keep to the system, with
+    /// [`free_to_system`](Self::free_to_system). Smaller memory is freed to the allocator alone.
     ///
-    /// It is where the `malloc` of glibc begins to map memory (`M_MMAP_THRESHOLD`). The page faults
-    /// of the next use take about as long as zeroing the memory does.
+    /// It is the size from which the `malloc` of glibc maps memory (`M_MMAP_THRESHOLD`). The page
+    /// faults of the next use take about as long as zeroing the memory.
     pub const LARGE_BYTES: usize = 128 << 10;
 
-    /// Returns whether pages of the region may go back to the system while the region is in use.
+    /// Returns whether pages of the region may be returned to the system while the region is in
+    /// use.
     ///
-    /// They may where the memory comes from the global allocator or from
-    /// `Region::mapped`, or where its [`MemoryProvider`](crate::MemoryProvider) says so.
-    /// They may not where it is the caller's, and where a mapping was asked to be populated, locked
-    /// in memory, or of huge pages that the administrator set aside.
+    /// They may if the memory is from the global allocator or from `Region::mapped`, or if its
+    /// [`MemoryProvider`](crate::MemoryProvider) allows it. They may not if the memory is the
+    /// caller's, nor if the mapping is populated, locked in memory, or of reserved huge pages.
     ///
-    /// It is always `false` without the feature `pages`, and on other systems than
-    /// Linux.
+    /// It is always `false` without the feature `pages`, and on systems other than Linux.
     ///
     /// ```
     /// use bufcore::Region;
@@ -48,7 +47,7 @@ impl Region {
         self.returned_unit() != 0
     }
 
-    /// Returns the whole pages among the bytes at these addresses, of which there may be none.
+    /// Returns the whole pages within this address range; there may be none.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -74,18 +73,18 @@ impl Region {
         if first < end { first..end } else { start..start }
     }
 
-    /// Gives the [whole pages](Self::whole_pages) among the bytes at these addresses back to the
-    /// system, and returns how many bytes they have. It returns 0 where there are none, and where
-    /// the system refuses.
+    /// Returns the [whole pages](Self::whole_pages) within this address range to the system. The
+    /// result is their number of bytes. The result is 0 if there are none, or if the system
+    /// refuses.
     ///
-    /// Contents: zero in the pages that went, at their next use. Where the system refuses, each
-    /// byte is as it was, or zero.
+    /// Contents: the returned pages are zero at their next use. If the system refuses, each byte is
+    /// unchanged, or zero.
     ///
-    /// Cost: two system calls, which look at each page. The next use of a page is a page fault.
+    /// Cost: two system calls, which visit each page. The next use of a page is a page fault.
     ///
     /// # Safety
     ///
-    /// Nobody else uses these bytes during the call, as the owner of a buffer would not.
+    /// No other code uses these bytes during the call, as for the owner of a buffer.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -113,15 +112,14 @@ impl Region {
         if unsafe { system::take_back(start, pages.len()) } { pages.len() } else { 0 }
     }
 
-    /// Gives the [whole pages](Self::whole_pages) back to the system, and then the memory to where
-    /// it came from.
+    /// Returns the [whole pages](Self::whole_pages) to the system, then frees the memory.
     ///
-    /// An allocator may keep memory that it gets back, for requests to come. For memory that a
-    /// program did not need for a while this makes sure that it is free for others. A mapping is
-    /// unmapped, which is the same.
+    /// An allocator may keep freed memory for later requests. For memory that was idle for a while,
+    /// this ensures that other processes can use it. A mapping is unmapped, which has the same
+    /// effect.
     ///
     /// Cost: two system calls for a region with a whole page, and a page fault for each page when
-    /// the allocator uses it again. So it is for regions of some pages.
+    /// the allocator uses it again. It is therefore for regions of several pages.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {

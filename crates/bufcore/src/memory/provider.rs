@@ -9,36 +9,36 @@ use crate::memory::try_box::try_box;
 use crate::{Region, RegionError};
 
 /// Supplies the memory of regions: memory that is registered with a device, bound to a NUMA node,
-/// or carved from an arena of the program's own.
+/// or part of a program's own arena.
 ///
 /// [`Region::from_provider`] makes a region of it. Pools that are built in a region (`build_in`)
-/// then have all their memory there. Pools that grow ask a provider for each of their larger pieces
-/// (`build_from`). A provider that many regions share is an `Arc<P>` or a `&'static P`, which are
-/// providers as well.
+/// have all their memory there. Pools that grow request each larger piece from a provider
+/// (`build_from`). An `Arc<P>` or a `&'static P` of a provider is a provider too, which many
+/// regions can share.
 ///
 /// Memory that lives as long as the program needs no provider: see [`Region::from_static`].
 ///
 /// # Panics
 ///
-/// All its code may panic, and so may its drop.
+/// Its methods and its drop may panic.
 ///
-/// - From [`allocate`](Self::allocate), and where a region or a pool is dropped that has no buffers
-///   out, the panic goes to the caller.
-/// - The memory of a pool that ended with buffers out goes back when the last of them is released.
-///   The thread that gives it back may have to do with other pools only. There a panic ends when
-///   its hook has reported it. Without `std` it passes through that thread.
-/// - In pools that ask a provider for each piece (`build_from`), all its panics end so. One from
-///   [`allocate`](Self::allocate) is a refusal.
+/// - A panic of [`allocate`](Self::allocate), or one while a region or a pool without live buffers
+///   is dropped, propagates to the caller.
+/// - If a pool is dropped with live buffers, its memory is freed with the last of them. The thread
+///   that frees it may only use other pools. There a panic is caught after its hook ran. Without
+///   `std` it propagates through that thread.
+/// - In pools that request each piece from a provider (`build_from`), all its panics are caught. A
+///   panic of [`allocate`](Self::allocate) is then a failed allocation.
 ///
 /// # Safety
 ///
-/// Of memory that [`allocate`](Self::allocate) returns, until it is given to
+/// For memory that [`allocate`](Self::allocate) returns, until it is passed to
 /// [`deallocate`](Self::deallocate):
 ///
-/// 1. It is valid for reads and writes, for as many bytes as the layout says, and starts at a
-///    multiple of the layout's alignment. Any thread may use it.
-/// 2. Nobody else uses it, except for a device that the program tells to.
-/// 3. It stays where it is, also when the provider itself is moved.
+/// 1. It is valid for reads and writes of the layout's size, and aligned to the layout's alignment.
+///    Any thread may use it.
+/// 2. No other code uses it, except a device that the program controls.
+/// 3. Its address does not change, even if the provider is moved.
 /// 4. If [`Provided::is_zeroed`] is true, all its bytes are zero.
 ///
 /// ```
@@ -88,22 +88,22 @@ pub unsafe trait MemoryProvider: Send + Sync + 'static {
     /// [`RegionError::OutOfMemory`], or [`RegionError::Refused`] with the call that failed.
     fn allocate(&self, layout: Layout) -> Result<Provided, RegionError>;
 
-    /// Takes memory back, on any thread.
+    /// Frees the memory, on any thread.
     ///
     /// # Safety
     ///
     /// [`allocate`](Self::allocate) of this provider, or of one that shares its memory such as a
-    /// clone, returned `start` for this layout. It is given back once, and not used again.
+    /// clone, returned `start` for this layout. The memory is freed once, and not used afterwards.
     unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout);
 
-    /// Returns whether the system may have pages of the memory back while a region has it. A region
-    /// asks once, when it is made; by default they stay.
+    /// Returns whether pages of the memory may be returned to the system while a region uses it. A
+    /// region asks once, when it is made; the default is that they are kept.
     ///
-    /// Pools give back pages that hold no buffers when they are [trimmed](Region::return_pages). At
-    /// its next use such a page is zero, and elsewhere in physical memory. So the pages have to
-    /// stay where a device knows of them, where they are bound to a node one by one, and where
-    /// other processes see them. They may go where the memory is private and came from `mmap` or
-    /// the global allocator. The kernel refuses to take pages that are locked, shared or of a file.
+    /// Pools return pages without live buffers when they are [trimmed](Region::return_pages). At
+    /// its next use such a page is zero, and at another physical address. Pages must therefore be
+    /// kept if a device knows them, if they are bound to a node one by one, or if other processes
+    /// map them. They may be returned if the memory is private, and from `mmap` or the global
+    /// allocator. The kernel does not take pages that are locked, shared or of a file.
     ///
     /// ```
     /// # use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -139,7 +139,7 @@ pub unsafe trait MemoryProvider: Send + Sync + 'static {
     }
 }
 
-/// Tells what a [`MemoryProvider`] supplied.
+/// The memory that a [`MemoryProvider`] supplied.
 ///
 /// ```
 /// use std::ptr::NonNull;
@@ -158,7 +158,7 @@ pub unsafe trait MemoryProvider: Send + Sync + 'static {
 pub struct Provided {
     /// Where the memory starts.
     pub start: NonNull<u8>,
-    /// Whether all bytes are zero. If not, whoever asked for them zeroes them.
+    /// Whether all bytes are zero. If not, the caller zeroes them.
     pub is_zeroed: bool,
 }
 
@@ -232,17 +232,17 @@ fn take<P: MemoryProvider>(
 impl Region {
     /// Takes a zeroed region of `len` bytes from a provider, its start aligned to `alignment`.
     ///
-    /// The region keeps the provider, and gives its memory back when it is dropped.
+    /// The region keeps the provider, and frees its memory when it is dropped.
     ///
-    /// Cost: what the provider takes, and an allocation of some words. Memory that does not come
-    /// zeroed is zeroed here.
+    /// Cost: the provider's, and an allocation of a few words. Memory that is not zeroed is zeroed
+    /// here.
     ///
     /// # Errors
     ///
     /// - [`RegionError::Empty`]: `len` is 0.
     /// - [`RegionError::BadAlignment`]: `alignment` is no power of two.
     /// - [`RegionError::TooLarge`]: no region of this size can exist.
-    /// - [`RegionError::OutOfMemory`]: the provider refused, or the allocator.
+    /// - [`RegionError::OutOfMemory`]: the provider or the allocator failed.
     /// - Any other error that the provider returns.
     ///
     /// [`MemoryProvider`] has an example.

@@ -11,20 +11,21 @@ use crate::size::{CACHE_LINE_BYTES, align_up};
 use crate::sync::{Mutex, lock};
 use crate::{MemoryProvider, Provided, Region, RegionError};
 
-/// Shares one region among several pools. Each has a part of it, and the whole stays until the last
-/// part was given back.
+/// Shares one region among several pools. Each has a part of it, and the whole is kept until the
+/// last part is dropped.
 ///
-/// A device or a kernel interface that memory is registered with has to know one range of
-/// addresses, not one for each pool. Clones of this handle share the region.
+/// A device or a kernel interface then needs one registered address range, not one for each pool.
+/// Clones of this handle share the region.
 ///
-/// It is a [`MemoryProvider`]: pools that grow take their pieces of it (`build_from`), and find it
-/// exhausted like any other memory. Pools over a fixed region are built in a [`part`](Self::part).
+/// It is a [`MemoryProvider`]: pools that grow allocate their pieces from it (`build_from`), and
+/// can exhaust it like any other memory. Pools over a fixed region are built in a
+/// [`part`](Self::part).
 ///
-/// Parts start on cache lines of their own, so that pools of two threads do not slow each other.
-/// Pages of a part never go back to the system while the pool has it. A registration of the memory
-/// remains right.
+/// Parts start on separate cache lines, so that pools of two threads do not slow each other. Pages
+/// of a part are not returned to the system while the pool has it. A registration of the memory
+/// therefore stays valid.
 ///
-/// Threads: any, at the same time. Cutting a part and giving it back take a short lock. The second
+/// Threads: any number at the same time. Cutting and returning a part take a short lock. Returning
 /// allocates nothing.
 ///
 /// ```
@@ -56,7 +57,7 @@ struct Whole {
 impl SharedRegion {
     /// Shares `region`.
     ///
-    /// Cost: an allocation for the bookkeeping, some hundred bytes.
+    /// Cost: an allocation of a few hundred bytes for the bookkeeping.
     #[inline]
     #[must_use]
     pub fn new(region: Region) -> Self {
@@ -66,18 +67,18 @@ impl SharedRegion {
         Self { whole: Arc::new(Whole { region, room }) }
     }
 
-    /// Cuts a part of `len` bytes, its start aligned to `alignment`, for a pool to be built in.
+    /// Cuts a part of `len` bytes, aligned to `alignment`, for a pool to be built in.
     ///
-    /// Contents: zero. Bytes that an earlier part had are zeroed here. So are those of static
-    /// memory, and of a region that a pool had before it was shared.
-    /// Cost: a search through the gaps between parts, and an allocation of some words.
+    /// Contents: zero. Bytes of an earlier part are zeroed here. So are the bytes of static memory,
+    /// and of a region that a pool used before it was shared. Cost: a search through the gaps
+    /// between parts, and an allocation of a few words.
     ///
     /// # Errors
     ///
     /// - [`RegionError::Empty`]: `len` is 0.
     /// - [`RegionError::BadAlignment`]: `alignment` is no power of two.
     /// - [`RegionError::TooLarge`]: no region of this size can exist.
-    /// - [`RegionError::OutOfMemory`]: no gap is so large, or the allocator refused.
+    /// - [`RegionError::OutOfMemory`]: no gap is large enough, or the allocator failed.
     ///
     /// # Panics
     ///
@@ -96,7 +97,7 @@ impl SharedRegion {
         Region::from_provider(self.clone(), len, alignment)
     }
 
-    /// Returns where the region starts.
+    /// Returns the address of the region.
     #[inline]
     #[must_use]
     pub fn as_ptr(&self) -> NonNull<u8> {
@@ -117,7 +118,7 @@ impl SharedRegion {
         self.whole.region.is_empty()
     }
 
-    /// Returns whether the `len` bytes from `start` on all lie in the region.
+    /// Returns whether the `len` bytes from `start` all lie in the region.
     ///
     /// ```
     /// use bufcore::{Region, SharedRegion};
@@ -137,10 +138,10 @@ impl SharedRegion {
         }
     }
 
-    /// Returns the bytes of the largest gap. A part of that size can be cut, if its
-    /// alignment is 64 at most.
+    /// Returns the bytes of the largest gap. A part of that size can be cut if its alignment is at
+    /// most 64.
     ///
-    /// Another thread may take the gap before the caller does.
+    /// Another thread may take the gap first.
     #[inline]
     #[must_use]
     pub fn spare_bytes(&self) -> usize {

@@ -1,8 +1,8 @@
-//! Checked byte arithmetic, all pure.
+//! Checked byte arithmetic; all functions are pure.
 
 use core::ops::{Bound, Range, RangeBounds};
 
-/// Bytes of a cache line on the machines this is tuned for; only speed depends on it.
+/// Bytes of a cache line on the target machines; only speed depends on it.
 pub const CACHE_LINE_BYTES: usize = 64;
 
 /// The largest size that any object in Rust can have, `isize::MAX`.

@@ -1,7 +1,7 @@
 //! Allocation of one value that can fail.
 
-/// Puts `value` on the heap, and returns `None` when there is no room. `Box::from_raw` takes it
-/// back.
+/// Puts `value` on the heap, or returns `None` if the allocation fails. `Box::from_raw` takes
+/// ownership of it.
 ///
 /// ```
 /// use bufcore::author::try_box;

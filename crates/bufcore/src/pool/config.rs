@@ -2,7 +2,7 @@
 
 use crate::ConfigError;
 
-/// Checks a number that a builder was given: at least 1, and at most `limit`.
+/// Checks a setting of a builder: at least 1, and at most `limit`.
 ///
 /// # Errors
 ///
@@ -25,7 +25,7 @@ pub const fn check_setting(setting: &'static str, requested: usize, limit: usize
     }
 }
 
-/// Checks an alignment that a builder was given: a power of two of at most `limit` bytes.
+/// Checks an alignment setting of a builder: a power of two of at most `limit` bytes.
 ///
 /// # Errors
 ///

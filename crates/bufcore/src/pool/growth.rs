@@ -21,27 +21,27 @@ use crate::{AcquireError, Buf, BufferPool, Lease};
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Growth {
-    /// Bytes that the buffer has to have room for, the filled ones among them.
+    /// Bytes that the buffer must hold, including the filled ones.
     pub least: usize,
-    /// The same, or twice the filled bytes if that is more. A buffer that moves gets this much room
-    /// if there is, because the next step would move it again.
+    /// The same, or twice the filled bytes if that is more. A buffer that moves gets this many
+    /// bytes if available, because the next step would move it again.
     pub roomy: usize,
     /// The filled bytes.
     pub len: usize,
     /// The bytes of the request.
     pub additional: usize,
-    /// The bytes that the buffer has room for behind the filled ones, fewer than the request.
+    /// The spare bytes after the filled ones, fewer than requested.
     pub spare: usize,
 }
 
 impl Growth {
-    /// Plans to give `buf` room for `additional` bytes. Room of bytes that were consumed in front
-    /// of the filled ones becomes room behind them. Returns `None` when that makes room enough.
+    /// Plans to give `buf` room for `additional` bytes. Bytes that were consumed in front of the
+    /// filled ones become spare capacity. Returns `None` if that is enough.
     ///
     /// # Errors
     ///
-    /// Returns [`AcquireError::TooLarge`] when no buffer has this number of bytes; `limit` is the
-    /// largest of the pool.
+    /// Returns [`AcquireError::TooLarge`] if no buffer can have this many bytes; `limit` is the
+    /// pool's largest.
     pub fn of<L: Lease>(
         buf: &mut Buf<L>,
         additional: usize,
@@ -70,7 +70,7 @@ impl Growth {
     ///
     /// # Errors
     ///
-    /// The error is that of the pool, in the numbers of the request. `buf` is unchanged then.
+    /// The error is that of the pool, with the numbers of the request. `buf` is unchanged then.
     #[cfg_attr(feature = "track", track_caller)]
     pub fn move_to<P: BufferPool + ?Sized>(
         self,
@@ -93,7 +93,7 @@ impl Growth {
         Ok(())
     }
 
-    /// Restates the refusal of a buffer of [`least`](Self::least) bytes in the numbers of the
+    /// Converts the error for a buffer of [`least`](Self::least) bytes to the numbers of the
     /// request.
     #[cold]
     pub fn refused(self, error: AcquireError) -> AcquireError {

@@ -28,16 +28,16 @@ const CLEARED_HERE: usize = 1024;
 
 /// Serves every acquire with a fresh, zeroed heap allocation, which the release frees.
 ///
-/// It is the usual fallback of the strategies, and the control in every comparison: a pool has to
+/// It is the usual fallback of the strategies, and the baseline in every comparison: a pool has to
 /// be faster than this.
 ///
 /// Cost: the global allocator's for `capacity` bytes and a header of at most one cache line, which
 /// it allocates, zeroes and frees.
 ///
-/// Failure: when the allocator refuses a buffer, that is an error. With the features `stats` and
+/// Failure: if the allocator fails, the request returns an error. With the features `stats` and
 /// `track`, which are for debugging, the pool has bookkeeping on the heap as well. It consists of
-/// counters that [`new`](Self::new) allocates, and a list that grows with each acquire. When the
-/// allocator refuses that, the process aborts. On processors without compare-and-swap this pool
+/// counters that [`new`](Self::new) allocates, and a list that grows with each acquire. If the
+/// allocator fails for these, the process aborts. On processors without compare-and-swap this pool
 /// counts nothing.
 ///
 /// ```
@@ -79,8 +79,8 @@ fn header_offset(capacity: usize) -> usize {
     capacity.wrapping_add(MIN_ALIGNMENT - 1) & !(MIN_ALIGNMENT - 1)
 }
 
-/// Frees the memory of a buffer of a [`HeapPool`]. It is one word, which names a header behind the
-/// bytes.
+/// Frees the memory of a buffer of a [`HeapPool`]. It is one word, which points to a header after
+/// the bytes.
 ///
 /// ```
 /// use std::collections::VecDeque;
@@ -104,7 +104,7 @@ pub struct HeapLease {
     tagged: TaggedPtr<Header>,
 }
 
-/// Names a buffer of a [`HeapPool`].
+/// A buffer of a [`HeapPool`].
 ///
 /// ```
 /// use bufcore::{HeapBuf, HeapPool, ReserveError};
@@ -120,7 +120,7 @@ pub struct HeapLease {
 /// ```
 pub type HeapBuf = Buf<HeapLease>;
 
-/// Names a view of a buffer of a [`HeapPool`].
+/// A view of a buffer of a [`HeapPool`].
 ///
 /// ```
 /// use std::collections::HashMap;
@@ -227,7 +227,7 @@ impl HeapPool {
     /// Makes a pool whose buffers start at any pointer-aligned address.
     ///
     /// Cost: nothing; with `stats` or `track` one or two small allocations, which abort the process
-    /// when they are refused.
+    /// on failure.
     ///
     /// ```
     /// use bufcore::HeapPool;
@@ -255,7 +255,7 @@ impl HeapPool {
     ///
     /// # Errors
     ///
-    /// Returns [`ConfigError::BadAlignment`] for a number that is no power of two, and
+    /// Returns [`ConfigError::BadAlignment`] for a number that is not a power of two, and
     /// [`ConfigError::TooLarge`] for one so large that no buffer could exist.
     ///
     /// ```
@@ -274,7 +274,7 @@ impl HeapPool {
         Ok(self)
     }
 
-    /// Sets whether the pool zeroes bytes before they go back to the allocator.
+    /// Sets whether the pool zeroes bytes before they are freed.
     ///
     /// ```
     /// use bufcore::HeapPool;
@@ -298,7 +298,7 @@ impl HeapPool {
 crate::pool_methods!(impl[] HeapPool => HeapLease);
 
 impl HeapPool {
-    /// Restarts the high-water marks of the statistics from the buffers that are out now.
+    /// Restarts the high-water marks of the statistics from the current use.
     ///
     /// The other counters are never reset: [`PoolStats::since`] returns their difference. Without
     /// the `stats` feature this does nothing.
@@ -319,7 +319,7 @@ impl HeapPool {
         self.counters.reset_high_water(&self.released, &PoolStats::default());
     }
 
-    /// Lists the buffers that are out, longest first: where and when each was acquired.
+    /// Lists the buffers in use, longest first: where and when each was acquired.
     ///
     /// ```
     /// use bufcore::HeapPool;
@@ -380,7 +380,7 @@ impl BufferPool for HeapPool {
 
     /// Takes one empty buffer with room for `capacity` bytes.
     ///
-    /// Cost: one allocation; none for no bytes.
+    /// Cost: one allocation; none for a capacity of 0.
     #[inline]
     fn acquire(&mut self, capacity: usize) -> Result<Buf<HeapLease>, AcquireError> {
         if capacity == 0 {

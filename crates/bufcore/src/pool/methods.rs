@@ -1,10 +1,10 @@
 //! The methods of the pool trait as a pool's own, so that its users import no trait, and the other
 //! way round.
 
-/// Gives a pool the methods of [`BufferPool`](bufcore::BufferPool), which it implements, as its
-/// own.
+/// Gives a pool the methods of [`BufferPool`](bufcore::BufferPool), which it implements, as
+/// inherent ones.
 ///
-/// It is for authors of strategies: their users then import no trait.
+/// It is for authors of strategies: their users need not import the trait.
 ///
 /// ```
 /// # use bufcore::{AcquireError, Buf, BufferPool, NoLease, PoolStats, NoFallback};
@@ -30,7 +30,7 @@
 #[macro_export]
 macro_rules! pool_methods {
     (impl[$($generics:tt)*] $pool:ty => $lease:ty) => {
-        /// Methods of [`BufferPool`](bufcore::BufferPool), which need no import of the trait here.
+        /// Methods of [`BufferPool`](bufcore::BufferPool), without an import of the trait.
         impl<$($generics)*> $pool {
             /// Takes one empty buffer with room for `capacity` bytes.
             ///
@@ -44,14 +44,14 @@ macro_rules! pool_methods {
             ///
             /// # Errors
             ///
-            /// Returns one of these errors. The pool is unchanged then, and nothing waits.
+            /// Returns one of these errors. The pool is then unchanged. The call never waits.
             ///
             /// - [`AcquireError::TooLarge`](bufcore::AcquireError::TooLarge): the request can never
             ///   succeed.
             /// - [`AcquireError::Exhausted`](bufcore::AcquireError::Exhausted): it may succeed when
-            ///   buffers have been released.
+            ///   buffers are released.
             /// - [`AcquireError::OutOfMemory`](bufcore::AcquireError::OutOfMemory): the system
-            ///   refused.
+            ///   failed.
             #[inline(always)]
             #[cfg_attr(feature = "track", track_caller)]
             pub fn acquire(&mut self, capacity: usize) -> Result<$crate::Buf<$lease>, $crate::AcquireError> {
@@ -60,8 +60,8 @@ macro_rules! pool_methods {
 
             /// Takes one buffer with `len` filled bytes, all zero.
             ///
-            /// Cost: zeroing on top of [`acquire`](Self::acquire), unless the strategy knows the
-            /// memory to be zero.
+            /// Cost: zeroing in addition to [`acquire`](Self::acquire), unless the memory is known
+            /// to be zero.
             ///
             /// # Errors
             ///
@@ -72,13 +72,13 @@ macro_rules! pool_methods {
                 $crate::BufferPool::acquire_zeroed(self, len)
             }
 
-            /// Gives `buf` room for at least `additional` bytes behind the filled ones.
+            /// Makes room in `buf` for at least `additional` bytes after the filled ones.
             ///
             /// Cost: that of [`BufferPool::grow`](bufcore::BufferPool::grow).
             ///
             /// # Errors
             ///
-            /// The errors are those of [`acquire`](Self::acquire). What is filled is as before
+            /// The errors are those of [`acquire`](Self::acquire). The filled bytes are unchanged
             /// then; see [`BufferPool::grow`](bufcore::BufferPool::grow).
             #[inline]
             #[cfg_attr(feature = "track", track_caller)]
@@ -90,7 +90,7 @@ macro_rules! pool_methods {
                 $crate::BufferPool::grow(self, buf, additional)
             }
 
-            /// Lowers the capacity of `buf` to what is filled.
+            /// Lowers the capacity of `buf` to its length.
             ///
             /// Cost: that of [`BufferPool::shrink`](bufcore::BufferPool::shrink).
             #[inline]
@@ -105,8 +105,8 @@ macro_rules! pool_methods {
                 $crate::BufferPool::max_capacity(self)
             }
 
-            /// Returns a snapshot of what the pool has done and holds. The counters are zero unless
-            /// the `stats` feature is on.
+            /// Returns a snapshot of the pool's statistics. The counters are zero unless the
+            /// `stats` feature is on.
             #[inline]
             #[must_use]
             pub fn stats(&self) -> $crate::PoolStats {

@@ -14,9 +14,9 @@ use crate::buf::split::empty_buf;
 use crate::pool::growth::Growth;
 use crate::{AcquireError, Buf, Lease, NoLease, PoolStats};
 
-/// Hands out whole buffers: every strategy is such a pool.
+/// Serves whole buffers: every strategy is such a pool.
 ///
-/// The methods take `&mut self`, as those of `std::io::Read` do. A pool that may be shared
+/// The methods take `&mut self`, as those of `std::io::Read` do. A pool that can be shared
 /// implements the trait for `&Pool` too.
 ///
 /// ```
@@ -45,19 +45,19 @@ pub trait BufferPool {
 
     /// Takes one empty buffer with room for `capacity` bytes.
     ///
-    /// Its [`capacity`](Buf::capacity) is the number that was asked for, in every pool. So code
-    /// that fills buffers does the same over all of them. If a pool rounds a request up, the rest
-    /// stays its own. `acquire(0)` always succeeds.
+    /// Its [`capacity`](Buf::capacity) is the requested number in every pool. Code that fills
+    /// buffers therefore behaves the same over all pools. If a pool rounds a request up, the extra
+    /// bytes are not part of the buffer. `acquire(0)` always succeeds.
     ///
     /// Contents: the filled part is empty; [`Buf::spare_mut`] shows recycled bytes.
     ///
     /// # Errors
     ///
-    /// Returns one of these errors. The pool is unchanged then, and nothing waits.
+    /// Returns one of these errors. The pool is then unchanged. The call never waits.
     ///
     /// - [`AcquireError::TooLarge`]: the request can never succeed.
-    /// - [`AcquireError::Exhausted`]: it may succeed when buffers have been released.
-    /// - [`AcquireError::OutOfMemory`]: the system refused.
+    /// - [`AcquireError::Exhausted`]: it may succeed when buffers are released.
+    /// - [`AcquireError::OutOfMemory`]: the system failed.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -76,8 +76,8 @@ pub trait BufferPool {
 
     /// Takes one buffer with `len` filled bytes, all zero.
     ///
-    /// Cost: zeroing on top of [`acquire`](Self::acquire), unless the strategy knows the memory to
-    /// be zero.
+    /// Cost: zeroing in addition to [`acquire`](Self::acquire), unless the memory is known to be
+    /// zero.
     ///
     /// # Errors
     ///
@@ -103,29 +103,29 @@ pub trait BufferPool {
         Ok(buf)
     }
 
-    /// Gives `buf` room for at least `additional` bytes behind the filled ones.
+    /// Makes room in `buf` for at least `additional` bytes after the filled ones.
     ///
-    /// In place where the strategy can, because what lies behind the buffer is free or its own.
+    /// The buffer grows in place if the strategy can do so, because the memory after it is free.
     /// Otherwise the filled bytes move to another buffer of this pool, which replaces `buf`. A
-    /// buffer that grows gets room for twice its bytes if the pool has that, so one that is filled
-    /// in small steps seldom moves. [`shrink`](Self::shrink) gives back what was too much.
+    /// growing buffer gets twice its bytes if the pool has them, so a buffer that is filled in
+    /// small steps rarely moves. [`shrink`](Self::shrink) returns the excess.
     ///
-    /// `buf` may be of another pool with the same kind of lease, or a part of a split buffer: it
-    /// moves then. Room of bytes that were consumed in front of the filled ones is used first.
+    /// `buf` may belong to another pool with the same lease type, or be a part of a split buffer:
+    /// it then moves. Bytes that were consumed in front of the filled ones are used first.
     ///
-    /// Contents: the new room has recycled bytes. A pool that wipes does so when the last part of a
-    /// memory is gone. So there the new room may still have bytes that were consumed, or of a part
-    /// that was split off and dropped.
+    /// Contents: the new spare capacity has recycled bytes. A pool that wipes does so when the last
+    /// part of a memory is dropped. The spare capacity may therefore still contain consumed bytes,
+    /// or bytes of a part that was split off and dropped.
     ///
-    /// Cost: nothing when there is room. In place some fifty instructions; otherwise an acquire, a
-    /// copy of the filled bytes, and a release. While both buffers are out, the pool needs room for
-    /// both.
+    /// Cost: nothing if there is room. In place about fifty instructions; otherwise an acquire, a
+    /// copy of the filled bytes, and a release. While both buffers are in use, the pool needs
+    /// memory for both.
     ///
     /// # Errors
     ///
     /// The errors are those of [`acquire`](Self::acquire), in the numbers of this request. The
-    /// filled bytes are as before then. They may have moved to the front of the buffer's memory, as
-    /// by [`compact`](Buf::compact): the capacity is then larger by what was consumed there.
+    /// filled bytes are then unchanged. They may have moved to the front of the buffer's memory, as
+    /// by [`compact`](Buf::compact), which raises the capacity by the consumed bytes.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -148,10 +148,10 @@ pub trait BufferPool {
         }
     }
 
-    /// Takes a buffer as [`acquire`](Self::acquire) does, with as much more room as costs nothing.
-    /// A [`Writer`](crate::Writer) calls it, and [`grow_most`](Self::grow_most). Until the writer
-    /// [shrinks](Self::shrink) the buffer, nobody else asks the pool for anything, unless it is
-    /// shared.
+    /// Takes a buffer as [`acquire`](Self::acquire) does, with all extra capacity that costs
+    /// nothing. [`Writer`](crate::Writer) and [`grow_most`](Self::grow_most) call it. Until the
+    /// writer [shrinks](Self::shrink) the buffer, no other request is made to the pool, unless it
+    /// is shared.
     ///
     /// # Errors
     ///
@@ -161,7 +161,7 @@ pub trait BufferPool {
         self.acquire(capacity)
     }
 
-    /// Grows as [`grow`](Self::grow) does, with as much more room as costs nothing, as
+    /// Grows as [`grow`](Self::grow) does, with all extra capacity that costs nothing, as
     /// [`acquire_most`](Self::acquire_most).
     ///
     /// # Errors
@@ -172,8 +172,8 @@ pub trait BufferPool {
         self.grow(buf, additional)
     }
 
-    /// Lowers the capacity of `buf` to what is filled. The slot pool and the ring have the rest for
-    /// other buffers at once; in other pools it is released with the buffer.
+    /// Lowers the capacity of `buf` to its length. In the slot pool and the ring other buffers can
+    /// use the rest at once; in other pools it is released with the buffer.
     ///
     /// Cost: a few instructions; nothing is copied.
     ///
@@ -213,7 +213,7 @@ pub trait BufferPool {
     /// ```
     fn max_capacity(&self) -> usize;
 
-    /// Returns a snapshot of the pool's counters, and of the memory that it holds.
+    /// Returns a snapshot of the pool's counters and memory.
     ///
     /// The counters are zero unless the `stats` feature is on.
     ///
@@ -251,8 +251,7 @@ impl<P: BufferPool + ?Sized> BufferPool for &mut P {
     }
 }
 
-/// Refuses every request for bytes. As a fallback, it makes its strategy report exhaustion instead
-/// of falling back.
+/// Fails every request for bytes. As a fallback, it makes its strategy report exhaustion.
 ///
 /// ```
 /// use bufcore::{AcquireError, BufferPool, NoFallback};

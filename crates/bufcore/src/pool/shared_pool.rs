@@ -4,9 +4,9 @@ use core::cell::RefCell;
 
 use crate::{AcquireError, Buf, BufferPool, Lease};
 
-/// Hands out whole buffers through a shared reference, as an allocator has to.
+/// Serves whole buffers through a shared reference, as an allocator must.
 ///
-/// The pools that threads share implement it, and pools of one thread do in a `RefCell`, or in a
+/// Pools that threads share implement it, and so do pools of one thread in a `RefCell` or a
 /// `Mutex`.
 ///
 /// ```
@@ -29,8 +29,8 @@ pub trait SharedPool {
     ///
     /// # Errors
     ///
-    /// Those of [`acquire`](BufferPool::acquire). A pool in a `RefCell` that is borrowed is
-    /// [`Exhausted`](AcquireError::Exhausted).
+    /// The errors are those of [`acquire`](BufferPool::acquire). A pool in a `RefCell` that is
+    /// borrowed is [`Exhausted`](AcquireError::Exhausted).
     #[cfg_attr(feature = "track", track_caller)]
     fn acquire_shared(&self, capacity: usize) -> Result<Buf<Self::Lease>, AcquireError>;
 }
@@ -47,7 +47,7 @@ impl<P: BufferPool> SharedPool for RefCell<P> {
     }
 }
 
-/// Waits for the lock, and ignores that it is poisoned.
+/// Waits for the lock, and ignores poisoning.
 #[cfg(feature = "std")]
 impl<P: BufferPool> SharedPool for std::sync::Mutex<P> {
     type Lease = P::Lease;

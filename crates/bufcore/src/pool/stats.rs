@@ -3,7 +3,7 @@
 #[cfg(feature = "stats")]
 use crate::sync::{AtomicUsize, Ordering};
 
-/// Tells what a pool has done and holds, in plain numbers. Taking it stops no thread.
+/// The counters and memory of a pool, in plain numbers. Reading them stops no thread.
 ///
 /// The event counters and the high-water marks are zero unless the `stats` feature is on. Numbers
 /// that a pool knows without counting (`reserved_bytes`, and `in_use` in some strategies) are
@@ -11,25 +11,24 @@ use crate::sync::{AtomicUsize, Ordering};
 ///
 /// # How the numbers add up
 ///
-/// While no other thread uses the pool, after every call, with the feature:
+/// With the feature, after every call, while no other thread uses the pool:
 ///
 /// - `acquired == reused + fresh`, and `fallbacks <= fresh`.
 /// - `in_use <= high_water`, and `in_use_bytes <= high_water_bytes`.
 /// - `idle_bytes + pinned_bytes <= reserved_bytes`. In `bufbump` they are equal.
-/// - Bytes that are out of the pool's own memory and `idle_bytes` are together at most
-///   `reserved_bytes`. In pools over one region they are equal to it. In the others they are less,
-///   by headers and alignment. A fallback's buffers count in `in_use_bytes`; its memory does not
-///   count in `reserved_bytes`.
+/// - Bytes in use of the pool's own memory, plus `idle_bytes`, are at most `reserved_bytes`. In
+///   pools over one region the sum is equal to `reserved_bytes`. In the other pools headers and
+///   alignment take the difference. A fallback's buffers count in `in_use_bytes`; its memory does
+///   not count in `reserved_bytes`.
 ///
 /// # Counters that start again
 ///
-/// Nobody sets a counter back: another reader of the same pool would be wrong.
-/// [`since`](Self::since) tells what was counted between two snapshots. High-water marks have no
-/// difference. Each pool has `reset_high_water`, after which they start again from the buffers that
-/// are out.
+/// Counters are never reset: that would break other readers of the same pool.
+/// [`since`](Self::since) returns the difference between two snapshots. High-water marks have no
+/// such difference. Each pool has `reset_high_water`, which restarts them from the buffers in use.
 ///
-/// A mark is what requests saw, and at least what is out at the moment of the snapshot. In between
-/// it may miss what only snapshots can see: buffers that a fallback handed out to others, and in
+/// A mark is the most that requests saw, and at least the use at the moment of the snapshot. It may
+/// miss uses that only snapshots can see: buffers that a fallback served to others, and in
 /// `bufshard` buffers that other threads had for a moment.
 ///
 /// ```
@@ -48,40 +47,39 @@ use crate::sync::{AtomicUsize, Ordering};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolStats {
-    /// Buffers handed out since the pool was made.
+    /// Buffers acquired since the pool was made.
     pub acquired: u64,
-    /// Buffers out of `acquired` that were there since an earlier request.
+    /// Of `acquired`, the buffers that reused memory of the pool.
     pub reused: u64,
-    /// Buffers out of `acquired` that were made for the request: of free pages, of memory of the
-    /// system, or by the fallback.
+    /// Of `acquired`, the buffers whose memory was new: free pages, memory of the system, or the
+    /// fallback's.
     pub fresh: u64,
-    /// Buffers out of `fresh` that the fallback served, because the strategy was exhausted.
+    /// Of `fresh`, the buffers that the fallback served, because the strategy was exhausted.
     pub fallbacks: u64,
-    /// Requests refused as exhausted.
+    /// Requests that failed as exhausted.
     pub exhausted: u64,
-    /// Buffers that are out now, with the one of each [`Writer`](crate::Writer) that is being
-    /// filled.
+    /// Buffers in use now, including that of each unfinished [`Writer`](crate::Writer).
     pub in_use: usize,
-    /// Bytes that are out now, as capacity handed out.
+    /// Bytes in use now, by requested capacity.
     pub in_use_bytes: usize,
-    /// The most buffers that were ever out at once, or since the mark was reset.
+    /// The most buffers that were ever in use at once, or since the last reset of the mark.
     pub high_water: usize,
-    /// The most bytes that were ever out at once, or since the mark was reset.
+    /// The most bytes that were ever in use at once, or since the last reset of the mark.
     pub high_water_bytes: usize,
     /// Bytes of memory that the pool holds, in use or idle, without its bookkeeping.
     pub reserved_bytes: usize,
-    /// Bytes out of `reserved_bytes` that no buffer has, so that the next requests may be served
-    /// from them. In pools over one region it needs the `stats` feature, and is 0 without it.
+    /// Of `reserved_bytes`, the bytes that no buffer uses and the next requests may use. In pools
+    /// over one region it needs the `stats` feature, and is 0 without it.
     pub idle_bytes: usize,
-    /// Bytes out of `reserved_bytes` that no request can use because a buffer near them is out.
-    /// Only strategies that give memory back in larger pieces than they hand out have them; it is
-    /// zero for others. When it is far above `in_use_bytes`, small survivors hold large pieces.
+    /// Of `reserved_bytes`, the bytes that no request can use because a nearby buffer is in use.
+    /// Only strategies that reclaim memory in larger pieces than buffers have them; others report
+    /// zero. If it is far above `in_use_bytes`, small survivors pin large pieces.
     pub pinned_bytes: usize,
 }
 
 impl PoolStats {
-    /// Says whether pools count: whether the feature `stats` is on. Without it a zero in the
-    /// counters and the high-water marks means that nobody knows.
+    /// Whether pools count: whether the feature `stats` is on. Without it, a zero in the counters
+    /// and the high-water marks has no meaning.
     ///
     /// ```
     /// use bufcore::{HeapPool, PoolStats};
@@ -93,11 +91,12 @@ impl PoolStats {
     /// ```
     pub const ARE_COUNTED: bool = cfg!(feature = "stats");
 
-    /// Returns what was counted since `earlier`, a snapshot of the same pool: the difference of the
-    /// event counters.
+    /// Returns the events since `earlier`, a snapshot of the same pool: the difference of the
+    /// counters.
     ///
-    /// The numbers of buffers that are out, and of idle and reserved bytes, are those of `self`. So
-    /// are the high-water marks: they cover the time since the pool was made, or they were reset.
+    /// The numbers of buffers in use, and of idle and reserved bytes, are those of `self`. So are
+    /// the high-water marks: they cover the time since the pool was made, or since their last
+    /// reset.
     ///
     /// ```
     /// use bufcore::{BufferPool, HeapPool};
@@ -136,8 +135,8 @@ impl PoolStats {
     }
 }
 
-/// Counts for one pool that one thread at a time acquires from. Releases on any thread are in
-/// [`Released`].
+/// Counts for a pool from which one thread at a time acquires. [`Released`] counts the releases on
+/// any thread.
 ///
 /// Without the `stats` feature this is a type of no size whose methods do nothing.
 ///
@@ -161,7 +160,7 @@ pub struct Counters {
 }
 
 /// Counts the releases of one pool: the half of [`Counters`] that leases write, on whichever thread
-/// they are dropped. It lives where they can reach it.
+/// they are dropped. It is stored where leases can access it.
 ///
 /// ```
 /// use bufcore::author::Released;
@@ -185,7 +184,7 @@ pub struct Released {
     bytes: AtomicUsize,
 }
 
-/// Says where the memory of a served request came from.
+/// The source of the memory of a served request.
 ///
 /// ```
 /// use bufcore::author::Served;
@@ -204,14 +203,14 @@ pub struct Released {
 pub enum Served {
     /// The pool held the memory already.
     Reused,
-    /// It came from the system, as this strategy always does, or because nothing idle fitted.
+    /// The system, because this strategy always uses it, or because no idle memory fitted.
     Fresh,
-    /// It came from the fallback.
+    /// The fallback.
     Fallback,
 }
 
 impl Released {
-    /// Counts one buffer of `bytes` as back.
+    /// Counts the release of one buffer of `bytes`.
     #[inline]
     pub fn add(&self, bytes: usize) {
         #[cfg(feature = "stats")]
@@ -232,7 +231,7 @@ impl Released {
 }
 
 impl Counters {
-    /// Counts one buffer of `bytes` as handed out.
+    /// Counts one acquired buffer of `bytes`.
     ///
     /// `elsewhere` returns the statistics of the fallback, for the high-water marks. A buffer that
     /// the fallback served counts there.
@@ -275,8 +274,8 @@ impl Counters {
         let _ = (served, bytes, released, elsewhere);
     }
 
-    /// Counts the bytes of a buffer that is out and was resized in place from `before` to `after`
-    /// bytes. `elsewhere` is as for [`acquired`](Self::acquired).
+    /// Counts the bytes of a live buffer that was resized in place from `before` to `after` bytes.
+    /// `elsewhere` is as for [`acquired`](Self::acquired).
     #[inline]
     pub fn resized(&mut self, before: usize, after: usize, released: &Released, elsewhere: &PoolStats) {
         #[cfg(feature = "stats")]
@@ -291,8 +290,8 @@ impl Counters {
         let _ = (before, after, released, elsewhere);
     }
 
-    /// Lets the high-water marks start again from the buffers that are out now, those of the
-    /// fallback (`elsewhere`) included.
+    /// Restarts the high-water marks from the buffers in use, those of the fallback (`elsewhere`)
+    /// included.
     #[inline]
     pub fn reset_high_water(&mut self, released: &Released, elsewhere: &PoolStats) {
         #[cfg(feature = "stats")]
@@ -305,7 +304,7 @@ impl Counters {
         let _ = (released, elsewhere);
     }
 
-    /// Counts one refused request.
+    /// Counts one failed request.
     #[inline]
     pub fn exhausted(&mut self) {
         #[cfg(feature = "stats")]
@@ -314,8 +313,8 @@ impl Counters {
         }
     }
 
-    /// Returns the snapshot: the pool's own counts, to which the buffers that are out of the
-    /// fallback (`elsewhere`) are added.
+    /// Returns the snapshot: the pool's own counts plus the buffers in use of the fallback
+    /// (`elsewhere`).
     pub fn snapshot(&self, released: &Released, elsewhere: &PoolStats, reserved_bytes: usize) -> PoolStats {
         #[cfg(feature = "stats")]
         let stats = {

@@ -18,10 +18,10 @@ use crate::{AcquireError, Buf, BufferPool, ByteSink, ReserveError, SplitLease};
 /// Fills bytes in steps, then returns them as one buffer of a pool.
 ///
 /// A codec reads a header, learns the length of the payload from it, reads the payload, and passes
-/// both on together. The bytes stay contiguous. They grow in place where the pool can do that, and
+/// both on together. The bytes stay contiguous. They grow in place if the pool can do that, and
 /// move otherwise (see [`BufferPool::grow`]).
 ///
-/// `P` is a pool, a handle to a shared one, or a `&mut` of one. A decoder that keeps its state
+/// `P` is a pool, a handle of a shared pool, or a `&mut` of one. A decoder that keeps its state
 /// between calls owns a `Writer<SlotPool>`, for example. When a frame is finished, the writer is
 /// ready for the next one.
 ///
@@ -68,7 +68,7 @@ unsafe impl<P: BufferPool<Lease: SplitLease> + Send> Send for Writer<P> {}
 // SAFETY: a shared writer lends shared bytes, and its pool.
 unsafe impl<P: BufferPool<Lease: SplitLease> + Sync> Sync for Writer<P> {}
 
-/// A writer pins neither its bytes nor its pool.
+/// A writer is `Unpin`, whatever its pool is.
 impl<P: BufferPool<Lease: SplitLease>> Unpin for Writer<P> {}
 
 impl<P: BufferPool<Lease: SplitLease>> Writer<P> {
@@ -80,8 +80,8 @@ impl<P: BufferPool<Lease: SplitLease>> Writer<P> {
         Self::with_capacity(pool, 0)
     }
 
-    /// Makes a writer whose frames have room for `capacity` bytes at first, if the pool has that.
-    /// [`finish`](Self::finish) gives back what was not filled.
+    /// Makes a writer whose frames start with room for `capacity` bytes, if the pool has that many.
+    /// [`finish`](Self::finish) returns the unfilled bytes to the pool.
     ///
     /// Cost: nothing; the first byte acquires a buffer.
     ///
@@ -107,8 +107,8 @@ impl<P: BufferPool<Lease: SplitLease>> Writer<P> {
         &self.pool
     }
 
-    /// Returns a mutable reference to the pool. The filled bytes stay as they are; the room behind
-    /// them goes back to the pool first.
+    /// Returns a mutable reference to the pool. The filled bytes are kept; the spare capacity
+    /// returns to the pool first.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -149,12 +149,12 @@ impl<P: BufferPool<Lease: SplitLease>> Writer<P> {
         self.pool
     }
 
-    /// Lends the room behind the filled bytes, at least `n` bytes. [`commit`](Self::commit) then
-    /// counts the written ones as filled.
+    /// Returns the spare capacity after the filled bytes, at least `n` bytes.
+    /// [`commit`](Self::commit) then counts the written ones as filled.
     ///
     /// Contents: recycled bytes, unless the pool wipes.
     ///
-    /// Cost: a comparison when there is room, or else [`BufferPool::grow`].
+    /// Cost: a comparison if there is room, or else [`BufferPool::grow`].
     ///
     /// # Errors
     ///
@@ -182,12 +182,12 @@ impl<P: BufferPool<Lease: SplitLease>> Writer<P> {
         Ok(unsafe { slice::from_raw_parts_mut(self.parts.next.as_ptr(), self.parts.room) })
     }
 
-    /// Counts the next `n` bytes behind the filled ones as filled. The caller has just written them
+    /// Counts the next `n` bytes after the filled ones as filled. The caller must have written them
     /// through [`writable`](Self::writable).
     ///
     /// # Panics
     ///
-    /// Panics when `n` is over the room that there is.
+    /// Panics if `n` is over the available room.
     #[inline(always)]
     #[track_caller]
     pub fn commit(&mut self, n: usize) {
@@ -271,9 +271,9 @@ impl<P: BufferPool<Lease: SplitLease>> Writer<P> {
         unsafe { slice::from_raw_parts_mut(self.parts.start.as_ptr(), self.parts.len()) }
     }
 
-    /// Keeps the first `len` filled bytes. A `len` over their number changes nothing.
+    /// Keeps the first `len` filled bytes. If there are fewer, nothing changes.
     ///
-    /// The bytes behind become room again. Codecs that decrypt in place use this.
+    /// The bytes after them become spare capacity again. Codecs that decrypt in place use this.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -295,13 +295,13 @@ impl<P: BufferPool<Lease: SplitLease>> Writer<P> {
         }
     }
 
-    /// Drops the first `n` filled bytes. The finished buffer starts behind them.
+    /// Drops the first `n` filled bytes. The finished buffer starts after them.
     ///
-    /// Cost: nothing. Their room is used again when the writer would have to grow.
+    /// Cost: nothing. Their memory is reused when the writer would have to grow.
     ///
     /// # Panics
     ///
-    /// Panics when fewer bytes are filled.
+    /// Panics if fewer bytes are filled.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -421,7 +421,7 @@ impl<P: BufferPool<Lease: SplitLease>> ByteSink for Writer<P> {
     }
 }
 
-/// Appends texts. A text that the pool has no room for is an error, and nothing of it is appended.
+/// Appends texts. Text that does not fit is an error, and nothing of it is appended.
 impl<P: BufferPool<Lease: SplitLease>> fmt::Write for Writer<P> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.extend_from_slice(text.as_bytes()).map_err(|_| fmt::Error)

@@ -5,7 +5,7 @@ pub(crate) mod pieces;
 use crate::memory::aliasing::copy_bytes;
 use crate::{Buf, Lease, Pieces, ReserveError};
 
-/// Takes bytes in place: lends room, then counts the bytes that were written into it.
+/// Takes bytes in place: lends room, then counts the bytes that were written.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -38,8 +38,8 @@ pub trait ByteSink {
     ///
     /// # Errors
     ///
-    /// Returns a [`ReserveError`] when there is less room than `n` now. Its `available` is the room
-    /// that there is in one piece.
+    /// Returns a [`ReserveError`] if there is less contiguous room than `n` now. Its `available` is
+    /// the contiguous room.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -58,7 +58,7 @@ pub trait ByteSink {
     ///
     /// # Panics
     ///
-    /// Panics when `n` is over the room that there is.
+    /// Panics if `n` is over the available room.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -77,7 +77,7 @@ pub trait ByteSink {
     fn commit(&mut self, n: usize);
 }
 
-/// Gives bytes in place: lends those that can be read, then drops those that were used.
+/// Gives bytes in place: lends the readable bytes, then drops the used ones.
 ///
 /// ```
 /// use bufcore::ByteSource;
@@ -102,7 +102,7 @@ pub trait ByteSink {
     note = "a `Buf`, a `&[u8]`, a mirrored ring and the reading end of a channel are; of a `Vec<u8>` take a slice: `&mut &vec[..]`"
 )]
 pub trait ByteSource {
-    /// Returns the bytes that can be read now in one piece. The slice is empty when there are none.
+    /// Returns the bytes that can be read now, in one slice. The slice is empty if there are none.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -122,7 +122,7 @@ pub trait ByteSource {
     ///
     /// # Panics
     ///
-    /// Panics when `n` is over the length of the slice that [`peek`](Self::peek) lends.
+    /// Panics if `n` is over the length of the slice that [`peek`](Self::peek) returns.
     ///
     /// ```
     /// use bufcore::ByteSource;
@@ -135,9 +135,10 @@ pub trait ByteSource {
     fn consume(&mut self, n: usize);
 
     /// Returns the complete pieces that can be read now, each up to `delimiter`, in place. With
-    /// `b'\n'` they are lines.
+    /// `b'\n'` the pieces are lines.
     ///
-    /// The pieces that were looked at are consumed when the returned value drops. See [`Pieces`].
+    /// The pieces that the iteration returned are consumed when the value is dropped. See
+    /// [`Pieces`].
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -173,7 +174,7 @@ impl<L: Lease> ByteSink for Buf<L> {
     }
 }
 
-/// Fills the slice front first. The rest of it is the room.
+/// Fills the slice from the front. The rest of the slice is the available room.
 ///
 /// ```
 /// let mut memory = [0; 8];
@@ -234,7 +235,7 @@ impl<S: ByteSource + ?Sized> ByteSource for &mut S {
     }
 }
 
-/// Moves bytes from `source` to `sink` until one has no more to give or to take. Returns their
+/// Moves bytes from `source` to `sink` until the source is empty or the sink is full. Returns their
 /// number.
 ///
 /// ```
@@ -250,11 +251,10 @@ pub fn copy(source: &mut impl ByteSource, sink: &mut impl ByteSink) -> usize {
     copy_up_to(source, sink, usize::MAX)
 }
 
-/// Moves at most `limit` bytes, as [`copy`] does. This is for the body that a header announced, and
-/// takes nothing of the bytes behind it.
+/// Moves at most `limit` bytes, as [`copy`] does. It is for a body of announced length, and takes
+/// no bytes after it.
 ///
-/// It returns less than `limit` when the source has no more to give now, or the sink has no more
-/// room.
+/// It returns less than `limit` if the source is empty, or the sink is full.
 ///
 /// ```
 /// let mut source = &b"\x05helloGET /"[..];

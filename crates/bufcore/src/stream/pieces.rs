@@ -13,14 +13,14 @@ const WORD_BYTES: usize = 8;
 /// Lends the complete pieces at the front of a [`ByteSource`], each up to a delimiter.
 /// [`ByteSource::pieces`] makes it.
 ///
-/// Iterate over `&mut` of it. A piece is lent without its delimiter, in place, and several may be
-/// held at a time. The bytes behind the last delimiter are no piece: their rest has yet to come.
+/// Iterate over a `&mut` of it. A piece is lent in place, without its delimiter, and several may be
+/// held at a time. The bytes after the last delimiter are not a piece: the rest of it is missing.
 ///
-/// Ownership: when this drops, the pieces that the iteration came to are consumed with their
-/// delimiters. All others stay, also after a `break`, and while a thread unwinds. When this is
+/// Ownership: when this is dropped, the pieces that the iteration returned are consumed with their
+/// delimiters. All others are kept, even after a `break`, and while a thread unwinds. If this is
 /// forgotten (`mem::forget`), nothing is consumed.
 ///
-/// Cost: one look at each byte. Bytes without a delimiter are searched again the next time.
+/// Cost: one comparison for each byte. Bytes without a delimiter are searched again the next time.
 ///
 /// ```
 /// use bufcore::ByteSource;
@@ -46,8 +46,8 @@ impl<'a, S: ByteSource + ?Sized> Pieces<'a, S> {
         Self { source, delimiter, taken: 0 }
     }
 
-    /// Returns the number of bytes that the drop will consume: those of all pieces that were lent,
-    /// with their delimiters.
+    /// Returns the number of bytes that the drop will consume: those of all returned pieces, with
+    /// their delimiters.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -73,7 +73,7 @@ impl<'p, S: ByteSource + ?Sized> IntoIterator for &'p mut Pieces<'_, S> {
     type Item = &'p [u8];
     type IntoIter = PiecesIter<'p>;
 
-    /// Continues where the last iteration ended, with the bytes that have come meanwhile.
+    /// Continues where the last iteration ended, with the bytes that arrived since.
     #[inline]
     fn into_iter(self) -> PiecesIter<'p> {
         let bytes = self.source.peek();

@@ -42,13 +42,13 @@ macro_rules! view_methods {
                 unsafe { core::slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
             }
 
-            /// Returns a view of part of this one. Both share the memory; a part without bytes has
-            /// no share.
+            /// Returns a view of part of this one. Both share the memory; a part without bytes does
+            /// not.
             ///
             /// # Panics
             ///
-            /// Panics when `range` is out of bounds or ends before it starts, and with more than
-            /// two thousand million views of one memory.
+            /// Panics if `range` is out of bounds or ends before it starts, or if one memory has
+            /// more than two billion views.
             ///
             /// ```
             /// # #[cfg(feature = "alloc")] {
@@ -78,12 +78,12 @@ macro_rules! view_methods {
             }
 
             /// Splits the view: returns the first `at` bytes and keeps the rest. Both share the
-            /// memory; a part without bytes has no share.
+            /// memory; a part without bytes does not.
             ///
             /// # Panics
             ///
-            /// Panics when `at` is over [`len`](Self::len), and with more than two thousand million
-            /// views of one memory.
+            /// Panics if `at` is over [`len`](Self::len), or if one memory has more than two
+            /// billion views.
             ///
             /// ```
             /// # #[cfg(feature = "alloc")] {
@@ -108,12 +108,12 @@ macro_rules! view_methods {
             }
 
             /// Splits the view: keeps the first `at` bytes and returns the rest. Both share the
-            /// memory; a part without bytes has no share.
+            /// memory; a part without bytes does not.
             ///
             /// # Panics
             ///
-            /// Panics when `at` is over [`len`](Self::len), and with more than two thousand million
-            /// views of one memory.
+            /// Panics if `at` is over [`len`](Self::len), or if one memory has more than two
+            /// billion views.
             ///
             /// ```
             /// # #[cfg(feature = "alloc")] {
@@ -139,8 +139,8 @@ macro_rules! view_methods {
                 back
             }
 
-            /// Drops the first `bytes` bytes. The view releases its share of the memory when no
-            /// byte is left.
+            /// Drops the first `bytes` bytes. The view releases its share of the memory if no byte
+            /// is left.
             ///
             /// Cost: nothing is copied.
             ///
@@ -166,8 +166,8 @@ macro_rules! view_methods {
                 }
             }
 
-            /// Keeps the first `len` bytes. A `len` over the view's length changes nothing. The
-            /// view releases its share of the memory when no byte is left.
+            /// Keeps the first `len` bytes. If the view is shorter, nothing changes. The view
+            /// releases its share of the memory if no byte is left.
             ///
             /// Cost: nothing is copied.
             ///

@@ -1,4 +1,4 @@
-//! How short of memory the system is.
+//! The memory pressure of the system.
 
 mod cgroup;
 mod source;
@@ -16,12 +16,12 @@ const MEDIUM_PERCENT: u64 = 70;
 /// From which it is high: likewise.
 const HIGH_PERCENT: u64 = 90;
 
-/// How short of memory the system is, for the calling process.
+/// The memory pressure of the system, for the calling process.
 ///
-/// A part that the system does not tell is `None`. On other systems than Linux and Android both
+/// A part that the system does not report is `None`. On systems other than Linux and Android both
 /// parts are.
 ///
-/// A program can act on it, too: it can refuse work, or make its own caches smaller.
+/// A program can act on it too: it can reject work, or shrink its own caches.
 ///
 /// ```
 /// use bufkeeper::{Pressure, PressureLevel};
@@ -36,15 +36,15 @@ const HIGH_PERCENT: u64 = 90;
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Pressure {
-    /// The time that was lost to the want of memory: the larger numbers of the process's control
-    /// group and of the whole system (pressure stall information, PSI).
+    /// The time that was lost to memory stalls: the larger values of the process's control group
+    /// and of the whole system (pressure stall information, PSI).
     pub stall: Option<Stall>,
-    /// Memory and limit of the control group of the process that is nearest to its limit: its own,
-    /// or one that contains it.
+    /// Use and limit of the control group of the process that is nearest to its limit: its own, or
+    /// an ancestor.
     pub memory: Option<MemoryUse>,
 }
 
-/// The time that was lost to the want of memory, in percent of the last ten seconds.
+/// The time that was lost to memory stalls, in percent of the last ten seconds.
 ///
 /// ```
 /// use bufkeeper::Stall;
@@ -58,7 +58,7 @@ pub struct Pressure {
 pub struct Stall {
     /// The time in which at least one task waited for memory, from 0 to 100.
     pub some_percent: f32,
-    /// The time in which all tasks that had something to do waited for memory, from 0 to 100.
+    /// The time in which all runnable tasks waited for memory, from 0 to 100.
     pub full_percent: f32,
 }
 
@@ -74,17 +74,17 @@ pub struct Stall {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct MemoryUse {
-    /// Bytes that are used, without those of files that were not read for long: the system takes
-    /// those back first.
+    /// Bytes in use, without those of files that were not read recently: the system reclaims those
+    /// first.
     pub used_bytes: u64,
-    /// The least of the limits: `memory.high`, from which on the system slows the group down, and
+    /// The lowest of the limits: `memory.high`, from which the system slows the group down, and
     /// `memory.max`.
     pub limit_bytes: u64,
 }
 
-/// How short of memory the system is, in one word.
+/// The memory pressure of the system, as one level.
 ///
-/// The levels are in order, so they can be compared.
+/// The levels are ordered.
 ///
 /// ```
 /// use bufkeeper::PressureLevel;
@@ -95,7 +95,7 @@ pub struct MemoryUse {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[non_exhaustive]
 pub enum PressureLevel {
-    /// The system does not tell.
+    /// The system does not report it.
     #[default]
     Unknown,
     /// There is enough.
@@ -107,16 +107,16 @@ pub enum PressureLevel {
 }
 
 impl Pressure {
-    /// Reads the pressure on the calling process.
+    /// Reads the memory pressure on the calling process.
     ///
-    /// Cost: some twenty system calls. A [`PressureSource`] that is made once saves half of them.
+    /// Cost: about twenty system calls. Reusing a [`PressureSource`] saves half of them.
     #[inline]
     #[must_use]
     pub fn read() -> Self {
         PressureSource::system().read()
     }
 
-    /// Returns the higher of the levels that the two parts mean.
+    /// Returns the higher of the levels of the two parts.
     ///
     /// ```
     /// use bufkeeper::{MemoryUse, Pressure, PressureLevel};
@@ -165,8 +165,8 @@ impl Stall {
 }
 
 impl MemoryUse {
-    /// Returns which share of the limit is used, in percent. It is over 100 where the system lets
-    /// the group have more for a while, and 100 for a limit of no bytes.
+    /// Returns the used share of the limit, in percent. It is over 100 while the system lets the
+    /// group exceed its limit, and 100 for a limit of 0 bytes.
     #[inline]
     #[must_use]
     pub fn percent(&self) -> u64 {

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use super::cgroup::{self, Group};
 use super::{MemoryUse, Pressure, Stall};
 
-/// The files in which the system says how short of memory it is.
+/// The files from which the memory pressure is read.
 ///
-/// The files are found when it is made, and read each time. A process that is moved to another
-/// control group makes a new one.
+/// The files are located when it is made, and read on each call. After a move to another control
+/// group, a process must make a new one.
 ///
 /// ```
 /// use bufkeeper::{Pressure, PressureSource};
@@ -31,29 +31,28 @@ pub struct PressureSource {
 }
 
 impl PressureSource {
-    /// Finds the system's files. On other systems than Linux and Android there are none.
+    /// Locates the system's files. On systems other than Linux and Android there are none.
     ///
-    /// Both versions of control groups are known. A container that shows only its own group is,
-    /// too.
+    /// Both versions of control groups are supported. So is a container that shows only its own
+    /// group.
     #[inline]
     #[must_use]
     pub fn system() -> Self {
         if cfg!(any(target_os = "linux", target_os = "android")) { Self::under("/") } else { Self::none() }
     }
 
-    /// Makes a source without files: the pressure is never known.
+    /// Makes a source without files: the pressure is unknown.
     #[inline]
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Finds the files below `root`, as if that were the root of the file system: for tests, and
+    /// Locates the files below `root`, as if that were the root of the file system: for tests, and
     /// for programs that see another system's files.
     ///
     /// It reads `proc/self/cgroup` and `proc/self/mountinfo` there. Later it reads
-    /// `proc/pressure/memory`, and the files of the control groups where these two say that they
-    /// are.
+    /// `proc/pressure/memory`, and the files of the control groups that these two name.
     ///
     /// ```
     /// use std::fs;
@@ -77,9 +76,9 @@ impl PressureSource {
         Self { stalls, groups }
     }
 
-    /// Reads how much pressure there is now. A part that cannot be read is `None`.
+    /// Reads the current memory pressure. A part that cannot be read is `None`.
     ///
-    /// Cost: three system calls for each file: one or two files with stalls, and up to four for
+    /// Cost: three system calls for each file: one or two files of stall times, and up to four for
     /// each control group with a limit.
     #[inline]
     #[must_use]

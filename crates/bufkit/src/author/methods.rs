@@ -1,11 +1,11 @@
 //! The traits of a pool that threads share.
 
-/// Implements [`BufferPool`](bufcore::BufferPool) for a pool that threads share, and for references
-/// to it. The pool's own methods of the same names do the work; `shrink` is added to them. A clone
-/// shares its field `handle`.
+/// Implements [`BufferPool`](bufcore::BufferPool) for a shared pool, and for references to it. The
+/// pool's own methods of the same names do the work; the macro adds `shrink`. A clone shares its
+/// field `handle`.
 ///
-/// It is for authors of strategies, and the reverse of [`bufcore::pool_methods`]: the
-/// methods exist, and the trait is made of them.
+/// It is for authors of strategies, and the reverse of [`bufcore::pool_methods`]: the methods
+/// exist, and the trait calls them.
 ///
 /// ```
 /// # use bufcore::{AcquireError, Buf, BufferPool, NoLease, PoolStats, NoFallback};
@@ -45,8 +45,8 @@ macro_rules! shared_pool {
             ///
             /// # Panics
             ///
-            /// With more handles than half of what a `usize` counts, nearly all of which were
-            /// forgotten (`mem::forget`).
+            /// Panics if more than `usize::MAX / 2` handles exist, which needs forgotten ones
+            /// (`mem::forget`).
             #[inline]
             fn clone(&self) -> Self {
                 Self { handle: self.handle.clone(), ..*self }
@@ -54,8 +54,9 @@ macro_rules! shared_pool {
         }
 
         impl $pool {
-            /// Lowers the capacity of `buf` to what is filled, as
-            /// [`BufferPool::shrink`](bufcore::BufferPool::shrink) does, through a shared reference.
+            /// Lowers the capacity of `buf` to its length, as
+            /// [`BufferPool::shrink`](bufcore::BufferPool::shrink) does, through a shared
+            /// reference.
             #[inline]
             pub fn shrink(&self, buf: &mut $crate::bufcore::Buf<$lease>) {
                 $crate::bufcore::BufferPool::shrink(&mut &*self, buf);

@@ -1,14 +1,13 @@
 //! The struct of a builder: its settings, their defaults, and how they print.
 
-/// Makes the struct of a builder, with a method for each setting that sets it, `new`, `Default`,
-/// and the `Display` that prints what differs from the defaults
-/// ([`SettingsText`](crate::SettingsText)).
+/// Makes the struct of a builder, with a method for each setting, `new`, `Default`, and a `Display`
+/// that prints the settings that differ from the defaults ([`SettingsText`](crate::SettingsText)).
 ///
 /// A setting has a kind, a name, the name of the method's argument, and a default. The kinds are
-/// `bytes`, `bound` for bytes of which no more is ever counted than `isize::MAX`, `count` and
-/// `switch`. Those in `unset` have no default: the builder keeps `None` until they are set. Those
-/// in `mmap`, the options of mappings, are there with the feature of that name. Each builder can be
-/// told to `wipe`, with the feature of that name. With the feature `serde` the settings can be in a
+/// `bytes`, `bound` for a limit of bytes of at most `isize::MAX`, `count` and `switch`. Settings in
+/// `unset` have no default: the builder stores `None` until they are set. Settings in `mmap`, the
+/// options of mappings, need the feature of that name. Each builder has a setting `wipe`, with the
+/// feature of that name. With the feature `serde` the settings can be deserialized from a
 /// configuration file. The features are those of the package that calls the macro.
 ///
 /// ```

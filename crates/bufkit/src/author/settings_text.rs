@@ -2,8 +2,8 @@
 
 use core::fmt::{self, Write};
 
-/// Writes the settings of a builder that differ from its defaults, as `name=value` with commas
-/// between. The `Display` of a strategy's builder uses it.
+/// Writes the settings of a builder that differ from its defaults, as `name=value`, separated by
+/// commas. The `Display` of a strategy's builder uses it.
 ///
 /// ```
 /// use core::fmt;
@@ -38,7 +38,7 @@ impl<'a, 'f> SettingsText<'a, 'f> {
     }
 
     /// Writes a number of bytes, in the largest unit that is exact: `65536` as `64KiB`, `65537` as
-    /// itself. `None` is a setting that is not set.
+    /// itself. `None` is an unset setting.
     ///
     /// # Errors
     ///
@@ -67,7 +67,7 @@ impl<'a, 'f> SettingsText<'a, 'f> {
         self.text(name, value.map(Bytes), default.map(Bytes))
     }
 
-    /// Writes a setting that is no number of bytes, as it prints.
+    /// Writes a setting that is not a number of bytes, by its `Display`.
     ///
     /// # Errors
     ///

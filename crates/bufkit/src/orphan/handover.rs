@@ -20,23 +20,23 @@ use crate::sync::Ordering;
 /// being counted.
 const FEW: usize = 16;
 
-/// Takes over a block whose pool has ended. `out` buffers of it, in `slots` places, were marked as
-/// ones that outlive it. [`Orphan`] has an example.
+/// Takes over a block whose pool was dropped. `out` of its buffers, in `slots` slots, were marked
+/// as outliving the pool. [`Orphan`] has an example.
 ///
-/// The memory is freed with the last buffer, with one exception: a plain store that another thread
-/// had begun before the pool's end releases that buffer after it. One of the next looks frees the
-/// memory then.
+/// The memory is freed with the last buffer, with one exception: if another thread was in the
+/// middle of a plain-store release when the pool was dropped, that release is not noticed. A later
+/// sweep frees the memory then.
 ///
-/// Cost: a look at each place of the block, and at some of other blocks that wait: in the mean
-/// twice as many, and some dozens.
+/// Cost: a check of each slot of the block, and of some slots of other waiting blocks: on average
+/// twice as many, plus a few dozen.
 ///
 /// # Safety
 ///
-/// 1. `orphan` was made by [`Orphan::counted`]. It is the first field of a block that its methods
-///    know how to use, and was not adopted before.
-/// 2. `out` releases are to come, or have come. Each is counted by one [`release_orphaned`], which
-///    may have been called already, or is found by one call of `count_missed`, but not both.
-/// 3. Nobody else uses the block from here on, and those only until their release.
+/// 1. `orphan` was made by [`Orphan::counted`]. It is the first field of a block that its functions
+///    can handle, and was not adopted before.
+/// 2. `out` releases happen later, or have happened. Each is counted by one [`release_orphaned`],
+///    which may have been called already, or is found by one call of `count_missed`, but not both.
+/// 3. No other code uses the block from now on, except the buffers until their release.
 pub unsafe fn defer_free(orphan: NonNull<Orphan>, out: usize, slots: usize) {
     // SAFETY: valid, and until the block arrives this field is the caller's.
     unsafe { orphan.as_ref() }.slots.set(slots);
@@ -60,17 +60,17 @@ pub unsafe fn defer_free(orphan: NonNull<Orphan>, out: usize, slots: usize) {
     request(ASKED);
 }
 
-/// Counts the release of a buffer that was marked before its pool ended, and frees the block if it
-/// was the last one. [`Orphan`] has an example.
+/// Counts the release of a buffer that was marked before its pool was dropped, and frees the block
+/// if it was the last one. [`Orphan`] has an example.
 ///
-/// Cost: one locked instruction. The last releases of a block, up to five, look at each of its
-/// places as well.
+/// Cost: one locked instruction. The last releases of a block, up to five, check each of its slots
+/// as well.
 ///
 /// # Safety
 ///
 /// 1. `orphan` is that of the buffer's block, and was made by [`Orphan::counted`].
 /// 2. The buffer was one of those that were marked, and was not counted before.
-/// 3. Nobody uses the buffer after this call, nor the block for its sake.
+/// 3. After this call no code uses the buffer, nor the block for it.
 pub unsafe fn release_orphaned(orphan: NonNull<Orphan>) {
     // SAFETY: valid until this release is counted (O2).
     let count = unsafe { &(*orphan.as_ptr()).out };

@@ -21,10 +21,10 @@ pub(super) type Link = Cell<*mut Orphan>;
 /// # Invariants
 ///
 /// - O1: `next` and `prev` are written by the thread that adopts the block, until it has pushed it,
-///   and by the sweeper after that. `finished` is written by the thread that brought `out` to 0,
+///   and by the sweeper after that. `finished` is written by the thread that lowered `out` to 0,
 ///   and used by the sweeper after that.
-/// - O2: after the pool's end `out` is the number of buffers whose release was not counted. One
-///   step brings it to 0, and the thread that takes that step has the block alone, with the list.
+/// - O2: after the pool's end, `out` is the number of buffers whose release was not counted. One
+///   step lowers it to 0. The thread of that step, together with the list, then owns the block.
 ///   Until that step the block is valid.
 ///
 /// ```
@@ -79,7 +79,7 @@ pub struct Orphan {
     pub(super) methods: &'static Methods,
 }
 
-/// Holds the functions that the list calls on a block. [`Orphan`] has an example of them.
+/// The functions that the list calls on a block. [`Orphan`] has an example of them.
 ///
 /// ```
 /// use std::ptr::NonNull;
@@ -120,19 +120,18 @@ pub struct Orphan {
 /// ```
 #[derive(Debug)]
 pub struct Methods {
-    /// Looks for buffers that were released without being counted: by plain stores that saw their
-    /// pool alive. It marks each, so that no other call finds it again, and returns how many it
-    /// marked. Several threads may be in it with one block. It does not panic.
+    /// Finds buffers that were released without being counted: by plain stores that read the pool
+    /// as alive. It marks each, so that no other call finds it again, and returns the number.
+    /// Several threads may call it at once for one block. It does not panic.
     ///
-    /// The list calls it with the address of a valid block, after its pool has marked the buffers
-    /// that are out.
+    /// The list calls it with the address of a valid block, after its pool has marked the live
+    /// buffers.
     pub count_missed: unsafe fn(NonNull<Orphan>) -> usize,
-    /// Frees the block and its memory. The list calls it once, when nobody else uses the block. It
-    /// keeps no link to the block.
+    /// Frees the block and its memory. The list calls it once, when no other code uses the block.
+    /// It keeps no link to the block.
     ///
-    /// Code of the user's may panic in it, such as that of a
-    /// [`MemoryProvider`](bufcore::MemoryProvider). The block counts as freed then, and is not
-    /// looked at again. With `std` the panic ends there.
+    /// User code may panic in it, such as that of a [`MemoryProvider`](bufcore::MemoryProvider).
+    /// The block then counts as freed, and is not visited again. With `std` the panic is caught.
     pub free: unsafe fn(NonNull<Orphan>),
 }
 

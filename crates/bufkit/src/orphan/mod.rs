@@ -1,16 +1,15 @@
 //! Memory that outlived its pool.
 //!
-//! Some strategies release with a plain store. It cannot tell whether it was the last one of a pool
-//! that has ended. Two threads that only load and store cannot agree on which of them is last. So
-//! the pool, when it is dropped with buffers out, marks and counts them. It gives its memory to a
-//! list here ([`defer_free`]). A release that sees the mark counts
-//! itself ([`release_orphaned`]). The last one frees the memory, in constant
-//! time, however long the list is.
+//! Some strategies release with a plain store. Such a store cannot know whether it is the last one
+//! of a dropped pool: two threads that only load and store cannot agree on which of them is last. A
+//! pool that is dropped with live buffers therefore marks and counts them. It moves its memory to a
+//! list here ([`defer_free`]). A release that reads the mark counts itself ([`release_orphaned`]).
+//! The last one frees the memory, in constant time, however long the list is.
 //!
-//! One release is not counted: the scheduler stopped it between reading "pool alive" and storing
-//! "free", and the pool was dropped on another thread at that moment. A later look finds it. One of
-//! the last late releases of the same pool looks. Later ends of pools look at a bounded part of the
-//! list each, and [`sweep`] looks at all of it.
+//! One release is not counted: a thread that was preempted between reading "pool alive" and storing
+//! "free", while another thread dropped the pool. A later check finds it. One of the last late
+//! releases of the same pool makes this check. Later drops of pools check a bounded part of the
+//! list each, and [`sweep`] checks all of it.
 
 #[cfg(feature = "alloc")]
 mod handover;

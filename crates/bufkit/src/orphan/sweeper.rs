@@ -70,9 +70,9 @@ pub fn pending() -> usize {
     PENDING.load(Ordering::Relaxed)
 }
 
-/// Looks at every block that waits, and frees those of which nothing is out any more.
+/// Checks every waiting block, and frees those without live buffers.
 ///
-/// This never waits. When another thread is sweeping, it is told to look once more, and this call
+/// This never waits. If another thread is sweeping, it is asked to sweep once more, and this call
 /// returns.
 ///
 /// ```

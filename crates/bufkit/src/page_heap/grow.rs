@@ -20,8 +20,7 @@ const ZEROED_DIRTY_BYTES: usize = 1 << 20;
 /// Where the system has not the addresses that are asked for, it is asked for this part.
 const FEWER_ADDRESSES: usize = 4096;
 
-/// A heap that is locked until this is dropped, for a thread that forks: the child has a heap that
-/// no other thread was about to change.
+/// Locks a heap for a fork: the heap in the child is then in a consistent state.
 ///
 /// ```
 /// use bufkit::{PageHeap, PageSource};
@@ -61,11 +60,11 @@ enum Moved {
 }
 
 impl PageHeap {
-    /// Makes a heap in one reservation of about `bytes` bytes of addresses, which are all that it
-    /// ever has. It never has more than `limit` bytes of pages, and asks no allocator for memory.
+    /// Makes a heap in one reservation of about `bytes` bytes of address space; it never grows. Its
+    /// pages never exceed `limit` bytes, and it does not use an allocator.
     ///
-    /// Where the system has not as many addresses, the heap has a small part of them. It returns
-    /// `None` where there are none.
+    /// If the system has less address space, the heap reserves a smaller part. It returns `None` if
+    /// there is none.
     ///
     /// ```
     /// use bufkit::PageHeap;
@@ -90,8 +89,8 @@ impl PageHeap {
         Some(heap)
     }
 
-    /// Returns the span that starts at an address, if the address is of the one reservation of the
-    /// heap. It is a span if one starts there.
+    /// Returns the span that starts at an address, if the address is within the one reservation of
+    /// the heap. The result is a span only if one starts there.
     ///
     /// Cost: a comparison; no lock.
     #[inline]
@@ -103,10 +102,10 @@ impl PageHeap {
         (at < whole.bytes).then(|| Span(unsafe { whole.first.0.add(at / self.page_bytes) }))
     }
 
-    /// Takes a span as [`take`](Self::take) does, of which all bytes are zero. A large one is of
-    /// pages that the process gets when they are touched.
+    /// Takes a span as [`take`](Self::take) does, with all bytes zero. The pages of a large span
+    /// are allocated on first touch.
     ///
-    /// Cost: as `take`; what is not known to be zero is written.
+    /// Cost: as `take`; bytes that are not known to be zero are written.
     ///
     /// # Errors
     ///
@@ -114,7 +113,7 @@ impl PageHeap {
     ///
     /// # Panics
     ///
-    /// If the alignment is not a power of two.
+    /// Panics if the alignment is not a power of two.
     ///
     /// ```
     /// use bufkit::{PageHeap, PageSource};
@@ -145,17 +144,17 @@ impl PageHeap {
         Ok(span)
     }
 
-    /// Makes a span longer, where it is or by moving its pages to where there is room. It keeps its
-    /// bytes; those behind are initialised, with whatever. It returns `None`, and the span is as it
-    /// was, where the heap has no room for that or copying the bytes is cheaper.
+    /// Extends a span, in place or by moving its pages to a larger range. Its bytes are kept; the
+    /// bytes after them are initialised with arbitrary values. It returns `None`, and leaves the
+    /// span unchanged, if the heap has no room or copying the bytes is cheaper.
     ///
-    /// Cost: as [`take`](PageHeap::take), of what is missing; where the pages are moved, a call to
-    /// the system for them, without the lock.
+    /// Cost: as [`take`](PageHeap::take) for the additional pages; if the pages are moved, a system
+    /// call for them, without the lock.
     ///
     /// # Safety
     ///
-    /// The span is from this heap and the caller's. Where another one is returned, it is that, and
-    /// the old one is given back.
+    /// The span is from this heap and owned by the caller. If another span is returned, the caller
+    /// owns that one, and the old one is freed.
     ///
     /// ```
     /// use bufkit::{PageHeap, PageSource};
@@ -194,12 +193,12 @@ impl PageHeap {
         is_moved.then_some(Span(other))
     }
 
-    /// Gives back the pages of a span behind its first `bytes` bytes.
+    /// Frees the pages of a span after its first `bytes` bytes.
     ///
     /// # Safety
     ///
-    /// The span is from this heap and the caller's, who does not use its bytes behind these any
-    /// more.
+    /// The span is from this heap and owned by the caller, which does not use its bytes after these
+    /// any more.
     ///
     /// ```
     /// use bufkit::{PageHeap, PageSource};
@@ -230,8 +229,8 @@ impl PageHeap {
         self.unlock(inner);
     }
 
-    /// Locks the heap until what it returns is dropped. Meanwhile a thread that uses the heap
-    /// waits, and this one must not use it.
+    /// Locks the heap until the returned guard is dropped. Until then other threads that use the
+    /// heap wait, and this thread must not use it.
     pub fn hold(&self) -> HeldHeap<'_> {
         HeldHeap(self.lock())
     }
@@ -319,7 +318,7 @@ impl Inner {
         Some(unsafe { self.cut(window, 0, pages, alignment) })
     }
 
-    /// Makes a span longer where it is. Returns whether that is so.
+    /// Extends a span in place. Returns whether that is so.
     ///
     /// # Safety
     ///

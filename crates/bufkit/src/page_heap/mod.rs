@@ -75,7 +75,7 @@ pub use self::slab::Cut;
 pub use self::span::{Given, Span};
 use crate::shared_pool::provider::PoolProvider;
 
-/// Where the pages of a heap come from.
+/// The source of the pages of a heap.
 ///
 /// ```
 /// use bufkit::{PageHeap, PageSource};
@@ -86,7 +86,7 @@ use crate::shared_pool::provider::PoolProvider;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum PageSource {
-    /// The operating system, or the global allocator where it reserves no addresses.
+    /// The operating system, or the global allocator if the system reserves no addresses.
     System,
     /// Mappings with these options.
     #[cfg(feature = "mmap")]
@@ -107,15 +107,15 @@ impl PageSource {
         }
     }
 
-    /// Returns whether a heap of this source has addresses that it reserved, so that its pages come
-    /// and go one by one. Otherwise spans are parts of segments, which do so as wholes.
+    /// Returns whether a heap of this source reserves addresses, so that its pages are mapped and
+    /// returned one by one. Otherwise spans are parts of segments, which are mapped and returned as
+    /// wholes.
     #[must_use]
     pub fn is_reserved(&self) -> bool {
         matches!(self, Self::System) && system::page_bytes() != 0
     }
 
-    /// Returns the bytes of which each segment is a multiple, a power of two: those of a page,
-    /// except for huge ones.
+    /// Returns the granularity of segments, a power of two: a page, except for huge pages.
     #[must_use]
     pub fn unit_bytes(&self) -> usize {
         match self {
@@ -126,7 +126,7 @@ impl PageSource {
     }
 }
 
-/// A heap of pages with a limit on those that the process has.
+/// A heap of pages with a limit on resident memory.
 ///
 /// ```
 /// use bufkit::{PageHeap, PageSource};
@@ -150,7 +150,7 @@ pub struct PageHeap {
     inner: Mutex<Inner>,
 }
 
-/// Why a heap has no span.
+/// Why a heap could not serve a span.
 ///
 /// ```
 /// use bufkit::{PageError, PageHeap, PageSource};
@@ -162,11 +162,11 @@ pub struct PageHeap {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PageError {
-    /// The limit has no room: for so many bytes it has.
+    /// The limit is reached: it has room for this many bytes.
     Exhausted {
         /// Bytes of whole pages.
         available: usize,
-        /// The numbers of the slabs that have a free block, as bits.
+        /// A bit for each slab that has a free block.
         slabs: u64,
     },
     /// There is no memory, or the size is too large.
@@ -195,30 +195,29 @@ impl core::error::Error for PageError {}
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PageStats {
-    /// Pages of spans, which count whether they were touched or not, and dirty ones. jemalloc's
-    /// `resident`.
+    /// Pages of spans, touched or not, and dirty pages. jemalloc's `resident`.
     pub resident_bytes: usize,
-    /// Free pages that the process has. jemalloc's `dirty`, tcmalloc's `pageheap_free`.
+    /// Free pages that are resident. jemalloc's `dirty`, tcmalloc's `pageheap_free`.
     pub dirty_bytes: usize,
-    /// Blocks of slabs that are not out, less the pages of slabs that went back.
+    /// Blocks of slabs that are not in use, less the returned pages of slabs.
     pub free_block_bytes: usize,
-    /// Pages of slabs that went back to the system: their blocks can be had again, so the limit
-    /// counts them with the resident ones until the slab is free.
+    /// Pages of slabs that were returned to the system: their blocks can be allocated again, so the
+    /// limit counts them as resident until the slab is free.
     pub gone_bytes: usize,
-    /// Addresses, with the heap's own tables. jemalloc's `mapped` and `retained`.
+    /// Address space, including the heap's own tables. jemalloc's `mapped` and `retained`.
     pub address_bytes: usize,
-    /// The most that was resident.
+    /// The most that was ever resident.
     pub most_resident_bytes: usize,
-    /// What spans took that was clean, all together: the system gives a page when it is touched.
+    /// The total of clean pages that spans took: the system allocates such a page on first touch.
     pub faulted_bytes: usize,
-    /// What went back to it, all together. tcmalloc's `pageheap_unmapped`.
+    /// The total that was returned to the system. tcmalloc's `pageheap_unmapped`.
     pub returned_bytes: usize,
-    /// What was moved to other addresses, all together.
+    /// The total that was moved to other addresses.
     pub moved_bytes: usize,
 }
 
 impl PageHeap {
-    /// Makes a heap that has nothing yet. It never has more than `limit` bytes of pages.
+    /// Makes an empty heap. Its pages never exceed `limit` bytes.
     #[must_use]
     pub fn new(source: PageSource, limit: usize) -> Self {
         let page_bytes = source.page_bytes();
@@ -233,19 +232,19 @@ impl PageHeap {
         self.page_bytes
     }
 
-    /// Returns whether the heap gives pages back one by one, and gathers them. Otherwise free pages
-    /// that lie between used ones serve no larger request.
+    /// Returns whether the heap returns pages one by one, and coalesces them. Otherwise free pages
+    /// between used ones cannot serve a larger request.
     #[must_use]
     pub fn returns_pages(&self) -> bool {
         self.lock().is_reserved
     }
 
-    /// Takes a span of at least `bytes` bytes, whose start is a multiple of `alignment` and of a
-    /// page. Its bytes are initialised, with whatever an earlier user left, or zero if
-    /// [`Span::is_zero`] says so.
+    /// Takes a span of at least `bytes` bytes, whose start is a multiple of `alignment` and of the
+    /// page size. Its bytes are initialised: recycled bytes, or zeros if [`Span::is_zero`] returns
+    /// true.
     ///
-    /// Cost: a short lock if free pages that the process has follow each other; else system calls
-    /// and page faults.
+    /// Cost: a short lock if enough contiguous resident pages are free; otherwise system calls and
+    /// page faults.
     ///
     /// # Errors
     ///
@@ -253,7 +252,7 @@ impl PageHeap {
     ///
     /// # Panics
     ///
-    /// If the alignment is not a power of two.
+    /// Panics if the alignment is not a power of two.
     pub fn take(&self, bytes: usize, alignment: usize) -> Result<Span, PageError> {
         assert!(alignment.is_power_of_two(), "not a power of two: {alignment}");
         let pages = self.pages(bytes)?;
@@ -329,15 +328,15 @@ impl PageHeap {
     ///
     /// # Safety
     ///
-    /// It is from this heap, is given back once, and nobody uses its bytes any more.
+    /// It is from this heap, is freed once, and its bytes are not used any more.
     pub unsafe fn give(&self, span: Span) {
         let mut span = Some(Given::Span(span));
         // SAFETY: the caller's promise.
         unsafe { self.give_all(|| span.take()) };
     }
 
-    /// Takes a block of a slab of this shape; where the limit has no room for that, one of a larger
-    /// number. Its bytes are initialised, with whatever.
+    /// Takes a block of a slab of this shape; if the limit has no room for a new slab, a block of a
+    /// shape with a larger number. Its bytes are initialised, with arbitrary values.
     ///
     /// # Errors
     ///
@@ -364,23 +363,23 @@ impl PageHeap {
         }
     }
 
-    /// Returns the bytes of a block, `offset` bytes behind the start of its slab.
+    /// Returns the bytes of a block, `offset` bytes after the start of its slab.
     ///
     /// # Safety
     ///
-    /// It is from this heap, and not given back.
+    /// It is from this heap, and not freed.
     #[must_use]
     pub unsafe fn block_bytes(&self, block: NonNull<u8>, offset: usize) -> usize {
         // SAFETY: the caller's promise.
         unsafe { self.lock().block_bytes(block, offset) }
     }
 
-    /// Gives blocks and spans back, several under one lock.
+    /// Frees blocks and spans, several under one lock.
     ///
     /// # Safety
     ///
-    /// For each that `next` gives: as for [`give`](Self::give); a block with the distance that it
-    /// was taken with. `next` does not use the heap.
+    /// For each item of `next`: as for [`give`](Self::give); a block is freed with the distance
+    /// that it was taken with. `next` does not use the heap.
     pub unsafe fn give_all(&self, mut next: impl FnMut() -> Option<Given>) {
         let Some(mut given) = next() else { return };
         let mut inner = self.lock();
@@ -400,7 +399,7 @@ impl PageHeap {
         self.unlock(inner);
     }
 
-    /// Gives all free pages back to the system, now and whenever some become free: nothing is taken
+    /// Returns all free pages to the system, now and whenever more become free: nothing is taken
     /// any more.
     pub fn end(&self) {
         let mut inner = self.lock();
@@ -409,21 +408,21 @@ impl PageHeap {
         self.unlock(inner);
     }
 
-    /// Returns how many bytes there are for requests: what is left of the limit if all that is free
-    /// goes, and the free blocks of slabs.
+    /// Returns how many bytes are available for requests: the limit's remainder if all free memory
+    /// were returned, plus the free blocks of slabs.
     #[must_use]
     pub fn room(&self) -> usize {
         let inner = self.lock();
         inner.left().saturating_mul(self.page_bytes).saturating_add(inner.slabs.free_bytes)
     }
 
-    /// Returns the bytes of spans that are out, and of slabs.
+    /// Returns the bytes of spans in use, and of slabs.
     #[must_use]
     pub fn used(&self) -> usize {
         self.lock().used.saturating_mul(self.page_bytes)
     }
 
-    /// Gives free pages back to the system until at most `resident` bytes are resident, or none is
+    /// Returns free pages to the system until at most `resident` bytes are resident, or none is
     /// free.
     pub fn trim(&self, resident: usize) {
         let mut inner = self.lock();
@@ -441,8 +440,8 @@ impl PageHeap {
         self.unlock(inner);
     }
 
-    /// Gives the free pages back to the system that no request needed since the last call, and
-    /// `more` bytes of others.
+    /// Returns the free pages to the system that no request needed since the last call, and `more`
+    /// bytes of others.
     pub fn trim_unused(&self, more: usize) {
         let mut inner = self.lock();
         inner.return_unused(more / self.page_bytes);
@@ -450,7 +449,7 @@ impl PageHeap {
         self.unlock(inner);
     }
 
-    /// Returns what there is.
+    /// Returns the statistics of the heap.
     #[must_use]
     pub fn stats(&self) -> PageStats {
         let inner = self.lock();

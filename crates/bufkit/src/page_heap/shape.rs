@@ -5,7 +5,7 @@ use super::slab::Slab;
 /// How many kinds of slabs a heap can have.
 pub(super) const KINDS: usize = 64;
 
-/// How a slab of one kind is cut.
+/// How a slab of one kind is divided.
 ///
 /// ```
 /// use bufkit::SlabShape;
@@ -37,16 +37,16 @@ impl SlabShape {
     pub const HEAD_BYTES: usize = size_of::<Slab>();
 
     /// Makes the shape of slabs with this number, below 64. Their blocks have `bytes` bytes, at
-    /// least 16. What is `lead` bytes behind the start of a block is at a multiple of `alignment`,
+    /// least 16. The address `lead` bytes after the start of a block is a multiple of `alignment`,
     /// a power of two from 16 to 4096; `lead` is a multiple of 16 and at most `bytes`.
     ///
-    /// In a heap shapes with a larger number have blocks that are at least as large and as aligned,
-    /// with the same `lead`, and shapes with the same number are the same.
+    /// Within a heap, shapes with a larger number have blocks that are at least as large and as
+    /// aligned, with the same `lead`, and shapes with the same number are equal.
     ///
     /// # Panics
     ///
-    /// If the number is too large, a block has more than a quarter of 128 KiB, or the alignment or
-    /// `lead` is not such.
+    /// Panics if the number is too large, if a block has more than a quarter of 128 KiB, or if the
+    /// alignment or `lead` is invalid.
     #[must_use]
     pub const fn new(number: u8, bytes: usize, alignment: usize, lead: usize) -> Self {
         assert!((number as usize) < KINDS && bytes >= 16 && bytes <= MOST_BYTES / LEAST_BLOCKS + 256);
@@ -62,7 +62,7 @@ impl SlabShape {
         self.number
     }
 
-    /// Returns the distance from block to block, in bytes.
+    /// Returns the distance between blocks, in bytes.
     #[must_use]
     pub const fn stride(self) -> usize {
         self.stride as usize
@@ -80,7 +80,7 @@ impl SlabShape {
         (self.first as usize + self.stride as usize).next_multiple_of(page_bytes)
     }
 
-    /// Returns the bytes of the slabs that this number of blocks takes in a heap with a limit.
+    /// Returns the bytes of the slabs for this number of blocks, in a heap with a limit.
     #[must_use]
     pub fn bytes_of(self, blocks: usize, page_bytes: usize, limit: usize) -> usize {
         let slab = self.pages(page_bytes, limit / page_bytes) * page_bytes;

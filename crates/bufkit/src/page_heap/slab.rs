@@ -79,7 +79,7 @@ pub(super) struct Slabs {
     lists: [*mut Slab; KINDS],
     /// Bytes of blocks that are not out.
     pub(super) free_bytes: usize,
-    /// Pages of slabs that went back to the system.
+    /// Pages of slabs that were returned to the system.
     pub(super) gone: usize,
 }
 
@@ -261,7 +261,7 @@ impl Inner {
         span.map_or(start.cast(), |span| unsafe { self.head_of(span) })
     }
 
-    /// Returns the bytes of a block, `offset` bytes behind the start of its slab.
+    /// Returns the bytes of a block, `offset` bytes after the start of its slab.
     ///
     /// # Safety
     ///

@@ -4,7 +4,7 @@ use core::ptr::NonNull;
 
 use super::index::{self, Entry};
 
-/// A span of a heap. It is a plain value, which says nothing of whose the span is.
+/// A span of a heap. It is a plain value, and does not track its owner.
 ///
 /// ```
 /// use bufkit::{Given, PageHeap, PageSource};
@@ -27,7 +27,7 @@ unsafe impl Send for Span {}
 // SAFETY: likewise.
 unsafe impl Sync for Span {}
 
-/// What is given back to a heap.
+/// An item to free.
 ///
 /// ```
 /// use bufkit::{Given, PageHeap, PageSource};
@@ -50,14 +50,14 @@ pub enum Given {
 
 #[allow(clippy::len_without_is_empty, reason = "a span is never empty")]
 impl Span {
-    /// The bytes that a span has for its owner beside its pages.
+    /// The bytes of a span for its owner's use, outside of its pages.
     pub const PLACE_BYTES: usize = 16;
 
-    /// Returns its first byte.
+    /// Returns the address of its first byte.
     ///
     /// # Safety
     ///
-    /// The caller has the span.
+    /// The caller owns the span.
     #[inline]
     #[must_use]
     pub unsafe fn start(self) -> NonNull<u8> {
@@ -65,11 +65,11 @@ impl Span {
         unsafe { NonNull::new_unchecked(index::start_at(self.0)) }
     }
 
-    /// Returns its bytes, a multiple of those of a page.
+    /// Returns its bytes, a multiple of the page size.
     ///
     /// # Safety
     ///
-    /// The caller has the span.
+    /// The caller owns the span.
     #[inline]
     #[must_use]
     pub unsafe fn len(self) -> usize {
@@ -77,23 +77,23 @@ impl Span {
         unsafe { index::pages_at(self.0) << (*self.0.as_ptr()).page_shift }
     }
 
-    /// Returns whether nobody wrote to it since the system gave it, so that all of it is zero.
+    /// Returns whether it was not written since the system allocated it, so that all of it is zero.
     ///
     /// # Safety
     ///
-    /// The caller has the span, and nobody wrote to it since it was taken.
+    /// The caller owns the span, and nothing was written to it since it was taken.
     #[must_use]
     pub unsafe fn is_zero(self) -> bool {
         // SAFETY: the caller's promise.
         unsafe { (*self.0.as_ptr()).is_zero }
     }
 
-    /// Returns the sixteen bytes that its owner may use, aligned to as many. They are initialised,
-    /// with whatever.
+    /// Returns the sixteen bytes for its owner's use, 16-byte aligned. They are initialised, with
+    /// arbitrary values.
     ///
     /// # Safety
     ///
-    /// The caller has the span.
+    /// The caller owns the span.
     #[inline]
     #[must_use]
     pub unsafe fn place(self) -> NonNull<[u8; Self::PLACE_BYTES]> {
@@ -101,11 +101,11 @@ impl Span {
         unsafe { NonNull::new_unchecked(&raw mut (*self.0.as_ptr()).place) }.cast()
     }
 
-    /// Returns the span that a place is of.
+    /// Returns the span of a pointer that [`place`](Self::place) returned.
     ///
     /// # Safety
     ///
-    /// From [`place`](Self::place).
+    /// The caller owns the span.
     #[inline]
     #[must_use]
     pub unsafe fn of_place(place: NonNull<[u8; Self::PLACE_BYTES]>) -> Self {

@@ -9,13 +9,13 @@ use bufcore::author::Released;
 #[cfg(feature = "alloc")]
 use crate::orphan::{self, Methods, Orphan};
 
-/// Heads the bookkeeping of a pool in a region: keeps the region until the pool and its last buffer
-/// are gone, and counts what was released.
+/// The header of the bookkeeping of a pool in a region. It keeps the region until the pool and its
+/// last buffer are dropped, and counts the releases.
 ///
-/// - The pool writes it into the region that it is made with, and the bookkeeping behind it.
-/// - The pool's end [leaves](Self::leave) it: to nobody when all buffers were released, and to the
+/// - The pool writes it into its region, with the bookkeeping after it.
+/// - Dropping the pool [leaves](Self::leave) it: unowned if all buffers were released, and to the
 ///   late releases otherwise.
-/// - A release that finds the end of its pool [counts itself](Self::release_orphaned).
+/// - A release that finds its pool dropped [counts itself](Self::release_orphaned).
 ///
 /// A pool of `bufslot` and a ring of `bufring` have one.
 ///
@@ -55,18 +55,18 @@ pub struct ControlBlock {
     orphan: Orphan,
     /// The region that the block is in; moved out before it is dropped.
     pub region: ManuallyDrop<Region>,
-    /// What buffers count when they are released.
+    /// The releases that buffers count.
     pub released: Released,
-    /// Whether the pool zeroes what is released. Not written after the block was made.
+    /// Whether the pool zeroes released memory. Not written after the block was made.
     #[cfg(feature = "wipe")]
     pub wipe: bool,
 }
 
-/// A pool whose bookkeeping has a [`ControlBlock`] at its head.
+/// A pool whose bookkeeping starts with a [`ControlBlock`].
 ///
 /// # Safety
 ///
-/// [`count_missed`](Self::count_missed) returns what [`Methods::count_missed`] is to return.
+/// [`count_missed`](Self::count_missed) implements [`Methods::count_missed`].
 ///
 /// [`Methods::count_missed`]: crate::orphan::Methods::count_missed
 ///
@@ -87,12 +87,12 @@ pub struct ControlBlock {
 /// }
 /// ```
 pub unsafe trait CountMissed {
-    /// Finds the places that were left to their leases, and were freed all the same, once each.
+    /// Finds the slots that were left to their leases but freed by an uncounted release, once each.
     ///
     /// # Safety
     ///
-    /// The block heads the bookkeeping of a pool of this type, which has
-    /// [left](ControlBlock::leave) it with so many `places`.
+    /// The block is the header of a pool of this type, which has [left](ControlBlock::leave) it
+    /// with this number of `places`.
     unsafe fn count_missed(block: NonNull<ControlBlock>, places: usize) -> usize;
 }
 
@@ -112,16 +112,15 @@ impl ControlBlock {
         }
     }
 
-    /// Ends the pool's use of the block, of whose `places` it has
-    /// [marked](crate::SlotState::orphan) those that buffers hold. Returns the region if they are
-    /// none. Otherwise the region is freed with the last of the `marked` places, unless it is
-    /// static.
+    /// Ends the pool's use of the block. The pool has [marked](crate::SlotState::orphan) those of
+    /// the `places` slots that buffers hold. Returns the region if there are none. Otherwise the
+    /// region is freed with the last of the `marked` slots, unless it is static.
     ///
     /// # Safety
     ///
     /// 1. The block is one that [`new`](Self::new) made for this pool, in its region. It was not
-    ///    left before, and the pool does not use it again, nor what is behind it.
-    /// 2. `marked` releases are to come, or have come. Each is counted by one
+    ///    left before, and the pool does not use it again, nor the memory after it.
+    /// 2. `marked` releases happen later, or have happened. Each is counted by one
     ///    [`release_orphaned`](Self::release_orphaned), which may have been called already, or is
     ///    found by one call of `count_missed`, but not both.
     pub unsafe fn leave(this: NonNull<Self>, marked: usize, places: usize) -> Option<Region> {
@@ -143,12 +142,12 @@ impl ControlBlock {
         None
     }
 
-    /// Counts the release of a place that was marked before its pool left the block.
+    /// Counts the release of a slot that was marked before its pool left the block.
     ///
     /// # Safety
     ///
-    /// 1. The place's release was not counted before.
-    /// 2. Nobody uses the place after this call, nor the block for its sake.
+    /// 1. The release of the slot was not counted before.
+    /// 2. After this call no code uses the slot, nor the block for it.
     pub unsafe fn release_orphaned(this: NonNull<Self>) {
         #[cfg(not(feature = "alloc"))]
         let _ = this;

@@ -12,8 +12,8 @@ use crate::sync::{AtomicU32, Ordering, RELEASE};
 /// The pool has ended. No place is there: positions are multiples of eight.
 const CLOSED: u32 = u32::MAX;
 
-/// Lists the released places of a pool that [watches](SlotState::watch) them, so that it finds them
-/// however many others are held.
+/// Lists the released slots of a pool that [watches](SlotState::watch) them, so that it finds them
+/// without visiting those in use.
 ///
 /// ```
 /// use std::ptr::NonNull;
@@ -33,7 +33,7 @@ const CLOSED: u32 = u32::MAX;
 pub struct FreedList(AtomicU32);
 
 impl FreedList {
-    /// Stands for no place.
+    /// The value that stands for no slot.
     pub const END: u32 = LINK;
 
     /// Makes an empty list.
@@ -42,15 +42,15 @@ impl FreedList {
         Self(AtomicU32::new(Self::END))
     }
 
-    /// Puts the place at `at` on the list, for the release of its buffer. Returns `false` when the
-    /// pool has ended: then the release is to be counted.
+    /// Adds the slot at `at` to the list, for the release of its buffer. Returns `false` if the
+    /// pool was dropped: the release must then be counted.
     ///
     /// Cost: a locked instruction.
     ///
     /// # Safety
     ///
-    /// The list is valid until the pool has taken the place from it, or until the release is
-    /// counted. The place is [watched](SlotState::watched_at) at `at`, and was not pushed before.
+    /// The list is valid until the pool has taken the slot from it, or until the release is
+    /// counted. The slot is [watched](SlotState::watched_at) at `at`, and was not pushed before.
     #[must_use]
     pub unsafe fn push(this: NonNull<Self>, place: NonNull<SlotState>, at: u32) -> bool {
         // SAFETY: valid until the exchange below.
@@ -72,10 +72,10 @@ impl FreedList {
         false
     }
 
-    /// Takes all places off the list, and returns the first; the others follow by
-    /// [`SlotState::next_freed`]. For the pool.
+    /// Takes all slots off the list, and returns the first; [`SlotState::next_freed`] returns the
+    /// others. For the pool.
     ///
-    /// Cost: a load, and a locked instruction when there is one.
+    /// Cost: a load, and a locked instruction if there is one.
     #[must_use]
     pub fn take(&self) -> u32 {
         // ORDER: Relaxed: only compared. What it misses is left to a later call. (A model's load
@@ -87,16 +87,16 @@ impl FreedList {
         self.0.swap(Self::END, Ordering::Acquire)
     }
 
-    /// Takes all places off the list, as [`take`](Self::take) does, and has the releases to come
-    /// count themselves.
+    /// Takes all slots off the list, as [`take`](Self::take) does, and makes later releases count
+    /// themselves.
     #[must_use]
     pub fn close(&self) -> u32 {
         // ORDER: Acquire pairs with the Release in `push`.
         self.0.swap(CLOSED, Ordering::Acquire)
     }
 
-    /// Returns the first place on the list, which stays there. For the pool, which does not take it
-    /// while it looks.
+    /// Returns the first slot on the list without removing it. It is for the pool, which does not
+    /// take it at the same time.
     #[must_use]
     pub fn first(&self) -> u32 {
         // ORDER: Acquire pairs with the Release in `push`: the links are there.

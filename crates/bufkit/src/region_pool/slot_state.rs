@@ -39,17 +39,17 @@ const LISTED: u32 = 5;
 /// The bits of a position.
 pub(super) const LINK: u32 = !7;
 
-/// The state of a place in a pool's memory, which the pool shares with one release. For pools that
-/// one thread at a time acquires from, where a release is a plain store.
+/// The state of a slot in a pool's memory, which the pool shares with one release. It is for pools
+/// from which one thread at a time acquires, and in which a release is a plain store.
 ///
-/// - The pool hands out a place that [is free](Self::is_free) when it has [held](Self::mark_live)
-///   it. Only the pool does that.
+/// - The pool hands out a slot that [is free](Self::is_free) after [marking](Self::mark_live) it.
+///   Only the pool does that.
 /// - The buffer's [release](Self::release) makes it free again, on any thread.
-/// - The pool's end [leaves](Self::orphan) each place that a buffer holds to its release, which
-///   then [counts itself](crate::orphan) instead. One that was about to store is found by
-///   [`count_missed`](Self::count_missed).
+/// - Dropping the pool [leaves](Self::orphan) each slot in use to its release, which then [counts
+///   itself](crate::orphan) instead. [`count_missed`](Self::count_missed) finds a release that was
+///   about to store.
 ///
-/// All that the last holder did with the memory happened before the next one has it.
+/// All that the last holder did with the memory happened before the next one uses it.
 ///
 /// A slot of `bufslot` and a guard of `bufring` have one.
 ///
@@ -78,19 +78,19 @@ pub(super) const LINK: u32 = !7;
 pub struct SlotState(AtomicU32);
 
 impl SlotState {
-    /// Makes the state of a place that is free.
+    /// Makes the state of a free slot.
     #[must_use]
     pub fn free() -> Self {
         Self(AtomicU32::new(FREE))
     }
 
-    /// Makes the state of a place that the pool holds.
+    /// Makes the state of a slot in use.
     #[must_use]
     pub fn held() -> Self {
         Self(AtomicU32::new(LIVE))
     }
 
-    /// Returns whether the place is free, and its memory the pool's.
+    /// Returns whether the slot is free, and its memory the pool's.
     #[inline(always)]
     #[must_use]
     pub fn is_free(&self) -> bool {
@@ -99,7 +99,7 @@ impl SlotState {
         self.0.load(Ordering::Acquire) == FREE
     }
 
-    /// Marks a free place as held. For the pool.
+    /// Marks a free slot as in use. For the pool.
     #[inline(always)]
     pub fn mark_live(&self) {
         // ORDER: Relaxed. Only this thread reads the state until the buffer is handed over, and
@@ -107,17 +107,17 @@ impl SlotState {
         self.0.store(LIVE, Ordering::Relaxed);
     }
 
-    /// Frees a place that the pool itself holds.
+    /// Frees a slot that the pool itself holds.
     #[inline(always)]
     pub fn mark_free(&self) {
         // ORDER: Relaxed: it was this thread that used the memory, and no other reads the state.
         self.0.store(FREE, Ordering::Relaxed);
     }
 
-    /// Has the release of a place at position `at`, a multiple of eight, list it. Returns `false`
-    /// when the place is free, or is watched already. For the pool.
+    /// Makes the release of a slot at position `at`, a multiple of eight, add it to the list.
+    /// Returns `false` if the slot is free or already watched. For the pool.
     ///
-    /// A release at the same moment may free the place all the same.
+    /// A concurrent release may still free the slot without listing it.
     ///
     /// Cost: a locked instruction.
     #[must_use]
@@ -127,7 +127,7 @@ impl SlotState {
         self.0.compare_exchange(LIVE, at | WATCHED, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
-    /// Returns whether the release of the place lists it, or has listed it.
+    /// Returns whether the slot is watched: its release adds it to the list, or has done so.
     #[inline]
     #[must_use]
     pub fn is_watched(&self) -> bool {
@@ -135,7 +135,7 @@ impl SlotState {
         self.0.load(Ordering::Relaxed) & !LINK >= WATCHED
     }
 
-    /// Returns whether the place is on the list of those that were released, or about to be.
+    /// Returns whether the slot is on the list of released slots, or about to be.
     #[inline]
     #[must_use]
     pub fn is_listed(&self) -> bool {
@@ -143,7 +143,7 @@ impl SlotState {
         self.0.load(Ordering::Relaxed) & !LINK == LISTED
     }
 
-    /// Returns the position of a watched place, for its release.
+    /// Returns the position of a watched slot, for its release.
     #[inline]
     #[must_use]
     pub fn watched_at(&self) -> Option<u32> {
@@ -152,7 +152,7 @@ impl SlotState {
         (state & !LINK == WATCHED).then_some(state & LINK)
     }
 
-    /// Returns the place that follows this one on the list of released places.
+    /// Returns the next slot on the list of released slots.
     #[inline]
     #[must_use]
     pub fn next_freed(&self) -> u32 {
@@ -166,15 +166,15 @@ impl SlotState {
         self.0.store(next | LISTED, Ordering::Relaxed);
     }
 
-    /// Releases the place, for the buffer that holds it. Returns `false` when the place is
-    /// [watched](Self::watched_at), or the pool has ended. Then the release is to be listed, or
+    /// Releases the slot, for the buffer that holds it. Returns `false` if the slot is
+    /// [watched](Self::watched_at), or the pool was dropped. The release must then be listed, or
     /// counted after a call of [`see_end`](Self::see_end).
     ///
     /// Cost: a load and a store.
     ///
     /// # Safety
     ///
-    /// `this` is valid. It may be gone as soon as the place is free.
+    /// `this` is valid. The state may be deallocated as soon as the slot is free.
     #[inline(always)]
     #[must_use]
     pub unsafe fn release(this: NonNull<Self>) -> bool {
@@ -195,9 +195,9 @@ impl SlotState {
         true
     }
 
-    /// Makes a release that found the pool's end see all that the pool wrote before it called
-    /// [`orphan`](Self::orphan). Not a part of [`release`](Self::release), whose fast path has two
-    /// instructions more with it.
+    /// Makes the writes of the pool before its call of [`orphan`](Self::orphan) visible to a
+    /// release that found the pool dropped. It is not a part of [`release`](Self::release), whose
+    /// fast path would have two more instructions.
     #[inline(always)]
     pub fn see_end(&self) {
         // ORDER: Acquire pairs with the Release exchange in `orphan`.
@@ -205,9 +205,9 @@ impl SlotState {
         debug_assert_eq!(seen, ORPHANED, "a place is released once");
     }
 
-    /// Ends the pool's use of the place, whose list of released places is
-    /// [closed](crate::FreedList::close). It returns whether a buffer holds it, whose release counts
-    /// itself from then on, unless [`count_missed`](Self::count_missed) finds it. For the pool.
+    /// Ends the pool's use of the slot; its list of released slots is
+    /// [closed](crate::FreedList::close). It returns whether a buffer holds the slot. Its release
+    /// then counts itself, unless [`count_missed`](Self::count_missed) finds it. For the pool.
     ///
     /// Cost: a locked instruction.
     #[must_use]
@@ -225,10 +225,10 @@ impl SlotState {
         }
     }
 
-    /// Finds out whether the place was left to a release that made it free all the same, and marks
-    /// it then. It returns `true` once.
+    /// Returns whether the slot was left to a release that freed it without counting, and marks it
+    /// then. It returns `true` once.
     ///
-    /// Cost: a load, and a locked instruction for one that is found.
+    /// Cost: a load, and a locked instruction for a slot that is found.
     #[must_use]
     pub fn count_missed(&self) -> bool {
         // A model's load may miss the newest store; its exchange does not.

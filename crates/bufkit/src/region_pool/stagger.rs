@@ -2,14 +2,14 @@
 
 use bufcore::size::{CACHE_LINE_BYTES, MAX_BYTES};
 
-/// From this size on, [`staggered`] moves the start of the next buffer off the 4 KiB grid.
+/// From this size on, [`staggered`] moves the start of the next buffer off multiples of 4 KiB.
 pub const STAGGER_FROM_BYTES: usize = 1024;
 
-/// Returns the distance to the next buffer: from [`STAGGER_FROM_BYTES`] on an odd number of cache
-/// lines, below that `bytes`.
+/// Returns the distance to the next buffer: an odd number of cache lines from
+/// [`STAGGER_FROM_BYTES`] on, and `bytes` below that.
 ///
 /// Buffers whose starts lie a multiple of 4 KiB apart share the same sets of the first-level cache
-/// and evict each other. An odd number of lines spreads them over all sets (Bonwick's slab
+/// and evict each other. An odd number of lines distributes them over all sets (Bonwick's slab
 /// colouring, 1994). This adds at most 127 bytes. `bytes` is at most [`MAX_BYTES`].
 ///
 /// ```

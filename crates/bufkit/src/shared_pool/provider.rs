@@ -11,10 +11,10 @@ use bufcore::{MemoryProvider, Provided, Region, RegionError};
 /// What memory of a provider starts at a multiple of.
 const PAGE_BYTES: usize = 4096;
 
-/// Keeps the source that a pool has its memory from, if it has one.
+/// Keeps the provider of a pool's memory, if it has one.
 ///
-/// Threads that take memory from such a pool, or give it back, may have to do with other pools too.
-/// So panics of the source end when their hooks have reported them.
+/// Threads that allocate or free such memory may be using other pools. Panics of the provider are
+/// therefore caught after their hooks ran.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -39,7 +39,7 @@ impl PoolProvider {
         Self { source: Some(source) }
     }
 
-    /// Makes what a pool without a source has.
+    /// Makes the value of a pool without a provider.
     #[must_use]
     pub const fn none() -> Self {
         Self { source: None }

@@ -7,13 +7,13 @@ use crate::sync::{AtomicUsize, Ordering};
 /// references.
 const MAX_HANDLES: usize = usize::MAX / 2;
 
-/// Counts what keeps a pool that threads share.
+/// The reference counts of a shared pool.
 ///
-/// The counts are of its handles, with the last of which it ends, and of everything that may
-/// outlive them and still needs the pool's bookkeeping. All handles together count as one reference
-/// to the bookkeeping, which the pool's end gives back.
+/// They count the handles, and every reference that may outlive the handles and still needs the
+/// pool's bookkeeping. The pool ends with the last handle. All handles together count as one
+/// reference to the bookkeeping, which the end of the pool drops.
 ///
-/// It holds nothing but atomics. So a thread may count itself off through a reference to memory
+/// It consists of atomics only. A thread may therefore decrement it through a reference to memory
 /// that another thread frees at that moment.
 ///
 /// ```
@@ -37,7 +37,7 @@ pub struct RefCounts {
 }
 
 impl RefCounts {
-    /// Makes counts of one handle, and of the reference of all handles.
+    /// Makes counts of one handle, and of the common reference of all handles.
     #[must_use]
     pub fn one_handle() -> Self {
         Self {
@@ -52,8 +52,8 @@ impl RefCounts {
     ///
     /// # Panics
     ///
-    /// Panics with more than half as many handles as a `usize` counts, which only forgotten ones
-    /// can be. The handle is not counted then.
+    /// Panics if more than `usize::MAX / 2` handles exist, which needs forgotten ones. The handle
+    /// is not counted then.
     #[inline]
     pub fn add_handle(&self) {
         // ORDER: Relaxed: the caller's handle keeps the pool.
@@ -62,10 +62,10 @@ impl RefCounts {
         }
     }
 
-    /// Counts one more handle, unless there is none: for a caller that has a reference only.
+    /// Counts one more handle, unless there is none: for a caller that has only a reference.
     ///
-    /// It returns `false` when the pool has ended, or ends at this moment. It also does so where
-    /// [`add_handle`](Self::add_handle) panics.
+    /// It returns `false` if the pool was dropped, or is dropped at this moment. It also does so if
+    /// [`add_handle`](Self::add_handle) would panic.
     ///
     /// ```
     /// use bufkit::RefCounts;
@@ -100,8 +100,8 @@ impl RefCounts {
         false
     }
 
-    /// Counts one handle less. It returns `true` when it was the last: all uses of the other
-    /// handles happened before.
+    /// Removes one handle from the count. It returns `true` if it was the last: all uses of the
+    /// other handles happened before.
     #[must_use = "the last handle ends the pool"]
     #[inline]
     pub fn drop_handle(&self) -> bool {
@@ -113,9 +113,9 @@ impl RefCounts {
     /// Counts one more reference to the bookkeeping. The caller has a reference already, or holds a
     /// handle.
     ///
-    /// Each such reference has memory of its own that stays as long, or is on a thread's stack. So
-    /// there is no room for as many as would make the count wrap. A weak handle can be forgotten,
-    /// and has none then: `Handle::downgrade` counts it in another way.
+    /// Each such reference is stored in memory that lives as long, or on a thread's stack. Memory
+    /// is therefore exhausted before the count wraps. A weak handle can be forgotten, and then uses
+    /// no memory: `Handle::downgrade` counts it with another method.
     #[inline]
     pub fn add_ref(&self) {
         // ORDER: Relaxed: the caller has a reference already, or a handle.
@@ -136,8 +136,8 @@ impl RefCounts {
         }
     }
 
-    /// Counts `count` references to the bookkeeping less. It returns `true` when they were the
-    /// last: all uses of the bookkeeping happened before.
+    /// Removes `count` references to the bookkeeping. It returns `true` if they were the last: all
+    /// uses of the bookkeeping happened before.
     #[must_use = "the last reference frees the bookkeeping"]
     #[inline]
     pub fn drop_refs(&self, count: usize) -> bool {

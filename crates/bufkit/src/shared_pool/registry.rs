@@ -9,11 +9,11 @@ use core::ptr;
 use crate::sync::{AtomicPtr, Ordering};
 use bufcore::author::try_box;
 
-/// Lets a [`Registry`] hold values of a type, which has room for a [`Link`].
+/// A type of which a [`Registry`] can hold values: it contains a [`Link`].
 ///
 /// # Safety
 ///
-/// [`link`](Self::link) returns the same link of a value each time.
+/// [`link`](Self::link) always returns the same link for a value.
 ///
 /// ```
 /// use bufkit::{Link, RegistryEntry};
@@ -35,11 +35,11 @@ use bufcore::author::try_box;
 /// # assert_eq!(entry.number, 7);
 /// ```
 pub unsafe trait RegistryEntry: Sized {
-    /// Returns where the registry notes the entry behind this one.
+    /// Returns the field in which the registry stores the next entry.
     fn link(&self) -> &Link<Self>;
 }
 
-/// Leads from an entry of a [`Registry`] to the next. A new link leads nowhere.
+/// Links an entry of a [`Registry`] to the next. A new link has no next entry.
 ///
 /// ```
 /// use bufkit::Link;
@@ -64,12 +64,12 @@ impl<T> Default for Link<T> {
     }
 }
 
-/// Lists all that a pool ever made of one kind. An entry is never taken off, so it is valid as long
-/// as the registry.
+/// An append-only list of all values of one kind in a pool. Entries are never removed, so each is
+/// valid as long as the registry.
 ///
 /// # Invariants
 ///
-/// - Each entry was made by [`try_box`], is in one registry, once, and is freed with it.
+/// - Each entry was allocated by [`try_box`], is in one registry, once, and is freed with it.
 ///
 /// ```
 /// use bufkit::{Link, RegistryEntry, Registry};
@@ -108,7 +108,7 @@ impl<T: RegistryEntry> Default for Registry<T> {
 }
 
 impl<T: RegistryEntry> Registry<T> {
-    /// Puts `item` in the registry, for good. It returns `None` when there is no memory.
+    /// Adds `item` to the registry permanently. It returns `None` if the allocation fails.
     pub fn add(&self, item: T) -> Option<&T> {
         let item = try_box(item)?;
         // SAFETY: just made, and valid as long as the registry, which is borrowed.
@@ -127,7 +127,7 @@ impl<T: RegistryEntry> Registry<T> {
         }
     }
 
-    /// Returns all entries of the registry, the newest first.
+    /// Returns all entries of the registry, newest first.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         // ORDER: Acquire pairs with the Release in `add`.
         let mut at = self.first.load(Ordering::Acquire).cast_const();

@@ -1,12 +1,14 @@
-//! A value that one thread uses at the cost of plain stores, and that others look at now and then.
+//! A value that one thread uses at the cost of plain stores, and that other threads use
+//! occasionally.
 //!
 //! # Invariants
 //!
-//! - B1: the owner uses the value while `is_used` is set, which it alone sets, after it saw that
-//!   `is_claimed` was not. One that watches uses it while `is_claimed` is set, which it set itself,
-//!   after it saw that `is_used` was not.
-//! - B2: between its store and its load each of the two executes a fence of a pair ([`fences`]). So
-//!   not both miss the other, and where a fence is refused, nobody looks.
+//! - B1: the owner uses the value while `is_used` is set, which only it sets, after it saw
+//!   `is_claimed` unset. A watcher uses the value while `is_claimed` is set, which it set itself,
+//!   after it saw `is_used` unset.
+//! - B2: between its store and its load each of the two executes a fence of a pair ([`fences`]). At
+//!   least one therefore sees the other, and if a fence is refused, the watcher does not use the
+//!   value.
 
 use alloc::sync::Arc;
 use core::cell::{Cell, UnsafeCell};
@@ -36,7 +38,7 @@ struct Inner<T> {
 unsafe impl<T: Send> Sync for Inner<T> {}
 
 /// A value that its owner uses without a locked instruction. It may be sent to another thread,
-/// which is the owner then.
+/// which then is the owner.
 ///
 /// ```
 /// use bufkit::sync::biased;
@@ -56,7 +58,7 @@ pub struct Owned<T> {
     _unshared: PhantomData<Cell<()>>,
 }
 
-/// The other end of an [`Owned`] value, for any number of threads that look at it.
+/// The other end of an [`Owned`] value, for any number of watching threads.
 ///
 /// ```
 /// use bufkit::sync::biased::{self, Watched};
@@ -69,7 +71,7 @@ pub struct Watched<T> {
     inner: Arc<Inner<T>>,
 }
 
-/// Makes a value with an owner, and a first one that watches.
+/// Makes a value with an owner, and a first watcher.
 pub fn new<T>(value: T) -> (Owned<T>, Watched<T>) {
     let inner = Arc::new(Inner {
         is_used: AtomicBool::new(false),
@@ -128,15 +130,15 @@ impl<T> DerefMut for Used<'_, T> {
 }
 
 impl<T> Owned<T> {
-    /// Returns whether this thread uses the value, which it therefore cannot enter.
+    /// Returns whether this thread uses the value and therefore cannot enter it.
     #[must_use]
     pub fn is_used(&self) -> bool {
         // ORDER: Relaxed: this thread stored it, or one that handed the owner over.
         self.inner.is_used.load(Ordering::Relaxed)
     }
 
-    /// Returns the value for use, unless this thread uses it already, or one that watches has it
-    /// for long.
+    /// Returns the value for use, unless this thread uses it already, or a watcher holds it for
+    /// long.
     #[inline]
     pub fn enter(&self) -> Option<Used<'_, T>> {
         let Inner { is_used, is_claimed, both_full, .. } = &*self.inner;
@@ -164,8 +166,9 @@ impl<T> Owned<T> {
 }
 
 impl<T> Watched<T> {
-    /// Looks at the value, unless its owner uses it for long, somebody else looks at it, or the
-    /// system refuses a fence: `None`, and `call` was not called. The owner waits meanwhile.
+    /// Calls `call` with the value, unless its owner uses it for long, another watcher uses it, or
+    /// the system refuses a fence: then it returns `None` without the call. The owner waits during
+    /// the call.
     pub fn look<R>(&self, call: impl FnOnce(&mut T) -> R) -> Option<R> {
         let Inner { is_used, is_claimed, both_full, value } = &*self.inner;
         // ORDER: Relaxed: the fence of `heavy` pairs with the Release in `EndOfUse`.

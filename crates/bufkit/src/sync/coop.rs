@@ -17,24 +17,24 @@ std::thread_local! {
     static COMPLETED: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The part that a future takes in cooperative scheduling, in any executor.
+/// A future's part in cooperative scheduling, in any executor.
 ///
-/// A task whose peer is always quick enough would never return to its executor: no other task of
-/// the thread would run, and no timer. So after 128 completed operations on a thread, its futures
-/// are passed over: a poll returns `Pending` and has woken its task. A `select!` of several futures
-/// is passed over as a whole.
+/// A task whose peer is always ready would never yield to its executor: no other task of the
+/// thread, and no timer, would run. After 128 completed operations on a thread, its futures
+/// therefore yield once: a poll returns `Pending` after it woke its own task. A `select!` of
+/// several futures yields as a whole.
 ///
-/// A future that was passed over proceeds at its next poll, whatever other futures did in between.
-/// Its executor has had a turn then, so this renews the budget of the thread. So do 32 passes, for
+/// A future that yielded proceeds at its next poll, whatever other futures did in between. Its
+/// executor has run in between, so this renews the budget of the thread. So do 32 yields, for
 /// callers that poll each future only once.
 ///
-/// With the feature `tokio`, operations in a runtime of tokio's also count against the budget that
-/// tokio gives each task, and a spent budget of tokio's passes futures over, too. Its task is woken
-/// by the runtime after timers and sockets had their turn, so an executor that is nested in that
-/// task and blocks it may wait for ever, as with tokio's own futures.
+/// With the feature `tokio`, operations in a tokio runtime also count against tokio's budget of the
+/// task, and an exhausted tokio budget makes futures yield too. The runtime wakes such a task after
+/// it polled timers and sockets, so an executor nested in that task that blocks it may wait
+/// forever, as with tokio's own futures.
 ///
-/// Cost: a few instructions, and one more poll in 128 operations, at most 32 where many futures
-/// take turns.
+/// Cost: a few instructions, and one additional poll in 128 operations, or up to 32 if many futures
+/// alternate.
 ///
 /// ```
 /// use core::task::{Context, Poll, Waker, ready};
@@ -60,8 +60,8 @@ pub struct Coop {
 }
 
 impl Coop {
-    /// Returns whether the future may proceed. If not, its task was woken, and the future returns
-    /// `Poll::Pending` with nothing else done.
+    /// Returns whether the future may proceed. If not, its task was woken, and the future must
+    /// return `Poll::Pending` at once.
     #[inline]
     pub fn poll_proceed(&mut self, cx: &Context<'_>) -> Poll<()> {
         if runtime::is_spent() {
@@ -86,7 +86,7 @@ impl Coop {
         Poll::Ready(())
     }
 
-    /// Counts an operation that was completed.
+    /// Counts a completed operation.
     #[inline]
     pub fn made_progress(&mut self) {
         COMPLETED.set(COMPLETED.get().saturating_add(1));

@@ -1,13 +1,13 @@
-//! Two fences that belong together, of which one costs nothing, and the other a system call.
+//! A pair of fences, of which one costs nothing, and the other a system call.
 //!
-//! Two threads may each announce something and then look for the other's announcement. Between the
-//! two steps each needs a fence, so that not both can miss the other (Dekker 1965). Where one side
-//! does so all the time, its fence should cost nothing.
+//! Two threads may each announce an event and then check for the other's announcement. Between the
+//! two steps each needs a fence, so that at least one sees the other (Dekker 1965). If one side
+//! does so often, its fence should cost nothing.
 //!
-//! On Linux, [`light`] only keeps the compiler from moving the two steps.
-//! [`heavy`], on the other side, makes every running thread of the process execute a
-//! full fence, wherever it is, by `membarrier(2)`. The hazard pointers of folly and the proposal
-//! P1202 for C++ do the same. Elsewhere, under Miri and in models both sides execute a full fence.
+//! On Linux, [`light`] only prevents the compiler from reordering the two steps. [`heavy`], on the
+//! other side, makes every running thread of the process execute a full fence, by `membarrier(2)`.
+//! The hazard pointers of folly and the proposal P1202 for C++ use the same technique. On other
+//! systems, under Miri and in models, both sides execute a full fence.
 //!
 //! ```
 //! use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,9 +36,9 @@
 //!
 //! `membarrier` executes a full fence on each processor that runs a thread of the process, before
 //! it returns; a thread that does not run executed one when it was switched out. With the
-//! compiler's fence on the other side, either that thread's store is visible after the call, or
-//! its load comes after the claim. The language's memory model has no such fence, so nothing is
-//! published by it: every handover of memory has a Release and an Acquire of its own.
+//! compiler's fence on the other side, either that thread's store is visible after the call, or its
+//! load comes after the claim. The language's memory model has no such fence, so it publishes
+//! nothing: every handover of memory has its own Release and Acquire.
 
 use crate::sync::{Ordering, compiler_fence, fence};
 
@@ -57,25 +57,25 @@ pub fn light() {
     }
 }
 
-/// Executes the fence between the two steps of a claim. `both_full` says that the other side
-/// executes a `full`.
+/// Executes the fence between the two steps of a claim. `both_full` means that the other side
+/// executes `full`.
 ///
-/// It returns `false` when the system refuses the fence, and then nothing may be concluded.
+/// It returns `false` if the system refuses the fence; the caller may then conclude nothing.
 pub fn heavy(both_full: bool) -> bool {
     // ORDER: SeqCst pairs with `light`.
     fence(Ordering::SeqCst);
     !IS_LIGHT || both_full || membarrier::execute()
 }
 
-/// Makes `heavy` possible, once in a process.
+/// Enables `heavy`, once in a process.
 ///
-/// It returns `false` where the system has no such fence. Threads then have to execute `full` on
-/// their side.
+/// It returns `false` if the system has no such fence. Threads must then execute `full` on their
+/// side.
 pub fn has_heavy() -> bool {
     !IS_LIGHT || membarrier::register()
 }
 
-/// Executes the fence for both sides where the system gives no other.
+/// Executes the fence for both sides if the system has no other.
 pub fn full() {
     // ORDER: SeqCst pairs with itself, as `light` does with `heavy`.
     fence(Ordering::SeqCst);

@@ -12,17 +12,16 @@ use crate::sync::{AtomicU32, Mutex, Ordering, try_lock};
 /// Wakes the keepers of a pool that has grown.
 ///
 /// A strategy has one with its bookkeeping. [`register`](Self::register) implements
-/// `Trim::wake_when_grown`, and where the pool takes memory, it
-/// [rings](Self::notify).
+/// `Trim::wake_when_grown`; the pool calls [`notify`](Self::notify) after it allocates memory.
 ///
-/// A pool that takes memory notes that first, and then rings. A keeper arms the bell first, and
-/// then looks once more at what the pool has. So either that look finds what was taken, or the ring
-/// wakes the keeper. Between the two steps of each there is a fence. It costs the pool nothing
-/// where the system has one for that.
+/// A pool that allocates memory first records the size, then notifies. A keeper first registers,
+/// then checks the pool's size once more. Either that check finds the new memory, or the
+/// notification wakes the keeper. Between the two steps of each there is a fence. It costs the pool
+/// nothing if the system supports asymmetric fences.
 ///
-/// No thread waits for its lock. A ring that meets the call of a keeper is left to the look that
-/// follows there, and one that meets another ring to that one. The waker of a keeper that has ended
-/// stays until the next ring.
+/// No thread waits for its lock. A notification during a registration is left to the check that
+/// follows the registration; one during another notification is left to that one. The waker of a
+/// keeper that has ended is kept until the next notification.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -54,10 +53,11 @@ pub struct GrowthSignal {
 }
 
 impl GrowthSignal {
-    /// Wakes those who asked since the last ring. The caller has nothing locked and nothing half
-    /// made: wakers are users' code. A panic of one ends when its hook has reported it.
+    /// Wakes the wakers that were registered since the last notification. The caller holds no lock
+    /// and has no inconsistent state: wakers are users' code. A panic of a waker is caught after
+    /// its hook ran.
     ///
-    /// Cost: one load, when nobody asked.
+    /// Cost: one load if no waker is registered.
     #[inline]
     pub fn notify(&self) {
         // No part of the models of pools, which would have more steps in each request.
@@ -93,8 +93,8 @@ impl GrowthSignal {
         }
     }
 
-    /// Keeps a clone of `waker` for the next ring. It returns `false` when another thread uses the
-    /// bell at this moment, when there is no memory, or when the system refuses the fence.
+    /// Keeps a clone of `waker` for the next notification. It returns `false` if another thread
+    /// uses the signal at this moment, if the allocation fails, or if the system refuses the fence.
     ///
     /// Cost: an allocation for the first waker, and a system call on Linux.
     #[must_use = "the waker may not be kept"]

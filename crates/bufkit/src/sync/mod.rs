@@ -1,7 +1,7 @@
-//! Atomics, locks and fences, and what wakes threads and tasks.
+//! Atomics, locks and fences, and wakers of threads and tasks.
 //!
-//! The atomics and locks are those of [`bufcore::author::sync`]. Other packages in the program may
-//! decide which they are.
+//! The atomics and locks are those of [`bufcore::author::sync`]. Other crates in the program may
+//! select them.
 
 #[cfg(feature = "fences")]
 pub mod biased;
@@ -22,7 +22,7 @@ pub(crate) use core::sync::atomic::AtomicUsize as CountUsize;
 #[cfg(feature = "fences")]
 pub(crate) use core::sync::atomic::compiler_fence;
 
-/// Locks `mutex`, if no thread holds it.
+/// Locks `mutex` if no thread holds it.
 ///
 /// ```
 /// use std::sync::Mutex;

@@ -7,9 +7,9 @@ use std::thread::Thread;
 
 use bufcore::author::catch_user_panic;
 
-/// A task's waker, kept by a pool. When the task forgot it, it is dropped on any thread, at the end
-/// of the pool or of what the pool keeps. So a drop that panics ends quietly, and the structure
-/// that it is dropped with is taken apart to its end. Without `std` the panic passes through.
+/// A task's waker, stored by a pool. If the task never takes it back, it is dropped on any thread,
+/// with the pool or the structure that holds it. A panic of that drop is caught, so that the
+/// structure is dropped completely. Without `std` the panic propagates.
 ///
 /// ```
 /// use std::task::Waker;
@@ -53,7 +53,7 @@ impl Drop for TaskWaker {
     }
 }
 
-/// Names one that waits: a task of any executor, or, with `std`, a thread that parks.
+/// Identifies a waiter: a task of any executor, or, with `std`, a thread that parks.
 ///
 /// ```
 /// # #[cfg(feature = "std")] {
@@ -84,19 +84,19 @@ impl Drop for TaskWaker {
 pub enum Waiter {
     /// A task, which is polled again when it is woken.
     Task(TaskWaker),
-    /// A thread, which returns from `std::thread::park`, perhaps for another reason.
+    /// A thread, which returns from `std::thread::park`, possibly spuriously.
     #[cfg(feature = "std")]
     Thread(Thread),
 }
 
 impl Waiter {
-    /// Names the task of `waker`.
+    /// Makes the waiter of the task of `waker`.
     #[must_use]
     pub fn task(waker: Waker) -> Self {
         Self::Task(TaskWaker::new(waker))
     }
 
-    /// Names the calling thread.
+    /// Makes the waiter of the calling thread.
     #[cfg(feature = "std")]
     #[must_use]
     pub fn this_thread() -> Self {
@@ -112,10 +112,9 @@ impl Waiter {
         }
     }
 
-    /// Wakes the task or the thread, and ends quietly when the waker panics: it has done what it
-    /// was to do as well as it can.
+    /// Wakes the task or the thread, and catches a panic of the waker.
     ///
-    /// It is for releases, which are called by destructors. Without `std` a panic passes through.
+    /// It is for releases, which destructors call. Without `std` a panic propagates.
     ///
     /// ```
     /// use std::sync::Arc;

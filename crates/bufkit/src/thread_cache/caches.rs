@@ -22,7 +22,7 @@ const ROOTS: usize = 8;
 /// Branches of each cache.
 const WAYS: usize = 4;
 
-/// Heads a cache: what a thread has for one pool. It is the first field of a `repr(C)` cache.
+/// The header of a cache of a thread for one pool. It is the first field of a `repr(C)` cache.
 ///
 /// ```
 /// use std::cell::Cell;
@@ -74,7 +74,7 @@ pub struct Cache {
 const _: () = assert!(size_of::<Cache>() <= bufcore::size::CACHE_LINE_BYTES);
 
 impl Cache {
-    /// Makes a head for a cache of the pool `id`, which is on no list.
+    /// Makes the header of a cache for the pool `id`, which is on no list.
     #[must_use]
     pub fn new(id: usize, methods: &'static Methods) -> Self {
         Self {

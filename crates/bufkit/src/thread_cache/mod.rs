@@ -1,27 +1,26 @@
-//! How a thread finds what it has in a pool, for strategies with caches for each thread.
+//! How a thread finds its cache for a pool, for strategies with a cache for each thread.
 //!
-//! A cache is the strategy's own type, with a [`Cache`] as its head. A thread has
-//! one for each pool that it uses, on a list that this module keeps. For the fast paths there is a
-//! table without a destructor: a look into it takes a few instructions. When the thread ends, or
-//! the pool is found to have ended, the list calls one of the cache's
-//! [`Methods`].
+//! A cache is the strategy's own type, with a [`Cache`] as its header. A thread has one for each
+//! pool that it uses, on a list of this module. Fast paths use a table without a destructor: a
+//! look-up takes a few instructions. When the thread exits, or the pool is found to be dropped, the
+//! list calls one of the cache's [`Methods`].
 //!
-//! A thread looks at some of its caches whenever it looks for one, and at more when it has none
-//! yet. So a thread that continues to use new pools keeps few caches of pools that ended on other
-//! threads: about as many as it ever had at once. A thread that does nothing keeps its caches until
-//! it uses a pool or ends.
+//! Each look-up also checks some of the thread's other caches, and more if the thread has none for
+//! this pool yet. A thread that keeps using new pools therefore holds few caches of dropped pools:
+//! about as many as it ever had at once. An idle thread keeps its caches until it uses a pool or
+//! exits.
 //!
 //! # Invariants
 //!
-//! - L1: `Entry::value` was remembered by this thread for the pool whose number is `Entry::id`,
-//!   whose cache is on the thread's list. Numbers are never used twice, and an entry is cleared
-//!   when the cache leaves the list. So an entry that is matched is what the strategy said that it
-//!   would be for those who ask for this pool (`set_fast`).
+//! - L1: `Entry::value` was stored by this thread for the pool whose number is `Entry::id`, whose
+//!   cache is on the thread's list. Numbers are never used twice, and an entry is cleared when the
+//!   cache leaves the list. A matching entry is therefore the value that the strategy stored for
+//!   this pool (`set_fast`).
 //! - L2: the caches on a thread's list are the thread's, and each is valid until it is taken off.
 //! - L3: a token is never used twice.
-//! - L4: code of the user's (wakers that go with a pool, the allocator) is called when nothing of a
-//!   list is borrowed or half done. It is called for caches that are off the list already. So it
-//!   may use these functions itself.
+//! - L4: user code (wakers that are dropped with a pool, the allocator) is called while nothing of
+//!   a list is borrowed or inconsistent. It is called for caches that are already off the list. It
+//!   may therefore use these functions itself.
 
 mod caches;
 
@@ -35,7 +34,8 @@ use bufcore::author::catch_user_panic;
 
 /// Pools that a thread can use in turn without a look through its caches.
 const ENTRIES: usize = 8;
-/// The token of a thread that has no caches yet, or no variables any more. It owns nothing.
+/// The token of a thread that has no caches yet, or whose thread-locals were destroyed. It owns
+/// nothing.
 pub const NO_TOKEN: usize = 0;
 /// The first that a thread can have; what lies between is for strategies.
 const FIRST_TOKEN: usize = 2;
@@ -46,11 +46,11 @@ const LAST: usize = usize::MAX / 2;
 /// the list does not grow for good.
 const LOOKS: (usize, usize) = (1, 2);
 
-/// Holds the functions that the list calls on a cache, whose type it does not know. [`Cache`] has
-/// an example of them.
+/// The functions that the list calls on a cache, whose type it does not know. [`Cache`] has an
+/// example of them.
 ///
-/// All are called with the address of a cache that is or was on the calling thread's list, and may
-/// use the pool.
+/// Each gets the address of a cache that is or was on the calling thread's list, and may use the
+/// pool.
 ///
 /// ```
 /// use bufkit::thread_cache::Methods;
@@ -62,16 +62,15 @@ const LOOKS: (usize, usize) = (1, 2);
 /// ```
 #[derive(Debug)]
 pub struct Methods {
-    /// Says whether the cache's pool has ended. It calls no code of the user's, nor any function of
+    /// Returns whether the cache's pool was dropped. It calls no user code, nor any function of
     /// this module.
     pub is_closed: unsafe fn(NonNull<Cache>) -> bool,
-    /// Is called when the thread ends. The cache is off the list, and its memory may go.
+    /// Called when the thread exits. The cache is off the list, and its memory may be freed.
     ///
-    /// Code of the user's that panics in it, such as a waker's drop, has nobody to tell: the panic
-    /// ends here.
+    /// A panic of user code in it, such as a waker's drop, is caught.
     pub end_of_thread: unsafe fn(NonNull<Cache>),
-    /// Is called when the pool has ended. The cache is off the list, and its memory may go. A panic
-    /// ends here, as above.
+    /// Called when the pool was dropped. The cache is off the list, and its memory may be freed. A
+    /// panic is caught, as above.
     pub on_pool_closed: unsafe fn(NonNull<Cache>),
 }
 
@@ -218,12 +217,11 @@ fn next_of(numbers: &AtomicUsize) -> Option<usize> {
     Some(number)
 }
 
-/// Returns a number for a new pool, which no other pool ever had or has.
+/// Returns a number for a new pool, which is never used for another pool.
 ///
 /// # Errors
 ///
-/// Returns [`ConfigError::TooLarge`](bufcore::ConfigError::TooLarge) after some thousand million
-/// million numbers.
+/// Returns [`ConfigError::TooLarge`](bufcore::ConfigError::TooLarge) after about 10^15 numbers.
 ///
 /// ```
 /// use bufkit::thread_cache;
@@ -242,10 +240,10 @@ pub fn token() -> usize {
     LOCAL.try_with(|local| local.token.get()).unwrap_or(NO_TOKEN)
 }
 
-/// Returns the value that the calling thread remembered for the pool `id`, if it is found at once.
+/// Returns the value that the calling thread stored for the pool `id`, if a fast look-up finds it.
 /// [`set_fast`] has an example.
 ///
-/// Cost: as [`get_last`] for the pool that was found last; a call for another.
+/// Cost: as [`get_last`] for the pool of the last look-up; a function call for another.
 #[inline(always)]
 #[must_use]
 pub fn get_fast(id: usize) -> Option<NonNull<()>> {
@@ -254,8 +252,8 @@ pub fn get_fast(id: usize) -> Option<NonNull<()>> {
     LOCAL.try_with(find).ok().flatten()
 }
 
-/// Returns the value that the calling thread remembered for the pool `id`, if that was the last
-/// pool for which [`get_fast`] found one.
+/// Returns the value that the calling thread stored for the pool `id`, if that was the last pool
+/// for which [`get_fast`] found one.
 ///
 /// Cost: a comparison.
 ///
@@ -273,15 +271,15 @@ pub fn get_last(id: usize) -> Option<NonNull<()>> {
     LOCAL.try_with(find).ok().flatten()
 }
 
-/// Lets the next [`get_fast`] find `value` at once, until the cache for the pool is off the
-/// thread's list.
+/// Makes the next [`get_fast`] return `value`, until the cache for the pool is off the thread's
+/// list.
 ///
 /// # Safety
 ///
 /// 1. The calling thread has a cache for the pool `id` on its list.
-/// 2. `value` is what callers of [`get_fast`] take it for, whenever they ask for this pool while
-///    that cache is on the list. Only the strategy that made the pool, and got `id` from
-///    [`new_id`], can know that.
+/// 2. `value` is valid for the callers of [`get_fast`] whenever they ask for this pool while that
+///    cache is on the list. Only the strategy that made the pool, and got `id` from [`new_id`], can
+///    guarantee that.
 ///
 /// ```
 /// use std::ptr::{self, NonNull};
@@ -322,11 +320,11 @@ fn forget(id: usize) {
     });
 }
 
-/// Gives the calling thread a token, if it has none. It returns `None` when the thread is ending,
-/// and keeps no caches any more.
+/// Gives the calling thread a token, if it has none. It returns `None` if the thread is exiting and
+/// keeps no caches any more.
 ///
-/// Cost: on a thread's first call, the standard library registers a destructor. It may take a few
-/// bytes from the system for that, and ends the process when it gets none.
+/// Cost: on a thread's first call, the standard library registers a destructor. The library may
+/// allocate a few bytes for that, and aborts the process on failure.
 ///
 /// ```
 /// use bufkit::thread_cache;
@@ -357,12 +355,12 @@ fn with_caches<R>(f: impl FnOnce(&Caches) -> R) -> Option<R> {
     CACHES.try_with(f).ok()
 }
 
-/// Returns the calling thread's cache for the pool `id`, or null when there is none.
+/// Returns the calling thread's cache for the pool `id`, or null if there is none.
 ///
-/// It lets go of other caches, whose pool has ended: of some with each call, so that a thread that
-/// continues to use pools keeps few of them. So code of the user's may run in it.
+/// It drops some other caches whose pool was dropped, so that a thread that keeps using pools holds
+/// few of them. User code may therefore run in it.
 ///
-/// Cost: a step for each second bit in which the numbers of the thread's pools differ.
+/// Cost: one step for every two bits in which the numbers of the thread's pools differ.
 #[must_use]
 pub fn find(id: usize) -> *const Cache {
     let look = |caches: &Caches| {
@@ -388,9 +386,8 @@ pub fn find(id: usize) -> *const Cache {
     recall(id)
 }
 
-/// Returns the calling thread's cache for the pool `id`, or null when there is none, as [`find`]
-/// does, but lets go of no other: for requests that shall be cheap. Nothing of the user's runs in
-/// it.
+/// Returns the calling thread's cache for the pool `id`, or null, as [`find`] does, but drops no
+/// other cache: for requests that must be cheap. No user code runs in it.
 ///
 /// ```
 /// use bufkit::thread_cache;
@@ -405,17 +402,17 @@ pub fn recall(id: usize) -> *const Cache {
     with_caches(|caches| caches.get(id)).unwrap_or(ptr::null())
 }
 
-/// Adds a cache that has just become this thread's. The thread has a token.
+/// Adds a new cache of this thread. The thread has a token.
 ///
 /// # Safety
 ///
 /// 1. The cache is on no list. It is valid until [`remove`] has returned it, or until one of its
-///    [`Methods`] has been called that says that it is off the list.
-/// 2. Its methods are for caches of its kind. Its head is the first field of a `repr(C)` type,
+///    [`Methods`] that takes it off the list was called.
+/// 2. Its methods are for caches of its kind. Its header is the first field of a `repr(C)` type,
 ///    whose address this is.
 /// 3. Its number came from [`new_id`], and the thread has no other cache with it on its list. Code
-///    that casts the result of [`find`] or [`remove`] for this number takes it for the type that it
-///    is.
+///    that casts the result of [`find`] or [`remove`] for this number casts it to the type of the
+///    cache.
 pub unsafe fn add(cache: NonNull<Cache>) {
     // SAFETY: the caller's promise.
     let head = unsafe { cache.as_ref() };
@@ -423,12 +420,12 @@ pub unsafe fn add(cache: NonNull<Cache>) {
     debug_assert!(added.is_some(), "a thread with a token has a list until it ends");
 }
 
-/// Takes the cache for the pool `id` off the calling thread's list and returns it, or null when it
-/// is not there.
+/// Takes the cache for the pool `id` off the calling thread's list and returns it, or null if it is
+/// not there.
 ///
 /// # Safety
 ///
-/// The caller made the pool, and does with the cache what its methods would have done: they are not
+/// The caller made the pool, and must do what the methods of the cache would do: they are not
 /// called any more.
 #[must_use]
 pub unsafe fn remove(id: usize) -> *const Cache {

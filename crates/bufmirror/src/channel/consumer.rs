@@ -9,11 +9,11 @@ use crate::ring::over;
 impl<T: ChannelState> End<false, T> {
     /// Moves the oldest bytes into `into`, and fills all of it.
     ///
-    /// Cost: one copy, wherever in the ring, and as [`consume`](Self::consume).
+    /// Cost: one copy, even across the ring's end, and as [`consume`](Self::consume).
     ///
     /// # Errors
     ///
-    /// When there are fewer now; then nothing is read.
+    /// Returns an error if there are fewer bytes now; nothing is read then.
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -39,7 +39,7 @@ impl<T: ChannelState> End<false, T> {
         Ok(())
     }
 
-    /// Moves as many bytes into `into` as there are now; returns their number.
+    /// Moves the available bytes into `into`, as many as fit; returns their number.
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -60,10 +60,10 @@ impl<T: ChannelState> End<false, T> {
         n
     }
 
-    /// Returns the bytes that can be read now, in one piece. There may be more a moment later,
-    /// never less.
+    /// Returns the number of bytes that can be read now, in one slice. The number may grow at any
+    /// time, and only this end lowers it.
     ///
-    /// Cost: a look at the producer's position, which may be in another processor's cache.
+    /// Cost: a load of the producer's position, which may be in another processor's cache.
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -92,7 +92,7 @@ impl<T: ChannelState> End<false, T> {
 }
 
 impl<T: ChannelState<Access = Lending>> End<false, T> {
-    /// Returns all bytes that can be read now, oldest first, in one piece.
+    /// Returns all bytes that can be read now, oldest first, in one slice.
     ///
     /// Cost: as [`len`](Self::len).
     ///
@@ -116,10 +116,10 @@ impl<T: ChannelState<Access = Lending>> End<false, T> {
         self.lend(self.cached_available)
     }
 
-    /// Returns the oldest `n` bytes, if there are as many.
+    /// Returns the oldest `n` bytes, if that many are available.
     ///
-    /// Cost: a comparison; when there seem to be too few, a look at the producer's position. So
-    /// this method reads many short things fast.
+    /// Cost: a comparison; if there seem to be too few, a load of the producer's position. This
+    /// method is therefore fast for many short reads.
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -138,14 +138,15 @@ impl<T: ChannelState<Access = Lending>> End<false, T> {
         if self.has(n) { Some(self.lend(n)) } else { None }
     }
 
-    /// Drops the `n` oldest bytes. The producer can write there, and is woken if it waits.
+    /// Drops the `n` oldest bytes. The producer can reuse their memory, and is woken if it waits
+    /// for it.
     ///
-    /// Cost: a plain store that the producer sees, and a load. If the producer sleeps, what waking
-    /// it costs.
+    /// Cost: a plain store that the producer reads, and a load. If the producer sleeps, also the
+    /// cost of waking it.
     ///
     /// # Panics
     ///
-    /// When `n` is over [`len`](Self::len).
+    /// Panics if `n` is over [`len`](Self::len).
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -167,10 +168,10 @@ impl<T: ChannelState<Access = Lending>> End<false, T> {
         self.advance(n);
     }
 
-    /// Lends the pieces that have come whole, each up to `delimiter`, which for lines is `b'\n'`.
+    /// Lends the complete pieces, each up to `delimiter`: lines, for `b'\n'`.
     ///
-    /// When what this returns is dropped, the pieces that were looked at are consumed, also after a
-    /// `break`; see [`Pieces`].
+    /// When the returned value is dropped, the pieces that the iteration returned are consumed,
+    /// even after a `break`; see [`Pieces`].
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -201,7 +202,7 @@ impl<T: ChannelState<Access = Lending>> End<false, T> {
     }
 }
 
-/// Lends all bytes that can be read, at once.
+/// Returns all bytes that can be read, at once.
 impl<T: ChannelState<Access = Lending>> ByteSource for End<false, T> {
     #[inline]
     fn peek(&mut self) -> &[u8] {

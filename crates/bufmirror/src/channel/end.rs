@@ -122,11 +122,11 @@ pub unsafe trait ChannelState {
     fn is_closed(&self, producer: bool, asks: bool) -> bool;
 }
 
-/// One end of a channel: it is used by the names `Producer` and `Consumer`,
-/// [`StaticProducer`](crate::StaticProducer) and [`StaticConsumer`](crate::StaticConsumer), and
+/// One end of a channel. Its names are `Producer` and `Consumer`,
+/// [`StaticProducer`](crate::StaticProducer) and [`StaticConsumer`](crate::StaticConsumer),
 /// `SharedProducer` and `SharedConsumer`.
 ///
-/// Dropping it closes the channel: the other end sees that.
+/// Dropping it closes the channel for the other end.
 ///
 /// ```
 /// use bufmirror::{StaticChannel, StaticProducer};
@@ -181,10 +181,10 @@ impl<const PRODUCER: bool, T: ChannelState> End<PRODUCER, T> {
         end
     }
 
-    /// Returns whether the other end is gone, or this one was closed. Bytes that a producer wrote
-    /// before may still be there to read.
+    /// Returns whether the other end was dropped, or this one was closed. Bytes that a producer
+    /// wrote before can still be read.
     ///
-    /// Ends in two processes ask the system.
+    /// Between two processes this is a system call.
     ///
     /// ```
     /// let mut channel = bufmirror::StaticChannel::<64>::new();
@@ -203,7 +203,7 @@ impl<const PRODUCER: bool, T: ChannelState> End<PRODUCER, T> {
         self.channel.is_closed(PRODUCER, true)
     }
 
-    /// Returns the bytes that the ring holds when it is full.
+    /// Returns the number of bytes that the ring holds when full.
     #[inline]
     #[must_use]
     pub fn capacity(&self) -> usize {

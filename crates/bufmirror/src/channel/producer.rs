@@ -8,11 +8,11 @@ use crate::ring::over;
 impl<T: ChannelState> End<true, T> {
     /// Appends all of `bytes`.
     ///
-    /// Cost: one copy, wherever in the ring, and as [`commit`](Self::commit).
+    /// Cost: one copy, even across the ring's end, and as [`commit`](Self::commit).
     ///
     /// # Errors
     ///
-    /// When there is less room now; then nothing is written.
+    /// Returns an error if there is less room now; nothing is written then.
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -37,7 +37,7 @@ impl<T: ChannelState> End<true, T> {
         Ok(())
     }
 
-    /// Appends as many of `bytes` as there is room for now; returns their number.
+    /// Appends as many of `bytes` as fit now; returns their number.
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -58,10 +58,10 @@ impl<T: ChannelState> End<true, T> {
         n
     }
 
-    /// Returns the bytes that can be written now, in one piece. There may be more a moment later,
-    /// never less.
+    /// Returns the number of bytes that can be written now, in one slice. The number may grow at
+    /// any time, and only this end lowers it.
     ///
-    /// Cost: a look at the consumer's position, which may be in another processor's cache.
+    /// Cost: a load of the consumer's position, which may be in another processor's cache.
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -84,12 +84,11 @@ impl<T: ChannelState<Access = Lending>> End<true, T> {
     /// Lends exactly `n` bytes of contiguous room. Nothing counts as written until
     /// [`commit`](Self::commit).
     ///
-    /// Cost: a comparison; when there seems to be too little room, a look at the consumer's
-    /// position.
+    /// Cost: a comparison; if there seems to be too little room, a load of the consumer's position.
     ///
     /// # Errors
     ///
-    /// When there is less room now.
+    /// Returns an error if there is less room now.
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -121,14 +120,14 @@ impl<T: ChannelState<Access = Lending>> End<true, T> {
     /// Counts the next `n` bytes of room as written: the consumer can read them, and is woken if it
     /// waits.
     ///
-    /// They are what was written into the last reservation, or recycled bytes.
+    /// Bytes that the last reservation did not write are recycled ones.
     ///
-    /// Cost: a plain store that the consumer sees, and a load. If the consumer sleeps, what waking
-    /// it costs.
+    /// Cost: a plain store that the consumer reads, and a load. If the consumer sleeps, also the
+    /// cost of waking it.
     ///
     /// # Panics
     ///
-    /// When `n` is over [`spare_capacity`](Self::spare_capacity).
+    /// Panics if `n` is over [`spare_capacity`](Self::spare_capacity).
     ///
     /// ```
     /// # #[cfg(feature = "std")] {

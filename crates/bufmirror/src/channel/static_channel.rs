@@ -63,16 +63,16 @@ unsafe impl ChannelState for Polled<'_> {
 /// Carries bytes from one end to the other, without an allocator or an operating system: from an
 /// interrupt handler to the main program, or between threads.
 ///
-/// A static channel is `BYTES` bytes of memory and four words. It holds half as many bytes, its
-/// [`capacity`](Self::capacity). Each byte is there twice, so that all room and all filled bytes
-/// are one slice each, wherever in the ring they lie.
+/// A static channel is `BYTES` bytes of memory and four words. It holds half as many bytes: its
+/// [`capacity`](Self::capacity). Each byte is stored twice, so that the free part and the filled
+/// part are always one slice each.
 ///
-/// Threads: each end belongs to one place at a time, and can be sent to another. Neither end waits
-/// for the other, masks interrupts, or executes a locked instruction. Nothing wakes a consumer: it
-/// looks again. `channel` has ends that sleep, and needs `std`.
+/// Threads: each end is used by one thread or interrupt handler at a time, and can be sent to
+/// another. Neither end waits for the other, masks interrupts, or executes a locked instruction.
+/// Nothing wakes a consumer: it must poll. `channel` has ends that sleep, and needs `std`.
 ///
 /// Cost: each byte is copied once more than through a mapped ring. The ends share cache lines,
-/// which matters on several processors and not on one.
+/// which costs time only on several processors.
 ///
 /// ```
 /// use bufmirror::StaticChannel;
@@ -91,7 +91,7 @@ unsafe impl ChannelState for Polled<'_> {
 /// assert!(consumer.is_closed() && consumer.is_empty()); // the producer was dropped
 /// ```
 ///
-/// It can be a field, or on the stack, and used again:
+/// It can be a field, or a local variable, and be reused:
 ///
 /// ```
 /// let mut channel = bufmirror::StaticChannel::<64>::new();
@@ -104,7 +104,7 @@ unsafe impl ChannelState for Polled<'_> {
 /// }
 /// ```
 ///
-/// Memory of less than two bytes is refused by the compiler:
+/// Memory of less than two bytes does not compile:
 ///
 /// ```compile_fail
 /// let channel = bufmirror::StaticChannel::<1>::new();
@@ -123,7 +123,7 @@ impl<const BYTES: usize> StaticChannel<BYTES> {
 
     /// Makes an empty channel.
     ///
-    /// Cost: nothing, as the value of a static; `BYTES` bytes are zeroed otherwise.
+    /// Cost: nothing in a static; otherwise `BYTES` bytes are zeroed.
     #[cfg(not(any(loom, shuttle)))]
     #[must_use]
     pub const fn new() -> Self {
@@ -145,12 +145,12 @@ impl<const BYTES: usize> StaticChannel<BYTES> {
         Self { positions: Positions::default(), memory: UnsafeCell::new([0; BYTES]) }
     }
 
-    /// Returns the two ends of the channel, which is emptied.
+    /// Empties the channel, and returns its two ends.
     ///
-    /// The channel is borrowed as long as an end exists: for ever, if it is borrowed so. An end
-    /// that is dropped tells the other one.
+    /// The channel is borrowed while an end exists, which may be for `'static`. Dropping an end
+    /// closes the channel for the other one.
     ///
-    /// Contents: what a reservation lends is zeros or recycled bytes.
+    /// Contents: a reservation has zeros or recycled bytes.
     ///
     /// ```
     /// let mut channel = bufmirror::StaticChannel::<64>::new();
@@ -182,7 +182,7 @@ impl<const BYTES: usize> StaticChannel<BYTES> {
         (producer, consumer)
     }
 
-    /// Returns the bytes that the channel holds when it is full: half of its memory.
+    /// Returns the number of bytes that the channel holds when full: half of its memory.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         Self::CAPACITY
@@ -202,11 +202,11 @@ impl<const BYTES: usize> fmt::Debug for StaticChannel<BYTES> {
     }
 }
 
-/// The end of a [`StaticChannel`] that writes. Dropping it tells the consumer.
+/// The writing end of a [`StaticChannel`]. Dropping it closes the channel for the consumer.
 ///
-/// No method waits, and none may be interrupted by another use of the same end.
+/// No method waits, and an interrupt handler must not use an end whose method it interrupted.
 ///
-/// Contents: what a reservation lends is zeros or recycled bytes.
+/// Contents: a reservation has zeros or recycled bytes.
 ///
 /// ```
 /// let mut channel = bufmirror::StaticChannel::<64>::new();
@@ -218,9 +218,9 @@ impl<const BYTES: usize> fmt::Debug for StaticChannel<BYTES> {
 /// ```
 pub type StaticProducer<'a> = End<true, Polled<'a>>;
 
-/// The end of a [`StaticChannel`] that reads. Dropping it tells the producer.
+/// The reading end of a [`StaticChannel`]. Dropping it closes the channel for the producer.
 ///
-/// No method waits, and none may be interrupted by another use of the same end.
+/// No method waits, and an interrupt handler must not use an end whose method it interrupted.
 ///
 /// ```
 /// let mut channel = bufmirror::StaticChannel::<64>::new();

@@ -5,7 +5,7 @@ use bytes::{Buf, BufMut};
 
 use crate::MirrorRing;
 
-/// Reading drops what was read. All that there is is one chunk.
+/// Reading consumes the bytes. All bytes are one chunk.
 impl Buf for MirrorRing {
     #[inline]
     fn remaining(&self) -> usize {
@@ -23,13 +23,13 @@ impl Buf for MirrorRing {
     }
 }
 
-/// What writes through this has to ask for room first: `put_slice` and its siblings panic when
-/// there is too little.
+/// Code that writes through this trait must check for room first: `put_slice` and its siblings
+/// panic if there is too little.
 ///
-/// tokio's `read_buf` (and `poll_read_buf` of `tokio-util`) return 0 **without reading** when the
-/// ring is full, as they do at the end of a stream. Who reads with them asks
-/// [`has_remaining_mut`](BufMut::has_remaining_mut) before, or uses `MirrorRing::read_from_async`
-/// (feature `tokio`), for which a full ring is an error.
+/// tokio's `read_buf` (and `poll_read_buf` of `tokio-util`) return 0 **without reading** if the
+/// ring is full, as they do at the end of a stream. Check
+/// [`has_remaining_mut`](BufMut::has_remaining_mut) before you read with them, or use
+/// `MirrorRing::read_from_async` (feature `tokio`), for which a full ring is an error.
 // SAFETY: `chunk_mut` lends all free bytes, `remaining_mut` counts them, and `advance_mut` moves
 // over them, never past them.
 unsafe impl BufMut for MirrorRing {

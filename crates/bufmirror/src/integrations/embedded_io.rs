@@ -5,13 +5,13 @@ use embedded_io::{BufRead, ErrorType, Read, Write};
 
 use crate::MirrorRing;
 
-/// What a write to a full ring gets. Reading never fails.
+/// The error of a write to a full ring. Reading never fails.
 impl ErrorType for MirrorRing {
     type Error = ReserveError;
 }
 
-/// `write` appends what there is room for. Unlike with `std::io::Write`, a full ring is an error,
-/// as `embedded_io` demands. `write_all` appends all or nothing.
+/// `write` appends the bytes that fit. Unlike with `std::io::Write`, a full ring is an error, as
+/// `embedded_io` demands. `write_all` appends all or nothing.
 impl Write for MirrorRing {
     fn write(&mut self, bytes: &[u8]) -> Result<usize, ReserveError> {
         let n = self.put_some(bytes);
@@ -25,7 +25,7 @@ impl Write for MirrorRing {
     ///
     /// # Errors
     ///
-    /// When there is no room for all of `bytes`; then nothing is written.
+    /// Returns an error if `bytes` do not all fit; nothing is written then.
     fn write_all(&mut self, bytes: &[u8]) -> Result<(), ReserveError> {
         self.put(bytes)
     }
@@ -35,14 +35,15 @@ impl Write for MirrorRing {
     }
 }
 
-/// Reads as many bytes as the ring has. An empty ring reads as ended, until more is written.
+/// Reads as many bytes as the ring has. An empty ring reads as the end of the stream until more is
+/// written.
 impl Read for MirrorRing {
     fn read(&mut self, into: &mut [u8]) -> Result<usize, ReserveError> {
         Ok(self.get_some(into))
     }
 }
 
-/// Lends all that there is at once.
+/// Returns all bytes at once.
 impl BufRead for MirrorRing {
     fn fill_buf(&mut self) -> Result<&[u8], ReserveError> {
         Ok(self.peek())

@@ -8,8 +8,8 @@ use bufcore::author::{count_read, count_written};
 
 use crate::MirrorRing;
 
-/// `write` appends what there is room for, and a full ring takes 0 bytes. `write_all` and `write!`
-/// append all or nothing.
+/// `write` appends the bytes that fit, 0 if the ring is full. `write_all` and `write!` append all
+/// or nothing.
 impl Write for MirrorRing {
     #[inline]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -20,8 +20,7 @@ impl Write for MirrorRing {
     ///
     /// # Errors
     ///
-    /// `StorageFull` with a [`ReserveError`] when there is no room for all of `bytes`; then nothing
-    /// is written.
+    /// `StorageFull` with a [`ReserveError`] if `bytes` do not all fit; nothing is written then.
     #[inline]
     fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         Ok(self.put(bytes)?)
@@ -31,8 +30,8 @@ impl Write for MirrorRing {
     ///
     /// # Errors
     ///
-    /// `WriteZero` when there is no room for all of it, and what a part of it returns; then nothing
-    /// is written.
+    /// `WriteZero` if the text does not fit, or the error of a formatted argument; nothing is
+    /// written then.
     fn write_fmt(&mut self, text: fmt::Arguments<'_>) -> io::Result<()> {
         let available = self.spare_capacity();
         let mut rest = self.reserve(available)?;
@@ -48,7 +47,8 @@ impl Write for MirrorRing {
     }
 }
 
-/// Reads as many bytes as the ring has. An empty ring reads as ended, until more is written.
+/// Reads as many bytes as the ring has. An empty ring reads as the end of the stream until more is
+/// written.
 impl Read for MirrorRing {
     #[inline]
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
@@ -56,7 +56,7 @@ impl Read for MirrorRing {
     }
 }
 
-/// Lends all bytes that can be read, at once.
+/// Returns all bytes that can be read, at once.
 impl BufRead for MirrorRing {
     #[inline]
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
@@ -67,7 +67,7 @@ impl BufRead for MirrorRing {
     ///
     /// # Panics
     ///
-    /// When `bytes` is over the length of what there is.
+    /// Panics if `bytes` is over the available number.
     #[inline]
     fn consume(&mut self, bytes: usize) {
         self.consume(bytes);
@@ -75,17 +75,17 @@ impl BufRead for MirrorRing {
 }
 
 impl MirrorRing {
-    /// Reads once from `reader` into all of the free room. Returns how many bytes came, 0 at its
-    /// end only.
+    /// Reads once from `reader` into the free room. Returns the number of bytes, 0 only at the
+    /// reader's end.
     ///
     /// Cost: one `read` of the reader; no copy, no zeroing.
     ///
     /// # Errors
     ///
-    /// `StorageFull`, with [`ReserveError`]` { requested: 1, available: 0 }` in it, when the ring
-    /// is full. Then the ring's bytes have to be consumed first, or a record is longer than the
-    /// ring. Otherwise the reader's own error. The ring is unchanged by an error. A reader that
-    /// claims more bytes than it was lent room for is broken and gets `InvalidData`.
+    /// `StorageFull`, with [`ReserveError`]` { requested: 1, available: 0 }` as source, if the ring
+    /// is full. The ring's bytes must then be consumed first, or a record is longer than the ring.
+    /// Otherwise the reader's own error. The ring is unchanged by an error. A reader that reports
+    /// more bytes than fit is broken: the error is `InvalidData`.
     ///
     /// ```
     /// let mut ring = bufmirror::MirrorRing::new(4096)?;
@@ -105,17 +105,18 @@ impl MirrorRing {
         Ok(n)
     }
 
-    /// Writes all that can be read to `writer`, once. It drops the bytes that the writer took and
-    /// returns their number, 0 only when the ring is empty.
+    /// Writes all bytes that can be read to `writer`, by one call. It drops the bytes that the
+    /// writer took and returns their number, 0 only if the ring is empty.
     ///
-    /// So `while ring.write_to(&mut writer)? > 0 {}` empties the ring.
+    /// `while ring.write_to(&mut writer)? > 0 {}` empties the ring.
     ///
-    /// Cost: one `write` of the writer, or none when the ring is empty; no copy.
+    /// Cost: one `write` of the writer, or none if the ring is empty; no copy.
     ///
     /// # Errors
     ///
-    /// `WriteZero` when the writer takes nothing; else what it returns. The ring is unchanged by an
-    /// error. A writer that claims more bytes than it was given is broken and gets `InvalidData`.
+    /// `WriteZero` if the writer takes nothing; otherwise its error. The ring is unchanged by an
+    /// error. A writer that reports more bytes than it was given is broken: the error is
+    /// `InvalidData`.
     ///
     /// ```
     /// let mut ring = bufmirror::MirrorRing::new(4096)?;

@@ -12,28 +12,28 @@ use tokio::io::{AsyncBufRead, AsyncRead, AsyncWrite, ReadBuf};
 use crate::channel::waking::io::or_end;
 use crate::{Consumer, MirrorRing, Producer};
 
-/// Waits until there is room for a byte at least. `BrokenPipe` when the consumer is gone, and after
-/// a shutdown.
+/// Waits until there is room for at least one byte. `BrokenPipe` if the consumer was dropped, and
+/// after a shutdown.
 impl AsyncWrite for Producer {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         ready!(self.poll_wait(cx, usize::from(!bytes.is_empty())))?;
         Poll::Ready(Ok(self.put_some(bytes)))
     }
 
-    /// Does nothing: what was written is on its way already.
+    /// Does nothing: written bytes are visible already.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
 
-    /// [Closes](Producer::close) this end: the consumer reads what is left, and then its end. This
-    /// does not wait for that.
+    /// [Closes](Producer::close) this end: the consumer reads the remaining bytes, then the end of
+    /// the stream. This does not wait for that.
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.close();
         Poll::Ready(Ok(()))
     }
 }
 
-/// Waits until there is a byte at least, or the producer is gone and all was read.
+/// Waits until there is at least one byte, or the producer was dropped and all bytes were read.
 impl AsyncRead for Consumer {
     fn poll_read(
         mut self: Pin<&mut Self>,
@@ -52,7 +52,7 @@ impl AsyncRead for Consumer {
     }
 }
 
-/// Waits as `poll_read` does, and lends all bytes that can be read, at once.
+/// Waits as `poll_read` does, and returns all bytes that can be read.
 impl AsyncBufRead for Consumer {
     fn poll_fill_buf(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<&[u8]>> {
         let this = self.get_mut();
@@ -64,7 +64,7 @@ impl AsyncBufRead for Consumer {
     ///
     /// # Panics
     ///
-    /// When `bytes` is over the length of what there is.
+    /// Panics if `bytes` is over the available number.
     fn consume(mut self: Pin<&mut Self>, bytes: usize) {
         Self::consume(&mut self, bytes);
     }
@@ -83,13 +83,13 @@ fn poll_fill(
 }
 
 impl MirrorRing {
-    /// Reads as [`read_from`](Self::read_from) does, from a reader of tokio's, without blocking the
-    /// thread. The future may be dropped at any time: nothing is lost.
+    /// Reads as [`read_from`](Self::read_from) does, from a tokio reader, without blocking the
+    /// thread. The future may be dropped at any time: no bytes are lost.
     ///
     /// # Errors
     ///
     /// As [`read_from`](Self::read_from): a full ring is `StorageFull`, unlike with `read_buf`. A
-    /// reader that fills another buffer than the one that it is lent gets `InvalidData`.
+    /// reader that fills another buffer than the given one gets `InvalidData`.
     ///
     /// ```
     /// use tokio::io::AsyncWriteExt;
@@ -121,13 +121,13 @@ impl MirrorRing {
 }
 
 impl Producer {
-    /// Reads as [`read_from`](Self::read_from) does, from a reader of tokio's, without blocking the
-    /// thread. The future may be dropped at any time: nothing is lost.
+    /// Reads as [`read_from`](Self::read_from) does, from a tokio reader, without blocking the
+    /// thread. The future may be dropped at any time: no bytes are lost.
     ///
     /// # Errors
     ///
-    /// As [`read_from`](Self::read_from). A reader that fills another buffer than the one that it
-    /// is lent gets `InvalidData`.
+    /// As [`read_from`](Self::read_from). A reader that fills another buffer than the given one
+    /// gets `InvalidData`.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {

@@ -10,12 +10,12 @@ use super::receiver::Receiver;
 use super::sender::Sender;
 
 impl Sender {
-    /// Sends all of these messages, as soon as there is room for all of them; returns their
-    /// sequence numbers.
+    /// Sends all of these messages, as soon as there is room for all; returns their sequence
+    /// numbers.
     ///
-    /// They follow each other: no other sender's message comes in between, and where this fails,
-    /// none of them is sent. Frames of the batch fit the [`capacity`](Self::capacity). Of no
-    /// messages the numbers are `0..0`.
+    /// They are consecutive: no other sender's message comes in between, and on an error none of
+    /// them is sent. The frames of the batch must fit the [`capacity`](Self::capacity). For no
+    /// messages the range is `0..0`.
     ///
     /// Cost: as [`send`](Self::send) of one message as long as all the frames, and a copy of each
     /// message. The call spins for a moment, then sleeps.
@@ -59,7 +59,7 @@ impl Sender {
     }
 
     /// Sends all of these messages, as [`send_many`](Self::send_many) does, if there is room for
-    /// all of them before `timeout` has passed.
+    /// all of them within `timeout`.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl Sender {
     }
 
     /// Sends all of these messages, as [`send_many`](Self::send_many) does, without blocking the
-    /// thread. The future may be dropped as that of [`send_async`](Self::send_async).
+    /// thread. The future may be dropped, as that of [`send_async`](Self::send_async).
     ///
     /// # Errors
     ///
@@ -92,12 +92,12 @@ impl Sender {
 }
 
 impl Receiver {
-    /// Takes the messages that have come, up to `max` of them, as soon as there is one, to be read
-    /// in place. A `max` of 0 is taken for 1.
+    /// Takes up to `max` available messages, as soon as there is one, for reading in place. A `max`
+    /// of 0 counts as 1.
     ///
-    /// It does not wait for more than one. They are received with this call, and no other receiver
-    /// gets one of them, whether they are read or not. Their bytes are the queue's until the
-    /// [`Messages`] are dropped, as those of a [`Message`](super::Message).
+    /// It does not wait for more than one. This call receives them: no other receiver gets any of
+    /// them, whether they are read or not. They occupy the queue until the [`Messages`] are
+    /// dropped, as a [`Message`](super::Message) does.
     ///
     /// Cost: one lock, and one for the drop, for all of them; no copy. The call spins for a moment,
     /// then sleeps.
@@ -133,8 +133,7 @@ impl Receiver {
         self.lend_many(max, Patience::Forever)
     }
 
-    /// Takes the messages that have come, as [`recv_many`](Self::recv_many) does, if there is one
-    /// now.
+    /// Takes the available messages, as [`recv_many`](Self::recv_many) does, if there is one now.
     ///
     /// # Errors
     ///
@@ -154,8 +153,8 @@ impl Receiver {
         self.lend_many(max, Patience::Now)
     }
 
-    /// Takes the messages that have come, as [`recv_many`](Self::recv_many) does, if there is one
-    /// before `timeout` has passed.
+    /// Takes the available messages, as [`recv_many`](Self::recv_many) does, if there is one within
+    /// `timeout`.
     ///
     /// # Errors
     ///
@@ -164,8 +163,8 @@ impl Receiver {
         self.lend_many(max, Patience::of(timeout))
     }
 
-    /// Takes the messages that have come, as [`recv_many`](Self::recv_many) does, without blocking
-    /// the thread. The future may be dropped as that of [`recv_async`](Self::recv_async).
+    /// Takes the available messages, as [`recv_many`](Self::recv_many) does, without blocking the
+    /// thread. The future may be dropped, as that of [`recv_async`](Self::recv_async).
     ///
     /// # Errors
     ///
@@ -181,10 +180,10 @@ impl Receiver {
     }
 }
 
-/// Messages that were received at once, read where they are.
+/// Messages that were received at once, and are read in place.
 ///
-/// Its drop, on any thread, frees the places of all of them, those that were not read included.
-/// Until then these are as the place of one [`Message`](super::Message) that is kept.
+/// Dropping it, on any thread, releases all of them, read or not. Until then they occupy the queue
+/// as one kept [`Message`](super::Message) does.
 ///
 /// ```
 /// use bufmirror::messages;
@@ -203,13 +202,13 @@ pub struct Messages<'a> {
 }
 
 impl Messages<'_> {
-    /// Returns the messages, in the order in which they were sent, of which there is one at least.
+    /// Returns the messages, in the order in which they were sent; there is at least one.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.taken.messages()
     }
 
     /// Returns the number of the first message, as [`Message::sequence`](super::Message::sequence).
-    /// The others have the numbers that follow, with those left out that are left out there.
+    /// The others have the following numbers, with the same gaps.
     #[must_use]
     pub fn sequence(&self) -> u64 {
         self.taken.number()

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// The reason why a message was not sent. Nothing of it is in the queue.
+/// Why a message was not sent. Nothing of it is in the queue.
 ///
 /// ```
 /// use bufmirror::messages::{self, SendError};
@@ -24,18 +24,19 @@ use core::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SendError {
-    /// There is no room now. Only the `try_` forms say so.
+    /// There is no room now. Only the `try_` methods return this.
     ///
-    /// Messages may have been received whose room is not free yet: an earlier one is kept.
+    /// Received messages may still occupy room: an earlier one is kept.
     Full {
-        /// Bytes that the message takes, with what is in front of it and behind it.
+        /// Bytes of the message's frame, with header and padding.
         requested: usize,
-        /// Bytes that are free. They may be enough, and kept for one that has waited for long.
+        /// Bytes that are free. They may be enough, but reserved for a sender that has waited for
+        /// long.
         available: usize,
     },
-    /// There was no room for the message when the time was over, nor whenever its sender was woken
-    /// before. Or the room went to a sender that had waited longer. As with
-    /// [`Full`](Self::Full), an earlier message that is kept keeps the room of later ones.
+    /// There was no room for the message until the timeout ended. It is also possible that the room
+    /// was given to a sender that had waited longer. As with [`Full`](Self::Full), a kept earlier
+    /// message occupies the room of later ones.
     TimedOut,
     /// The queue was closed, or has no receiver left.
     Closed,
@@ -65,7 +66,7 @@ impl fmt::Display for SendError {
 
 impl core::error::Error for SendError {}
 
-/// The reason why no message was received.
+/// Why no message was received.
 ///
 /// ```
 /// use bufmirror::messages::{self, RecvError};
@@ -86,18 +87,17 @@ impl core::error::Error for SendError {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RecvError {
-    /// There is no message that can be received now. Only the `try_` forms say so.
+    /// No message can be received now. Only the `try_` methods return this.
     ///
-    /// Messages may have been sent all the same: they are received after an earlier one that is
-    /// still being written by a closure.
+    /// Messages may have been sent, but come after an earlier one that a closure is still writing.
     Empty,
-    /// There was no message when the time was over, nor whenever this receiver was woken before.
-    /// Others may have received some. As with [`Empty`](Self::Empty), an earlier message that a
-    /// closure writes keeps back later ones.
+    /// There was no message for this receiver until the timeout ended. Other receivers may have
+    /// received some. As with [`Empty`](Self::Empty), an earlier message that a closure is writing
+    /// holds up later ones.
     TimedOut,
-    /// The queue was closed, or has no sender left, and all that was sent has been received.
+    /// The queue was closed, or has no sender left, and all messages were received.
     Closed,
-    /// The next message is longer than the buffer for it. It stays the next.
+    /// The next message is longer than the buffer. The message remains the next one.
     TooSmall {
         /// Bytes of the message.
         needed: usize,

@@ -1,50 +1,52 @@
 //! Messages between threads: framed, of any size up to the capacity, for many producers and
 //! consumers.
 //!
-//! [`channel`] makes a ring whose memory is mapped twice in a row, so each message is one slice,
-//! wherever it lies. It is copied once in and once out, or at neither side ([`Sender::send_with`],
+//! [`channel`] makes a ring whose memory is mapped twice, back to back, so each message is one
+//! slice. A message is copied once in and once out, or not at all ([`Sender::send_with`],
 //! [`Receiver::recv`]).
 //!
 //! # What is guaranteed
 //!
-//! - Order: messages are received in the order in which their places were claimed, so each
+//! - Order: messages are received in the order in which their frames were claimed, so each
 //!   producer's in the order in which it sent them. Each has a sequence number.
-//! - One receiver gets a message, whole. One that does not fit the buffer for it stays for the
-//!   next.
-//! - A lock is held for about a dozen instructions and a copy of 256 bytes at most, and for a
-//!   comparison or two for each message of a batch ([`Receiver::recv_many`],
-//!   [`Sender::send_many`]). It is never held while a caller's code runs: a closure, a waker, its clone or its drop, the allocator.
-//!   Each side has its own.
+//! - Each message is received by one receiver, whole. A message that does not fit the receiver's
+//!   buffer remains for the next call.
+//! - A lock is held for about a dozen instructions and a copy of at most 256 bytes, and for one or
+//!   two comparisons for each message of a batch ([`Receiver::recv_many`], [`Sender::send_many`]).
+//!   It is never held while the caller's code runs: a closure, a waker, its clone or its drop, the
+//!   allocator. Each side has its own lock.
 //! - A thread or task that waits for a message or for room is woken when there is one. A thread is
-//!   woken only when there is something for it; tasks may be woken in vain, at most one for each
-//!   message or each place that becomes free.
-//! - A task that was woken and is not polled keeps no thread asleep, and no task for which there is
+//!   woken only if there is work for it; tasks may be woken spuriously, at most one for each
+//!   message or freed frame.
+//! - A task that was woken and is not polled delays no thread, and no task for which there is
 //!   another message.
-//! - A task that is polled takes what there is as one that comes then, whether it was woken or not.
-//! - A sender that waits for much room is not overtaken for long by those that need less: after 50
-//!   ms, when it is the first, others go behind it. If it is a task that is not polled for so long
-//!   after it was woken, they do no more. A thread that sleeps sees that by itself. A task sees it
-//!   when it is polled, when somebody else sends or receives, or when all that was sent is read.
-//! - A task whose peer is always quick enough lets other tasks of its thread run. After 128
-//!   completed operations of tasks on a thread, the next poll returns `Pending` and wakes its task.
-//!   With the feature `tokio` they count against the budget of tokio's tasks as well.
-//! - Closing wakes all threads and tasks that wait. Messages that were sent before are received.
+//! - A polled task takes the available messages like a new caller, whether it was woken or not.
+//! - A sender that waits for much room is not overtaken for long by senders that need less: once it
+//!   is the first and has waited 50 ms, others queue after it. If it is a task that is not polled
+//!   for as long after it was woken, others overtake it again. A sleeping thread notices that on
+//!   its own. A task notices it when it is polled, when another thread sends or receives, or when
+//!   all messages are read.
+//! - A task whose peer is always ready lets other tasks of its thread run. After 128 completed
+//!   operations of tasks on a thread, the next poll returns `Pending` and wakes its task. With the
+//!   feature `tokio` they count against the budget of tokio's tasks as well.
+//! - Closing wakes all waiting threads and tasks. Messages that were sent before can still be
+//!   received.
 //!
 //! # What is not
 //!
-//! - Independence of what others are doing is not guaranteed. A message that is still being
-//!   written, by a long copy or a [`Sender::send_with`], holds up receivers of later messages. One
-//!   that a receiver keeps holds up senders when they have come round to it. Before that, it holds
-//!   up a sender to which it leaves too little room, and those that wait behind this one.
-//! - The `try_` forms are linearizable beside copies, and not beside closures and kept messages. A
-//!   message whose `send` has returned is received, also while an earlier one is being copied in:
-//!   the call waits for that copy, as it waits for the lock. While a [`Sender::send_with`] writes
-//!   an earlier message, the queue reads as [`RecvError::Empty`]. While a [`Message`] or
-//!   [`Messages`] are kept, the room of later ones that were received is not free: the queue reads
-//!   as [`SendError::Full`]. The same is true when a time-out ends. Other waits go on until the
-//!   earlier message is done.
-//! - Where memory is not mapped twice the queue takes twice its capacity. Nothing is copied more
-//!   for it, unlike in a [`MirrorRing`](crate::MirrorRing).
+//! - The queue is not wait-free or lock-free. A message that is still being written, by a long copy
+//!   or a [`Sender::send_with`], holds up receivers of later messages. A message that a receiver
+//!   keeps holds up senders once the ring is full up to it. Before that, it holds up a sender to
+//!   which it leaves too little room, and the senders that wait after this one.
+//! - The `try_` methods are linearizable with respect to copies, but not to closures and kept
+//!   messages. A message whose `send` has returned can be received, even while an earlier one is
+//!   being copied in: the call waits for that copy, as it waits for the lock. While a
+//!   [`Sender::send_with`] writes an earlier message, the queue reads as [`RecvError::Empty`].
+//!   While a [`Message`] or [`Messages`] are kept, the room of later ones that were received is not
+//!   free: the queue reads as [`SendError::Full`]. The same applies when a timeout ends. Other
+//!   waits continue until the earlier message is complete.
+//! - If memory is not mapped twice, the queue takes twice its capacity. This costs no additional
+//!   copies, unlike in a [`MirrorRing`](crate::MirrorRing).
 //!
 //! # The frames
 //!
@@ -73,15 +75,15 @@ use self::queue::{Arc, Ends, Queue};
 use crate::map::Mirror;
 use crate::{Builder, ConfigError};
 
-/// Makes a queue of messages between threads, of at least `bytes`: mapped twice where the system
-/// can, else on the heap, in twice the bytes. See [`messages`](self).
+/// Makes a queue of messages between threads, of at least `bytes`: mapped twice if the system
+/// supports it, else on the heap, in twice the bytes. See [`messages`](self).
 ///
-/// Each of the two ends can be cloned, and one thread may have both. When all of one side are
+/// Each of the two ends can be cloned, and one thread may have both. When all ends of one side are
 /// dropped, the other side sees the queue closed.
 ///
 /// # Errors
 ///
-/// As [`MirrorRing::new`](crate::MirrorRing::new).
+/// The errors are those of [`MirrorRing::new`](crate::MirrorRing::new).
 ///
 /// ```
 /// use std::thread;
@@ -117,7 +119,7 @@ pub(crate) fn over(mirror: Mirror) -> (Sender, Receiver) {
 }
 
 impl Builder {
-    /// Builds a queue of messages: mapped twice where the system can, else on the heap.
+    /// Builds a queue of messages: mapped twice if the system supports it, else on the heap.
     ///
     /// # Errors
     ///

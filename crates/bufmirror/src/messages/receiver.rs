@@ -7,11 +7,11 @@ use core::time::Duration;
 use super::error::RecvError;
 use super::queue::{Arc, Ends, Patience, Taken};
 
-/// The end of a [`channel`](super::channel()) that receives. It is cloned for each consumer, or
-/// shared; each message goes to one of them.
+/// The receiving end of a [`channel`](super::channel()). It is cloned for each consumer, or shared;
+/// each message is received by one of them.
 ///
-/// When the last one is dropped, the queue is closed: senders get
-/// [`SendError::Closed`](super::SendError::Closed), and what is left is dropped.
+/// Dropping the last one closes the queue: senders get
+/// [`SendError::Closed`](super::SendError::Closed), and the remaining messages are dropped.
 ///
 /// ```
 /// use bufmirror::messages::{self, RecvError};
@@ -55,18 +55,18 @@ pub struct Receiver {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Received {
-    /// Bytes of the message: the first of the buffer.
+    /// Bytes of the message, which are the first bytes of the buffer.
     pub len: usize,
     /// Its number, as in [`Message::sequence`].
     pub sequence: u64,
 }
 
 impl Receiver {
-    /// Takes the next message, as soon as there is one, to be read in place.
+    /// Takes the next message, as soon as there is one, for reading in place.
     ///
-    /// Its bytes are the queue's until the [`Message`] is dropped. Other receivers get later
-    /// messages in the meantime, but no place behind it is used again before. So a queue whose
-    /// oldest message is kept, or forgotten, is full when its senders have come round to it.
+    /// It occupies the queue until the [`Message`] is dropped. Other receivers get later messages
+    /// in the meantime, but their frames are not reused before. A queue whose oldest message is
+    /// kept, or forgotten, is therefore full once senders have filled the ring up to it.
     ///
     /// Cost: one lock, and one for the drop; no copy. The call spins for a moment, then sleeps.
     ///
@@ -91,9 +91,9 @@ impl Receiver {
 
     /// Takes the next message if there is one now.
     ///
-    /// A message whose `send` has returned is there: this waits for an earlier one that is being
-    /// copied. It does not wait for the closure of a [`send_with`](super::Sender::send_with):
-    /// before its end later messages are not there.
+    /// A message whose `send` has returned is available: this call waits for an earlier one that is
+    /// being copied. It does not wait for the closure of a [`send_with`](super::Sender::send_with):
+    /// until that returns, later messages are not available.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ impl Receiver {
         self.lend(Patience::Now)
     }
 
-    /// Takes the next message if there is one before `timeout` has passed.
+    /// Takes the next message if there is one within `timeout`.
     ///
     /// # Errors
     ///
@@ -136,10 +136,10 @@ impl Receiver {
 
     /// Takes the next message, as soon as there is one, without blocking the thread.
     ///
-    /// The future may be dropped at any time; nothing is received then, and what it was woken for
-    /// is passed on. One that was polled should not be forgotten (`mem::forget`), or left without a
-    /// poll when it was woken. The message that it was woken for may then wait until the next one
-    /// comes, as long as only tasks sleep.
+    /// The future may be dropped at any time: it then receives nothing, and passes a wake-up on. A
+    /// polled future should not be forgotten (`mem::forget`), or left unpolled after it was woken.
+    /// The message of its wake-up may then wait until the next one is sent, if only tasks are
+    /// waiting.
     ///
     /// # Errors
     ///
@@ -170,8 +170,8 @@ impl Receiver {
     ///
     /// # Errors
     ///
-    /// [`RecvError::TooSmall`] with the length that is needed: the message stays the next one, for
-    /// any receiver. [`RecvError::Closed`].
+    /// [`RecvError::TooSmall`] with the needed length: the message remains the next one, for any
+    /// receiver. [`RecvError::Closed`].
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -226,7 +226,7 @@ impl Receiver {
         Ok(Received { len: copied.0, sequence: copied.1 })
     }
 
-    /// Closes the queue: nothing more can be sent. Messages in it can still be received.
+    /// Closes the queue: later sends fail. Messages in it can still be received.
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -244,7 +244,7 @@ impl Receiver {
         self.side.queue.close();
     }
 
-    /// Returns whether nothing can be sent any more.
+    /// Returns whether the queue is closed for senders.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.side.queue.is_closed()
@@ -263,10 +263,10 @@ impl fmt::Debug for Receiver {
     }
 }
 
-/// A message, read where it is.
+/// A message, read in place.
 ///
-/// Its drop, on any thread, frees its place in the queue. A forgotten message keeps its place, and
-/// all places behind it are used once more only.
+/// Dropping it, on any thread, releases its frame in the queue. A forgotten message keeps its
+/// frame, and all frames after it can be used only once more.
 ///
 /// ```
 /// use bufmirror::messages::{self, Message};
@@ -287,9 +287,9 @@ pub struct Message<'a> {
 }
 
 impl Message<'_> {
-    /// Returns the message's number. All frames are counted, from 0 on, in the order in which they
-    /// were claimed by senders. A number is left out where [`send_with`](super::Sender::send_with)
-    /// panicked.
+    /// Returns the message's number. All frames are counted, from 0, in the order in which senders
+    /// claimed them. The number of a [`send_with`](super::Sender::send_with) that panicked is
+    /// skipped.
     ///
     /// ```
     /// use bufmirror::messages;

@@ -8,13 +8,12 @@ use super::error::SendError;
 use super::queue::{Arc, Ends, Patience};
 use crate::copy::copy;
 
-/// The end of a [`channel`](super::channel()) that sends. It is cloned for each producer, or
-/// shared.
+/// The sending end of a [`channel`](super::channel()). It is cloned for each producer, or shared.
 ///
 /// All its methods return the message's sequence number: frames are numbered from 0 on, in the
 /// order in which receivers get them.
 ///
-/// When the last one is dropped, the queue is closed: receivers get what is left, then
+/// Dropping the last one closes the queue: receivers get the remaining messages, then
 /// [`RecvError::Closed`](super::RecvError::Closed).
 ///
 /// ```
@@ -39,7 +38,8 @@ pub struct Sender {
     pub(super) side: Arc<Ends>,
 }
 
-/// What the writer of a message returns: how many bytes it wrote, or nothing for all of them.
+/// The return value of the closure that writes a message: the number of bytes, or `()` for all of
+/// them.
 ///
 /// ```
 /// use bufmirror::messages::Written;
@@ -92,9 +92,9 @@ impl Sender {
 
     /// Sends a message if there is room now.
     ///
-    /// The room of a message that was received is free when all earlier ones are read, too. This
-    /// waits for one that is being copied out. It does not wait for a [`Message`](super::Message)
-    /// that is kept, and may return [`SendError::Full`] then.
+    /// The room of a received message is free once all earlier ones are read too. This call waits
+    /// for a message that is being copied out. It does not wait for a kept
+    /// [`Message`](super::Message), and may then return [`SendError::Full`].
     ///
     /// # Errors
     ///
@@ -115,7 +115,7 @@ impl Sender {
         self.copy(message, Patience::Now)
     }
 
-    /// Sends a message if there is room before `timeout` has passed.
+    /// Sends a message if there is room within `timeout`.
     ///
     /// # Errors
     ///
@@ -138,10 +138,9 @@ impl Sender {
 
     /// Sends a message, as soon as there is room, without blocking the thread.
     ///
-    /// The future may be dropped at any time; nothing is sent then, and what it was woken for is
-    /// passed on. One that was polled should not be forgotten (`mem::forget`), or left without a
-    /// poll when it was woken. A place that it was woken for may then wait until the next becomes
-    /// free, as long as only tasks sleep.
+    /// The future may be dropped at any time: it then sends nothing, and passes a wake-up on. A
+    /// polled future should not be forgotten (`mem::forget`), or left unpolled after it was woken.
+    /// The room of its wake-up may then stay unused until more is freed, if only tasks are waiting.
     ///
     /// # Errors
     ///
@@ -208,15 +207,17 @@ impl Sender {
         self.gather(parts, Patience::Now)
     }
 
-    /// Sends a message of up to `max` bytes which `write` writes in place, as soon as there is room
-    /// for `max` bytes. `write` returns how many it wrote, or nothing for all: the message is the
-    /// first of them. The room for `max` bytes is taken until the message was received.
+    /// Sends a message of up to `max` bytes, which `write` writes in place, as soon as there is
+    /// room for `max` bytes. `write` returns the number of bytes, or `()` for all: the message is
+    /// the first bytes of the slice. The room for `max` bytes is occupied until the message was
+    /// received.
     ///
-    /// No lock is held while `write` runs, and others may send. But receivers get later messages
-    /// only after this one. So `write` should not take long, and must not wait for receivers.
+    /// No lock is held while `write` runs, and other threads may send. However, receivers get later
+    /// messages only after this one. `write` should therefore not take long, and must not wait for
+    /// receivers.
     ///
-    /// Contents: `write` finds recycled bytes, of messages that were sent before; what it does not
-    /// write is sent as it was found.
+    /// Contents: `write` gets recycled bytes of earlier messages; bytes that it does not write are
+    /// sent unchanged.
     ///
     /// # Errors
     ///
@@ -224,8 +225,8 @@ impl Sender {
     ///
     /// # Panics
     ///
-    /// When `write` does, or returns more than `max`. Nothing is sent then, and the sequence number
-    /// that it had is left out.
+    /// Panics if `write` does, or returns more than `max`. Nothing is sent then, and the message's
+    /// sequence number is skipped.
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -238,7 +239,7 @@ impl Sender {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Messages that are read or encoded into place, whose length is known only afterwards:
+    /// Messages that are read or encoded in place, and whose length is known only afterwards:
     ///
     /// ```
     /// use bufmirror::messages;
@@ -273,7 +274,7 @@ impl Sender {
     ///
     /// # Panics
     ///
-    /// When `write` does, as there.
+    /// Panics as [`send_with`](Self::send_with) does.
     ///
     /// ```
     /// use bufmirror::messages;
@@ -325,7 +326,7 @@ impl Sender {
         })
     }
 
-    /// Closes the queue: no sender can send any more. Messages in it can still be received.
+    /// Closes the queue: all later sends fail. Messages in it can still be received.
     ///
     /// ```
     /// use bufmirror::messages::{self, RecvError, SendError};
@@ -343,7 +344,7 @@ impl Sender {
         self.side.queue.close();
     }
 
-    /// Returns whether nothing can be sent any more.
+    /// Returns whether the queue is closed for senders.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.side.queue.is_closed()
@@ -375,8 +376,8 @@ impl Sender {
         self.side.queue.max_message()
     }
 
-    /// Returns the bytes of the queue, which the frames of all its messages share. A frame is a
-    /// message and 8 bytes, rounded up to a multiple of 8.
+    /// Returns the bytes of the queue, which the frames of all messages share. A frame is a message
+    /// and 8 bytes, rounded up to a multiple of 8.
     ///
     /// ```
     /// use bufmirror::messages;
@@ -394,7 +395,7 @@ impl Sender {
         self.side.queue.frames.capacity()
     }
 
-    /// Returns whether the memory is mapped twice. Otherwise it is twice the capacity.
+    /// Returns whether the memory is mapped twice. Otherwise it takes twice the capacity.
     #[must_use]
     pub fn is_mapped(&self) -> bool {
         self.side.queue.frames.is_mapped()

@@ -19,7 +19,7 @@ impl ByteSink for MirrorRing {
     }
 }
 
-/// Lends all bytes that can be read, at once.
+/// Returns all bytes that can be read, at once.
 impl ByteSource for MirrorRing {
     #[inline]
     fn peek(&mut self) -> &[u8] {

@@ -47,9 +47,9 @@ use crate::{Consumer, Producer};
 
 /// A ring that two processes can open: one writes, the other reads.
 ///
-/// One process creates it and hands its file descriptor to the other, which opens it: over a Unix
+/// One process creates it and passes its file descriptor to the other, which opens it: over a Unix
 /// socket, by inheritance, or as the standard input of a child. Each then takes one end. The ring
-/// lives as long as somebody has the descriptor or an end.
+/// lives as long as a process has the descriptor or an end.
 ///
 /// Linux on 64-bit processors only. Both processes must be of the same word size.
 ///
@@ -79,13 +79,14 @@ pub struct SharedRing {
 }
 
 impl SharedRing {
-    /// Creates a ring of at least `capacity` bytes, in memory that no name leads to.
+    /// Creates a ring of at least `capacity` bytes, in anonymous memory.
     ///
-    /// The descriptor is closed in programs that this process starts, unless it is handed to them.
+    /// The descriptor is closed in programs that this process starts, unless it is passed to them
+    /// explicitly.
     ///
     /// # Errors
     ///
-    /// [`ShareError::Region`] with the call that the system refused.
+    /// [`ShareError::Region`] with the failed system call.
     ///
     /// ```
     /// use std::os::fd::OwnedFd;
@@ -108,7 +109,7 @@ impl SharedRing {
     ///
     /// # Errors
     ///
-    /// [`ShareError::NotARing`] when the file is something else, or could still change its size.
+    /// [`ShareError::NotARing`] if the file is something else, or its size could still change.
     ///
     /// ```
     /// use std::fs::File;
@@ -128,21 +129,21 @@ impl SharedRing {
         SharedFile::open(file).map(|file| Self { file })
     }
 
-    /// Returns the bytes that the ring holds when it is full.
+    /// Returns the number of bytes that the ring holds when full.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.file.capacity
     }
 
-    /// Takes the end that writes. It copies the bytes that it is given.
+    /// Takes the writing end. It copies the given bytes.
     ///
-    /// It continues where the last producer was, if there was one. The other end sees this end
-    /// closed when it is dropped, or when its process ends and no forked child has a copy.
+    /// It continues at the position of the last producer, if there was one. The other end sees this
+    /// end closed when it is dropped, or when its process exits and no forked child has a copy.
     ///
     /// # Errors
     ///
-    /// [`ShareError::Taken`] while another process, or this one, has it; [`ShareError::Region`] with
-    /// the call that the system refused.
+    /// [`ShareError::Taken`] while another process, or this one, has it; [`ShareError::Region`]
+    /// with the failed system call.
     ///
     /// ```
     /// use bufmirror::{ShareError, SharedRing};
@@ -163,7 +164,7 @@ impl SharedRing {
         self.take()
     }
 
-    /// Takes the end that reads. It copies the bytes that it reads.
+    /// Takes the reading end. It copies the bytes that it reads.
     ///
     /// # Errors
     ///
@@ -184,9 +185,9 @@ impl SharedRing {
         self.take()
     }
 
-    /// Takes the end that writes, as one that lends its memory.
+    /// Takes the writing end, as one that lends its memory.
     ///
-    /// Futures and tasks cannot wait with it, only threads can
+    /// Only threads can wait with it, not futures and tasks
     /// ([`WaitError::NoTasks`](crate::WaitError::NoTasks)).
     ///
     /// # Errors
@@ -195,8 +196,8 @@ impl SharedRing {
     ///
     /// # Safety
     ///
-    /// As long as the end lives, all processes that have the file keep to the protocol: one
-    /// consumer, opened by this crate, and nothing else touches the file's bytes.
+    /// While the end lives, all processes that have the file obey the protocol: one consumer,
+    /// opened by this crate, and no other access to the file's bytes.
     ///
     /// ```
     /// use bufmirror::SharedRing;
@@ -212,7 +213,7 @@ impl SharedRing {
         self.take()
     }
 
-    /// Takes the end that reads, as one that lends its memory; see
+    /// Takes the reading end, as one that lends its memory; see
     /// [`trusted_producer`](Self::trusted_producer).
     ///
     /// # Errors
@@ -246,7 +247,7 @@ impl SharedRing {
     }
 }
 
-/// The end of a [`SharedRing`] that writes. Dropping it tells the other process.
+/// The writing end of a [`SharedRing`]. Dropping it closes the ring for the other process.
 ///
 /// Cost: as of a [`Producer`], and a locked instruction for each call that writes,
 /// since the other process may sleep.
@@ -271,7 +272,7 @@ impl SharedRing {
 /// ```
 pub type SharedProducer = End<true, Waking<Copying>>;
 
-/// The end of a [`SharedRing`] that reads. Dropping it tells the other process.
+/// The reading end of a [`SharedRing`]. Dropping it closes the ring for the other process.
 ///
 /// Cost: as of a [`Consumer`], and a locked instruction for each call that reads,
 /// since the other process may sleep.
@@ -296,7 +297,7 @@ pub type SharedConsumer = End<false, Waking<Copying>>;
 
 bufcore::unwind_safe!(SharedProducer, SharedConsumer);
 
-/// Lends the descriptor, to hand it to another process.
+/// Borrows the descriptor, to pass it to another process.
 impl AsFd for SharedRing {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.file.as_fd()
@@ -309,8 +310,7 @@ impl From<SharedRing> for OwnedFd {
     }
 }
 
-/// The reason why a ring could not be shared. Everything that was open, locked or mapped by then is
-/// released.
+/// Why a ring could not be shared. Everything that was already open, locked or mapped is released.
 ///
 /// ```
 /// use bufmirror::{RegionError, ShareError, SharedRing};
@@ -328,10 +328,9 @@ impl From<SharedRing> for OwnedFd {
 pub enum ShareError {
     /// The ring could not be mapped, or a system call failed.
     Region(RegionError),
-    /// The file is no ring of this crate's, of this version and this word size, or its size is not
-    /// sealed.
+    /// The file is not a ring of this crate, version and word size, or its size is not sealed.
     NotARing,
-    /// Somebody has this end already.
+    /// This end is already taken.
     Taken,
 }
 
@@ -354,8 +353,7 @@ impl fmt::Display for ShareError {
 // What it has inside prints as itself.
 impl core::error::Error for ShareError {}
 
-/// The system's own error where it was the system that refused; else `InvalidData` or
-/// `ResourceBusy`.
+/// The system's own error if the system failed; otherwise `InvalidData` or `ResourceBusy`.
 impl From<ShareError> for io::Error {
     fn from(error: ShareError) -> Self {
         match error {

@@ -56,7 +56,7 @@ pub type RingView = Frozen<RingLease>;
 
 /// The lease of a [`RingPool`](crate::RingPool)'s buffer.
 ///
-/// Its name is needed where a signature says from which kind of pool a buffer comes.
+/// Name it in a signature that accepts buffers of this kind of pool only.
 ///
 /// ```
 /// use bufring::{Buf, Frozen, RingLease};

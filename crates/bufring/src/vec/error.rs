@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// A value that a full [`RingVec`](crate::RingVec) had no room for.
+/// The value for which a full [`RingVec`](crate::RingVec) had no room.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {

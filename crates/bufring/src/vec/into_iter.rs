@@ -18,7 +18,7 @@ impl<T> IntoIterator for RingVec<T> {
 
 /// The iterator over the values of a [`RingVec`].
 ///
-/// Dropping it drops the values that are left and gives the vector's memory back.
+/// Dropping it drops the remaining values and releases the vector's memory.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -47,7 +47,7 @@ impl<T> IntoIter<T> {
         NonNull::slice_from_raw_parts(self.vec.place(self.start), self.end - self.start)
     }
 
-    /// Returns the values that are left.
+    /// Returns the remaining values.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {

@@ -13,12 +13,11 @@ impl<F: BufferPool> BufferPool for SlotPool<F> {
 
     /// Takes one empty buffer with room for `capacity` bytes.
     ///
-    /// Cost: some thirty plain instructions. When the gap at the tail is used up, a bounded search
-    /// comes on top. When that finds nothing among more than 64 slots, an index of gaps is made, at
-    /// a look at each slot. From then on, until few buffers are left of these, a request takes a
-    /// number of steps that grows with the logarithm of the number of slots, and the release of
-    /// those buffers takes a locked instruction. Then comes the fallback's cost. It allocates
-    /// nothing itself.
+    /// Cost: about thirty plain instructions. If the gap at the tail is full, a bounded search is
+    /// added. If that finds nothing among more than 64 slots, an index of gaps is built, by a visit
+    /// of each slot. After that, until most of these buffers are released, a request takes a number
+    /// of steps logarithmic in the number of slots, and the release of those buffers takes a locked
+    /// instruction. The fallback's cost is added if it is used. The pool itself allocates nothing.
     ///
     /// # Source
     ///
@@ -51,10 +50,10 @@ impl<F: BufferPool> BufferPool for SlotPool<F> {
         Ok(buf)
     }
 
-    /// Gives `buf` room for at least `additional` bytes behind the filled ones.
+    /// Makes room in `buf` for at least `additional` bytes after the filled ones.
     ///
-    /// Cost: one comparison when there is room. Into the gap behind the buffer it grows in place;
-    /// otherwise it moves, with its bytes.
+    /// Cost: one comparison when there is room. The buffer grows in place into the gap after it;
+    /// otherwise it moves.
     #[inline(always)]
     fn grow(&mut self, buf: &mut Buf<Self::Lease>, additional: usize) -> Result<(), AcquireError> {
         if additional <= buf.spare_capacity() { Ok(()) } else { self.make_room(buf, additional, false) }
@@ -74,9 +73,9 @@ impl<F: BufferPool> BufferPool for SlotPool<F> {
         self.capacity.max(self.fallback.max_capacity())
     }
 
-    /// Returns a snapshot of the pool's counters, and of the memory that it holds.
+    /// Returns a snapshot of the pool's counters and memory.
     ///
-    /// Cost: a look at every slot.
+    /// Cost: a visit of every slot.
     fn stats(&self) -> PoolStats {
         let stats = self.counters.snapshot(self.table.released(), &self.fallback.stats(), self.capacity);
         if cfg!(feature = "stats") {
@@ -94,7 +93,7 @@ impl<F: BufferPool> Drop for SlotPool<F> {
     }
 }
 
-/// Shows the slots as the table has them: `#` taken, `-` free.
+/// Shows the slots of the table: `#` taken, `-` free.
 impl<F: BufferPool> fmt::Debug for SlotPool<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         struct Slots<'a>(&'a Table);

@@ -47,7 +47,7 @@ impl Slots {
         state.is_watched() || state.watch(at)
     }
 
-    /// Returns whether the release of the slot lists it, or has listed it.
+    /// Returns whether the slot is watched: its release adds it to the list, or has done so.
     pub(crate) fn is_watched(self, at: u32) -> bool {
         self.slot(at).state.is_watched()
     }

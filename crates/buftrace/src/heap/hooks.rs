@@ -1,8 +1,8 @@
-//! Calls for those who write an allocator or stand in front of one, as the library for `LD_PRELOAD`
-//! does. Programs use [`RecordingAlloc`](crate::RecordingAlloc).
+//! Functions for code that implements or wraps an allocator, such as the library for `LD_PRELOAD`.
+//! Programs use [`RecordingAlloc`](crate::RecordingAlloc).
 //!
-//! Addresses are taken as numbers, and nothing is read from them. So every call is sound, whatever
-//! it says; a recording of calls that are wrong is wrong.
+//! Addresses are treated as numbers, and never dereferenced. Every call is therefore sound,
+//! whatever its arguments; wrong arguments make a wrong recording.
 //!
 //! ```
 //! use buftrace::hooks;
@@ -18,8 +18,8 @@ use super::output::Stop;
 use super::recorder;
 use super::table::Entry;
 
-/// Starts to record if the environment variable `BUFTRACE` names a file, and nothing was asked for
-/// before. The first [`allocated`] does the same.
+/// Starts to record if the environment variable `BUFTRACE` names a file, and no recording was
+/// requested before. The first [`allocated`] does the same.
 ///
 /// ```
 /// buftrace::hooks::start_from_environment();
@@ -28,8 +28,8 @@ pub fn start_from_environment() {
     recorder::start_from_environment();
 }
 
-/// Ends the recording, if one is running, before the program restricts its system calls (seccomp):
-/// it might be killed for one of the recorder's.
+/// Ends the recording, if one is running, before the program restricts its system calls (seccomp),
+/// which might kill it for one of the recorder's.
 ///
 /// ```
 /// buftrace::hooks::restricted();
@@ -38,7 +38,7 @@ pub fn restricted() {
     recorder::stop(Some(Stop::Restricted));
 }
 
-/// Notes that a library was unloaded, so that the next one at its addresses has its own names.
+/// Records that a library was unloaded, so that the next one at its addresses gets its own names.
 ///
 /// ```
 /// buftrace::hooks::unloaded();
@@ -47,7 +47,7 @@ pub fn unloaded() {
     modules::unloaded();
 }
 
-/// Notes that a request was served: `bytes` bytes at `memory`, which may be null after a failure.
+/// Records that a request was served: `bytes` bytes at `memory`, which may be null after a failure.
 ///
 /// ```
 /// let memory = [0_u8; 4096];
@@ -58,8 +58,8 @@ pub fn allocated(memory: *const u8, bytes: usize, zeroed: bool) {
     recorder::allocated(memory.addr(), bytes, zeroed);
 }
 
-/// Notes that memory is about to be given back. To be called before it is, since another thread may
-/// have it at once.
+/// Records that memory is about to be freed. Call it before the memory is freed, since another
+/// thread may get it at once.
 ///
 /// ```
 /// let memory = [0_u8; 4096];
@@ -70,7 +70,7 @@ pub fn freed(memory: *const u8) {
     recorder::freed(memory.addr());
 }
 
-/// A reallocation between its two notes. Dropping it forgets the object.
+/// A reallocation between its two calls. Dropping it forgets the object.
 ///
 /// ```
 /// use buftrace::hooks::Reallocation;
@@ -85,7 +85,7 @@ pub fn freed(memory: *const u8) {
 pub struct Reallocation(Option<Entry>);
 
 impl Reallocation {
-    /// Notes that `memory` is about to be reallocated.
+    /// Records that `memory` is about to be reallocated.
     ///
     /// ```
     /// use buftrace::hooks::Reallocation;
@@ -99,8 +99,8 @@ impl Reallocation {
         Self(recorder::reallocating(memory.addr()))
     }
 
-    /// Notes that it is done: `to` bytes are at `memory` now, where there were `from` bytes before.
-    /// Null says that it failed, and that the old memory is as before.
+    /// Records that the reallocation is complete: there are now `to` bytes at `memory`, where there
+    /// were `from` bytes before. Null means that it failed, and that the old memory is unchanged.
     ///
     /// ```
     /// use buftrace::hooks::Reallocation;

@@ -73,7 +73,7 @@ fn bytes(text: &[u8]) -> Option<u64> {
     number.checked_mul(1 << shift)
 }
 
-/// The reason why a heap recording does not start.
+/// Why a heap recording did not start.
 ///
 /// ```
 /// let error = buftrace::start_heap_recording("no-such-folder/app.heap", "").unwrap_err();

@@ -268,7 +268,7 @@ pub(super) fn allocated(address: usize, bytes: usize, zeroed: bool) {
     }
 }
 
-/// Notes that memory is about to be given back.
+/// Records that memory is about to be freed.
 #[inline]
 pub(super) fn freed(address: usize) {
     if table::may_have(address) {

@@ -7,16 +7,15 @@ use std::path::Path;
 use super::options::{Cause, HeapError, Settings};
 use super::recorder;
 
-/// An allocator that records the requests that go through it, and otherwise is the one that it
-/// wraps.
+/// An allocator that records its requests, and otherwise behaves as the one that it wraps.
 ///
-/// It is made for `#[global_allocator]`. It records when the environment variable `BUFTRACE` names
-/// a file, or from a call of [`start_heap_recording`] on. Until then a
-/// request costs two comparisons more.
+/// It is made for `#[global_allocator]`. It records if the environment variable `BUFTRACE` names a
+/// file, or after a call of [`start_heap_recording`]. Until then a request costs two additional
+/// comparisons.
 ///
-/// A recording has samples: a byte is drawn every 1 MiB on average, and the request that it
-/// belongs to is tracked to its release. A sample costs a walk through the call stack, by far the
-/// most of it all. `docs/decisions.md` in the repository has figures.
+/// A recording consists of samples: a byte is drawn every 1 MiB on average, and the request that
+/// contains it is tracked to its release. A sample costs a walk through the call stack, which is
+/// most of the overhead. `docs/decisions.md` in the repository has figures.
 ///
 /// All allocators of this type in a program write into one recording.
 ///
@@ -50,10 +49,10 @@ impl<A> RecordingAlloc<A> {
 }
 
 /// Starts to record the requests of this process that go through a [`RecordingAlloc`], to the file
-/// `path`. For programs that do not choose the moment the environment variable `BUFTRACE` names the
-/// file, `BUFTRACE_OPTIONS` has the settings, and recording begins with the first allocation.
+/// `path`. For programs that do not choose the moment, the environment variable `BUFTRACE` names
+/// the file, `BUFTRACE_OPTIONS` has the settings, and recording begins with the first allocation.
 ///
-/// `settings` are some of these, with commas, or nothing:
+/// `settings` are any of these, separated by commas, or empty:
 ///
 /// | setting | meaning |
 /// | --- | --- |
@@ -63,18 +62,18 @@ impl<A> RecordingAlloc<A> {
 /// | `depth=24` | the frames of a call stack, at most 128; with 0 there are no stacks |
 /// | `limit=1GiB` | the longest file: the recording stops there, and the program continues |
 ///
-/// One process is recorded. It takes both variables out of its environment, so that the programs
-/// that it starts are not recorded. A forked child is not recorded either.
+/// One process is recorded. The recorder removes both variables from its environment, so that the
+/// programs that it starts are not recorded. A forked child is not recorded either.
 ///
-/// While the recording runs, its file has `.part` behind its name. At the end it is renamed and
-/// replaces an older recording. A file that is no recording is not replaced. After a kill, or an
-/// `exec`, the file keeps the `.part`, and can be read; it may lack the last
-/// tenth of a second.
+/// While the recording runs, the name of its file ends in `.part`. At the end it is renamed and
+/// replaces an older recording. An existing file that is not a recording is not replaced. After a
+/// kill, or an `exec`, the file keeps the `.part`, and can be read; it may lack the last tenth of
+/// a second.
 ///
 /// # Errors
 ///
-/// When a recording is already running, a setting is not understood, the file cannot be written, or
-/// what is there is no recording.
+/// Returns an error if a recording is already running, if a setting is invalid, if the file cannot
+/// be written, or if an existing file is not a recording.
 ///
 /// ```
 /// use std::alloc::System;
@@ -99,9 +98,9 @@ pub fn start_heap_recording(path: impl AsRef<Path>, settings: &str) -> Result<()
     recorder::start(path.as_ref().as_os_str().as_bytes(), settings)
 }
 
-/// Stops to record the heap: the file is complete then. It does nothing when nothing is recorded.
+/// Stops the heap recording, and completes its file. It does nothing if nothing is recorded.
 ///
-/// The end of the program does this by itself.
+/// The end of the program does this automatically.
 ///
 /// ```
 /// buftrace::stop_heap_recording();

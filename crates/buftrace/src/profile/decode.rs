@@ -6,19 +6,19 @@ use crate::format::Reader;
 use crate::{DecodeError, Fault, MAX_BYTES, MAX_TIME_NS, TraceError};
 
 impl Profile {
-    /// Reads a heap recording out of the bytes of a file.
+    /// Reads a heap recording from the bytes of a file.
     ///
-    /// A file that ends too early, or has a damaged block, is read up to there:
-    /// [`ending`](Self::ending) says so.
+    /// A file that ends too early, or has a damaged block, is read up to that point:
+    /// [`ending`](Self::ending) reports it.
     ///
-    /// Cost: memory for what is in it, at most a hundred times the length of `file`, whatever it
-    /// says.
+    /// Cost: memory for its contents, at most a hundred times the length of `file`, whatever it
+    /// claims.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] when `file` has not even a whole first block, or when a block whose checksum
-    /// is right breaks the rules of the [format](mod@crate::profile::format). No recorder writes
-    /// the latter.
+    /// [`DecodeError`] if `file` does not contain a complete first block, or if a block with a
+    /// correct checksum breaks the rules of the [format](mod@crate::profile::format). No recorder
+    /// writes such a block.
     ///
     /// # Panics
     ///
@@ -36,14 +36,14 @@ impl Profile {
 
     /// Reads a heap recording as [`decode`](Self::decode) does, and keeps the first `most_objects`
     /// of its objects and reallocations, as if the recording had ended with them. Lost events,
-    /// ending and [`whole`](Self::whole) are those of the whole file.
+    /// ending and [`whole`](Self::whole) describe the whole file.
     ///
     /// Cost: memory for those objects, for their events, for the call stacks of the file, and four
     /// bytes for each object of the file.
     ///
     /// # Errors
     ///
-    /// As those of [`decode`](Self::decode).
+    /// The errors are those of [`decode`](Self::decode).
     ///
     /// ```no_run
     /// let profile = buftrace::Profile::decode_first(&std::fs::read("app.heap")?, 1 << 18)?;

@@ -8,8 +8,8 @@
 //! 10             the blocks, one behind the other
 //! ```
 //!
-//! A program writes blocks while it runs. Each is complete by itself, so a file whose end is
-//! missing is read up to its last whole block:
+//! A program writes blocks while it runs. Each is self-contained, so a truncated file is read up to
+//! its last complete block:
 //!
 //! ```text
 //! offset  bytes  what
@@ -18,7 +18,7 @@
 //! 8              the payload: records, the last of which ends with it
 //! ```
 //!
-//! *Numbers* and *texts* are as in version 1. A record begins with a number, its head:
+//! *Numbers* and *texts* are as in version 1. A record begins with a number, its tag:
 //!
 //! ```text
 //! head     bits 0 to 2: the kind
@@ -28,29 +28,29 @@
 //! thread   only when bit 3 of the head is set
 //! ```
 //!
-//! Acquire, release and resize are events. All bits above the kind are 0 in the head of a record
-//! that is not an event. Behind the head follows:
+//! Acquire, release and resize are events. All bits above the kind are 0 in the tag of a record
+//! that is not an event. The tag is followed by these fields:
 //!
 //! | kind | name | numbers and texts | flags |
 //! | --- | --- | --- | --- |
-//! | 0 | start | text: by whom it was recorded; text: the program; its process id; the start in seconds since 1970; the least bytes of a request that is recorded | |
+//! | 0 | start | text: the recorder; text: the program; its process id; the start in seconds since 1970; the size of the smallest recorded request | |
 //! | 1 | rate | the mean number of requested bytes between two samples; 0: all requests | |
 //! | 2 | module | address of its code in the process; length; offset in its file; address in its file; text: build id in hexadecimal digits; text: path | |
-//! | 3 | stack | how many addresses, at most [`MAX_FRAMES`]; the addresses, innermost first | |
-//! | 4 | acquire | stack; bytes; if bit 5 is set: the bytes that it was grown from | bit 4: zeroed; bit 5: grown |
+//! | 3 | stack | the number of addresses, at most [`MAX_FRAMES`]; the addresses, innermost first | |
+//! | 4 | acquire | stack; bytes; if bit 5 is set: the previous size of a grown object | bit 4: zeroed; bit 5: grown |
 //! | 5 | release | distance to the object | |
 //! | 6 | resize | distance to the object; bytes | |
-//! | 7 | state | events that were lost so far; how it ends: 0 it continues, 1 it was stopped, 2 the file reached its limit; of the process so far: processor time in nanoseconds, page faults, the most resident bytes, forks, processor time of its children in nanoseconds | |
+//! | 7 | state | events that were lost so far; the ending: 0 it continues, 1 it was stopped, 2 the file reached its limit; of the process so far: processor time in nanoseconds, page faults, the most resident bytes, forks, processor time of its children in nanoseconds | |
 //!
-//! The first record is a start, and there is no other. A rate comes before the first acquire and
-//! holds until the next. Stacks are numbered from 1 in the order of their records; stack 0 is
+//! The first record is a start; there is only one. A rate precedes the first acquire and applies
+//! until the next rate. Stacks are numbered from 1 in the order of their records; stack 0 is
 //! *unknown*. An acquire introduces an object. A distance of 1 is the newest object, 2 the one
-//! before it. An object that was released has no more events. Nothing follows a state that ends the
-//! recording.
+//! before it. After its release an object has no more events. A state that ends the recording is
+//! the last record.
 //!
-//! An address in a stack is a return address, so the call is one byte in front of it. An address
-//! `a` of a module is the address `a - address in the process + address in the file` of its file,
-//! as symbolisers expect it. No event is of a time over [`MAX_TIME_NS`](crate::MAX_TIME_NS).
+//! An address in a stack is a return address: the call is one byte before it. An address `a` in the
+//! memory of a module corresponds to `a - address in the process + address in the file` in its
+//! file, as symbolisers expect it. No event is later than [`MAX_TIME_NS`](crate::MAX_TIME_NS).
 
 pub use crate::format::{MAGIC, MAX_TEXT_BYTES};
 

@@ -1,5 +1,4 @@
-//! A recording of a program's heap, read back: sampled objects, with the call stacks
-//! that made them.
+//! A recording of a program's heap, read back: sampled objects with their call stacks.
 
 use std::fs;
 use std::io;
@@ -55,7 +54,7 @@ pub struct Profile {
     whole: Whole,
 }
 
-/// The head of a heap recording: the program, and what was recorded of it.
+/// The header of a heap recording: the program, and the settings of the recording.
 ///
 /// ```no_run
 /// let profile = buftrace::Profile::load("app.heap")?;
@@ -78,7 +77,7 @@ pub struct Info {
     pub min_bytes: u64,
 }
 
-/// What the process took of the machine from the start of its recording to the last block. All are
+/// The resources that the process used from the start of its recording to the last block. All are
 /// zero in a recording without a block.
 ///
 /// ```no_run
@@ -93,15 +92,15 @@ pub struct Usage {
     pub processor_ns: u64,
     /// Page faults.
     pub faults: u64,
-    /// The most bytes that were resident.
+    /// The most bytes that were ever resident.
     pub peak_bytes: u64,
-    /// How often it forked. The children are not recorded.
+    /// The number of its forks. The children are not recorded.
     pub forks: u64,
-    /// Processor time of children that have ended and were waited for, in nanoseconds.
+    /// Processor time of terminated children that were waited for, in nanoseconds.
     pub children_ns: u64,
 }
 
-/// What a file has in all, where [`Profile::decode_first`] leaves a part of it out.
+/// The totals of a file of which [`Profile::decode_first`] keeps a part.
 ///
 /// ```no_run
 /// let profile = buftrace::Profile::decode_first(&std::fs::read("app.heap")?, 1 << 18)?;
@@ -113,14 +112,14 @@ pub struct Usage {
 pub struct Whole {
     /// Objects.
     pub objects: u64,
-    /// From the start of the recording to the last event, in nanoseconds.
+    /// The time from the start of the recording to the last event, in nanoseconds.
     pub duration_ns: u64,
-    /// How many times as many objects were out at once as in the part that is kept, and bytes; at
+    /// The peak of the whole file divided by that of the kept part, in objects and in bytes; at
     /// least 1.
     pub peak_growth: [f64; 2],
 }
 
-/// A piece of code in the memory of the program: of the program itself, or of a library.
+/// A piece of code in the program's memory: of the program itself, or of a library.
 ///
 /// ```no_run
 /// let profile = buftrace::Profile::load("app.heap")?;
@@ -138,7 +137,7 @@ pub struct Module {
     pub bytes: u64,
     /// Where it begins in its file.
     pub file_offset: u64,
-    /// The address that its file gives it.
+    /// Its address within the file.
     pub file_address: u64,
     /// The build id of its file in hexadecimal digits; empty when it has none.
     pub build_id: String,
@@ -147,7 +146,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// Returns the address in the file of an address in the process, as `addr2line` takes it.
+    /// Converts an address in the process to an address in the file, as `addr2line` expects it.
     ///
     /// ```no_run
     /// let profile = buftrace::Profile::load("app.heap")?;
@@ -160,7 +159,7 @@ impl Module {
         address.wrapping_sub(self.start).wrapping_add(self.file_address)
     }
 
-    /// Returns whether an address in the process is in it.
+    /// Returns whether an address in the process is within this code.
     #[must_use]
     pub fn contains(&self, address: u64) -> bool {
         address.checked_sub(self.start).is_some_and(|distance| distance < self.bytes)
@@ -186,23 +185,23 @@ pub struct Object {
     pub stack: u32,
     /// The bytes of the request.
     pub bytes: u64,
-    /// The most bytes that it ever had.
+    /// The largest size that it ever had, in bytes.
     pub largest: u64,
-    /// The bytes that it had before, when the request was a `realloc` of memory that was not
-    /// sampled.
+    /// The previous size in bytes, if the request was a `realloc` of memory that was not sampled.
     pub grown_from: Option<u64>,
-    /// How often it was reallocated after that.
+    /// The number of reallocations after that.
     pub resizes: u32,
     /// Whether zeroed memory was requested.
     pub zeroed: bool,
-    /// When it was released, and by which thread. `None` if it was still out at the end.
+    /// When it was released, and by which thread. `None` if it was in use at the end.
     pub released: Option<(u64, u32)>,
-    /// The mean number of bytes between two samples when it was requested; 0: all were recorded.
+    /// The mean number of bytes between two samples at the time of the request; 0 if all requests
+    /// were recorded.
     pub rate: u64,
 }
 
 impl Object {
-    /// Returns how many objects of the program this one stands for; 1 in an exact recording.
+    /// Returns how many objects of the program this sample represents; 1 in an exact recording.
     ///
     /// A byte is drawn every [`rate`](Self::rate) bytes on average, so an object of `n` bytes is
     /// sampled with the probability `1 - exp(-n / rate)`. The weight is its inverse. A sum of
@@ -221,7 +220,7 @@ impl Object {
         -1.0 / (-(self.largest.max(1) as f64) / self.rate as f64).exp_m1()
     }
 
-    /// Returns how long it was out, if it was released, in nanoseconds.
+    /// Returns how long it was in use, if it was released, in nanoseconds.
     #[must_use]
     pub fn lifetime_ns(&self) -> Option<u64> {
         self.released.map(|(at_ns, _)| at_ns - self.at_ns)
@@ -244,9 +243,9 @@ pub struct Resize {
     pub object: usize,
     /// When: nanoseconds since the recording began.
     pub at_ns: u64,
-    /// The thread that did it.
+    /// The thread that reallocated it.
     pub thread: u32,
-    /// Its bytes from then on.
+    /// Its new size in bytes.
     pub bytes: u64,
 }
 
@@ -268,9 +267,10 @@ pub struct Resize {
 pub enum Ending {
     /// The program ended, or stopped the recording.
     Stopped,
-    /// The file reached its limit while the program went on.
+    /// The file reached its limit while the program continued.
     Limit,
-    /// The file ends behind a whole block, and does not say why. The program was killed, or runs.
+    /// The file ends after a complete block, without a reason. The program was killed, or is still
+    /// running.
     Open,
     /// The file ends in the middle of a block, or has a damaged one. The rest was not read.
     Torn(DecodeError),
@@ -281,7 +281,7 @@ impl Profile {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, or is not a heap recording.
+    /// Returns an error if the file cannot be read, or is not a heap recording.
     ///
     /// ```
     /// let error = buftrace::Profile::load("no-such-file").unwrap_err();
@@ -303,8 +303,8 @@ impl Profile {
         &self.modules
     }
 
-    /// Returns the code that an address of a call stack belongs to. Where libraries were at that
-    /// address one after the other, it is the one that was there when the stack was taken.
+    /// Returns the code at an address of a call stack. If several libraries were loaded at that
+    /// address in turn, it is the one at the time of the stack.
     ///
     /// ```no_run
     /// let profile = buftrace::Profile::load("app.heap")?;
@@ -320,14 +320,14 @@ impl Profile {
         before.iter().rev().chain(behind).find(|module| module.contains(address))
     }
 
-    /// Returns how many stacks there are. They have the numbers below that.
+    /// Returns the number of stacks. Stacks are numbered from 0.
     #[must_use]
     pub fn stacks(&self) -> usize {
         self.stack_ends.len()
     }
 
     /// Returns the return addresses of a call stack, innermost first. Stack 0 is the unknown one,
-    /// and is empty. So is a stack that does not exist.
+    /// and empty. So is a stack number that does not exist.
     ///
     /// ```no_run
     /// let profile = buftrace::Profile::load("app.heap")?;
@@ -360,27 +360,26 @@ impl Profile {
         self.duration_ns
     }
 
-    /// Returns how many events the recorder had to drop, because its memory or its patience ended.
-    /// A file without its end does not know all of them.
+    /// Returns how many events the recorder dropped, for lack of memory or time. In an incomplete
+    /// file the number may be too low.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Returns what the process took of the machine.
+    /// Returns the resources that the process used.
     #[must_use]
     pub fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// Returns whether objects of the file were left out: see
-    /// [`decode_first`](Self::decode_first).
+    /// Returns whether objects of the file were skipped: see [`decode_first`](Self::decode_first).
     #[must_use]
     pub fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// Returns what the file has in all.
+    /// Returns the totals of the file.
     #[must_use]
     pub fn whole(&self) -> Whole {
         self.whole
@@ -392,7 +391,8 @@ impl Profile {
         self.ending
     }
 
-    /// Returns whether all requests from the least size on were recorded, not samples of them.
+    /// Returns whether all requests of at least the minimum size were recorded, rather than samples
+    /// of them.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.objects.iter().all(|object| object.rate == 0)

@@ -22,14 +22,14 @@ struct Step {
 
 impl Profile {
     /// Returns the objects for which `keep` returns `true` as a trace: each as often as its
-    /// [weight](Object::weight) says. So the trace has as many requests as the program is estimated
-    /// to have made, and as many buffers out at once. An object that grew is one buffer of the
-    /// largest size that it ever had: what a pool would hand out.
+    /// [weight](Object::weight). The trace therefore has as many requests, and as many buffers in
+    /// use at once, as the program is estimated to have had. An object that grew is one buffer of
+    /// its largest size: the buffer that a pool would serve.
     ///
-    /// The copies of an object are spread evenly over the time until the eighth next object of the
-    /// same call stack: those of the last eight over as long a time as the last nine are apart, and
-    /// those of a stack with fewer over the whole time. A trace of over `max_events` events is
-    /// marked as cut and ends there.
+    /// The copies of an object are distributed evenly over the time until the eighth next object of
+    /// the same call stack: those of the last eight over as long a time as the last nine are apart,
+    /// and those of a stack with fewer over the whole time. A trace of over `max_events` events is
+    /// truncated there and marked as cut.
     ///
     /// Cost: memory for the events, at most `max_events` and those of one object more.
     ///
@@ -82,9 +82,9 @@ impl Profile {
         trace.prefix(max_events)
     }
 
-    /// Returns the most buffers, and the most bytes, that are out at once in
-    /// [`expanded_trace`](Self::expanded_trace) of any number of events. Where an object stands for
-    /// several, fractions of a buffer count.
+    /// Returns the peak number of buffers and of bytes in use in
+    /// [`expanded_trace`](Self::expanded_trace), computed without its limit. If an object
+    /// represents several, fractions of a buffer count.
     ///
     /// ```no_run
     /// let profile = buftrace::Profile::load("app.heap")?;

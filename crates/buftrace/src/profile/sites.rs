@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use super::{Object, Profile};
 use crate::Lifetimes;
 
-/// The objects that were requested with one call stack. Counts and bytes are estimates, unless the
-/// recording is exact.
+/// The objects that were requested with the same call stack. Counts and bytes are estimates, unless
+/// the recording is exact.
 ///
 /// ```no_run
 /// let profile = buftrace::Profile::load("app.heap")?;
@@ -23,15 +23,15 @@ use crate::Lifetimes;
 pub struct Site {
     /// The call stack: see [`Profile::stack`].
     pub stack: u32,
-    /// How many objects were sampled. Few make poor estimates.
+    /// The number of sampled objects. Estimates from few objects are poor.
     pub samples: usize,
-    /// Estimates how many objects were requested.
+    /// Estimates the number of requested objects.
     pub count: f64,
     /// The standard error of `count`.
     pub count_error: f64,
-    /// Estimates the bytes of all requested objects, each at its largest.
+    /// Estimates the bytes of all requested objects, each at its largest size.
     pub bytes: f64,
-    /// The most bytes of one sampled object.
+    /// The bytes of the largest sampled object.
     pub largest: u64,
     /// Estimates how many objects were requested zeroed.
     pub zeroed: f64,
@@ -39,21 +39,20 @@ pub struct Site {
     pub grown: f64,
     /// Estimates how many reallocations there were.
     pub resizes: f64,
-    /// Estimates how many objects were still out at the end.
+    /// Estimates how many objects were in use at the end.
     pub out_at_end: f64,
-    /// Estimates the bytes of those.
+    /// Estimates the bytes of these objects.
     pub out_at_end_bytes: f64,
-    /// Estimates the sum of bytes times the seconds for which they were out, each object with the
-    /// bytes that it had by then.
+    /// Estimates the sum of bytes times seconds in use, each object with its size at that time.
     pub byte_seconds: f64,
-    /// Estimates how long the released objects were out.
+    /// Estimates how long the released objects were in use.
     pub lifetimes: Lifetimes,
 }
 
 impl Profile {
-    /// Returns the call sites of the program that requested objects, the most bytes first.
+    /// Returns the call sites of the program, those with the most requested bytes first.
     ///
-    /// Each call stack is a call site. A reader that has symbols may join those that it shows as
+    /// Each call stack is a call site. A reader with symbols may merge the stacks that it shows as
     /// one: see [`sites_by`](Self::sites_by).
     ///
     /// ```no_run
@@ -67,7 +66,7 @@ impl Profile {
         self.sites_by(|stack| stack)
     }
 
-    /// Returns the call sites, where call stacks for which `key` returns the same are one. The
+    /// Returns the call sites, where call stacks with the same value of `key` are merged. The
     /// number of the first of them is in [`Site::stack`].
     ///
     /// ```no_run

@@ -14,17 +14,16 @@ use crate::{Driver, Refused};
 /// The kernel takes no more in one group.
 const MOST_BUFFERS: u16 = 1 << 15;
 
-/// Lends buffers of a pool to the kernel, for what arrives at any of many sockets.
+/// Provides buffers of a pool to the kernel, for data that arrives on any of many sockets.
 ///
-/// A server with a thousand idle connections needs no thousand buffers so: the kernel takes one
-/// when bytes have arrived. [`Receiver::next`](crate::Receiver::next) returns it, and the group
-/// takes another from the pool.
+/// A server with a thousand idle connections therefore does not need a thousand buffers: the kernel
+/// takes one when bytes arrive. [`Receiver::next`](crate::Receiver::next) returns it, and the group
+/// takes another one from the pool.
 ///
-/// The budget is the number of buffers that the kernel has, or that hold bytes which no receiver
-/// has returned yet. Where all of it is used, bytes stay in the sockets, and slow their senders
-/// down.
+/// The budget limits the buffers that the kernel has, plus those with bytes that no receiver has
+/// returned yet. When it is used up, bytes stay in the sockets, and slow their senders down.
 ///
-/// Dropping the group takes the buffers back once its receivers are gone.
+/// Dropping the group reclaims the buffers once its receivers are dropped.
 ///
 /// ```
 /// use std::io::Write;
@@ -62,12 +61,13 @@ pub struct Group<P: BufferPool> {
 }
 
 impl Driver {
-    /// Lends up to `buffers` buffers of `pool`, of `bytes` each, to the kernel for what arrives.
+    /// Provides up to `buffers` buffers of `pool`, of `bytes` each, to the kernel for arriving
+    /// data.
     ///
     /// # Panics
     ///
-    /// Never. Where the system provides no buffers so, [`Group::refused`] says it, and receivers
-    /// read one buffer at a time.
+    /// Never. If the system does not support provided buffers, [`Group::refused`] returns the
+    /// refusal, and receivers read one buffer at a time.
     ///
     /// [`Group`] has an example.
     #[must_use]
@@ -82,8 +82,8 @@ impl Driver {
 }
 
 impl<P: BufferPool> Group<P> {
-    /// Returns what the system refused, if it provides no buffers. Receivers read one buffer at a
-    /// time then.
+    /// Returns the refusal of the system, if it does not support provided buffers. Receivers then
+    /// read one buffer at a time.
     #[must_use]
     pub fn refused(&self) -> Option<Refused> {
         self.id.err()
@@ -101,21 +101,21 @@ impl<P: BufferPool> Group<P> {
         &self.pool
     }
 
-    /// Returns the pool, to take buffers of it for other uses.
+    /// Returns the pool, for acquiring buffers for other uses.
     pub fn pool_mut(&mut self) -> &mut P {
         &mut self.pool
     }
 
-    /// Takes buffers from the pool and lends them to the kernel, until the budget is used.
-    /// [`Receiver::next`](crate::Receiver::next) does so by itself.
+    /// Takes buffers from the pool and provides them to the kernel, until the budget is used up.
+    /// [`Receiver::next`](crate::Receiver::next) does so automatically.
     ///
     /// # Errors
     ///
-    /// That of the pool. The buffers that were lent before remain so.
+    /// The error of the pool. The buffers that were provided before remain with the kernel.
     ///
     /// # Panics
     ///
-    /// Panics when the group is another driver's. A panic of the pool goes to the caller.
+    /// Panics if the group belongs to another driver. A panic of the pool propagates to the caller.
     pub fn refill(&mut self, driver: &Driver) -> Result<(), AcquireError> {
         assert!(self.is_of(driver.driver_id()), "the group is another driver's");
         let Ok(id) = self.id else { return Ok(()) };

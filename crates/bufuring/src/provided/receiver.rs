@@ -28,13 +28,12 @@ const LONG_BURST: u32 = 32;
 
 /// Receives the bytes of a stream in buffers that the kernel picks from a [`Group`].
 ///
-/// One request serves until the stream ends (multishot), where the kernel can.
+/// One request serves until the stream ends (multishot), if the kernel supports it.
 ///
-/// [`next`](Self::next) waits for bytes of this stream alone. A program that serves many at once
-/// asks each of them with [`poll_next`](Self::poll_next), in a future.
+/// [`next`](Self::next) waits for bytes of this stream only. A program that serves many at once
+/// polls each of them with [`poll_next`](Self::poll_next), in a future.
 ///
-/// Dropping it cancels the request when the driver next has something to do. The stream is open
-/// until then.
+/// Dropping it cancels the request at the driver's next submission. The stream is open until then.
 ///
 /// ```
 /// use std::io::Write;
@@ -108,7 +107,7 @@ impl Driver {
     ///
     /// # Panics
     ///
-    /// Panics when `group` is another driver's.
+    /// Panics if `group` belongs to another driver.
     ///
     /// [`Group`] has an example.
     #[must_use]
@@ -127,19 +126,19 @@ impl Driver {
 impl<L: Lease> Receiver<L> {
     /// Waits for bytes of the stream, and returns a buffer with them; `None` at its end.
     ///
-    /// Cost: no call of the kernel while bytes have arrived. Each buffer that is returned is
-    /// replaced by one of the pool's.
+    /// Cost: no system call while bytes are available. Each returned buffer is replaced by one of
+    /// the pool's.
     ///
     /// # Errors
     ///
-    /// - An [`AcquireError`] within: the kernel has no buffer, and the pool none to give. Also when
-    ///   other receivers of the group have the whole budget: their bytes have to be taken first.
-    /// - That of the stream, or of waiting.
+    /// - An [`AcquireError`] as source: the kernel has no buffer, and the pool has none. This also
+    ///   happens if other receivers of the group use the whole budget: take their bytes first.
+    /// - Otherwise the error of the stream, or of the wait.
     ///
     /// # Panics
     ///
-    /// Panics when driver or group are not those that the receiver was made with. A panic of the
-    /// pool goes to the caller.
+    /// Panics if driver or group are not those that the receiver was made with. A panic of the pool
+    /// propagates to the caller.
     pub fn next<P: BufferPool<Lease = L>>(
         &mut self,
         driver: &Driver,
@@ -164,18 +163,18 @@ impl<L: Lease> Receiver<L> {
     /// Returns a buffer with bytes of the stream, if some have arrived; `None` at its end.
     ///
     /// Otherwise the task of `context` is woken when more arrive, while the driver is waited on
-    /// ([`Driver::block_on`]). Only the task of the last call is. In
-    /// [`Mode::Blocking`](crate::Mode) it waits for the bytes, as every read does there.
+    /// ([`Driver::block_on`]). Only the task of the last call is woken. In
+    /// [`Mode::Blocking`](crate::Mode) it blocks until bytes arrive, as every read does there.
     ///
-    /// Where other receivers of the group have the whole budget, the task is woken when their bytes
-    /// were taken. So somebody has to poll them, or drop them.
+    /// If other receivers of the group use the whole budget, the task is woken when their bytes
+    /// were taken. The program must therefore poll those receivers, or drop them.
     ///
     /// Cost: as [`next`](Self::next).
     ///
     /// # Errors
     ///
-    /// The pool's [`AcquireError`] where the kernel has no buffer, or the error of the stream.
-    /// The task is not woken then: whoever knows when buffers are released polls again.
+    /// The pool's [`AcquireError`] if the kernel has no buffer, or the error of the stream. The
+    /// task is then not woken: poll again when buffers were released.
     ///
     /// # Panics
     ///
@@ -259,7 +258,7 @@ impl<L: Lease> Receiver<L> {
         }
     }
 
-    /// Returns the number of buffers that have arrived and were not taken.
+    /// Returns the number of buffers that arrived and were not yet returned.
     #[must_use]
     pub fn waiting(&self) -> usize {
         lock(&self.stream.state).arrived.len()

@@ -12,7 +12,7 @@ use super::setting::{Setting, SettingError};
 use super::variants::{self, AnyBuilder};
 
 impl AnyBuilder {
-    /// The names of the strategies whose features are on.
+    /// The names of the strategies whose features are enabled.
     pub const NAMES: &[&str] = variants::NAMES;
 
     /// Returns the strategy of this name, with the defaults of its builder.
@@ -20,7 +20,7 @@ impl AnyBuilder {
     /// # Errors
     ///
     /// [`SettingError::UnknownStrategy`] for a name that no strategy has, or one whose feature is
-    /// off.
+    /// disabled.
     ///
     /// ```
     /// use bufworks::any::AnyBuilder;
@@ -53,10 +53,10 @@ impl AnyBuilder {
         }
     }
 
-    /// Sets the setting that the strategy's builder has as method `name`.
+    /// Sets the setting `name`, a method of the strategy's builder.
     ///
     /// The value is `true`, `false` or a number; a number of bytes may have a unit. The
-    /// [module](super) lists the units. Only building the pool shows whether the value makes sense.
+    /// [module](super) lists the units. The value itself is checked only when the pool is built.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl AnyBuilder {
 }
 
 /// `name`, or `name:setting=value,setting=value` with the settings that differ from the defaults.
-/// The builder that is read from it is equal to this.
+/// Parsing it gives an equal builder.
 impl fmt::Display for AnyBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.name();

@@ -60,8 +60,8 @@ pub struct AnyLease {
 }
 
 impl AnyLease {
-    /// Returns whether the memory was taken from the heap because the strategy had none to give. A
-    /// pool that is the heap does not fall back.
+    /// Returns whether the memory is from the heap because the strategy had none left. A pool that
+    /// is itself the heap does not fall back.
     ///
     /// ```
     /// # #[cfg(feature = "slot")] {

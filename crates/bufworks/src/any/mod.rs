@@ -23,25 +23,23 @@
 //! # The text
 //!
 //! `name`, or `name:setting=value,setting=value`. The name alone is enough: every setting has a
-//! default. The settings are the methods of the strategy's builder, each under its name, and each
-//! at most once.
+//! default. The settings are named like the methods of the strategy's builder, each at most once.
 //! [`AnyBuilder::NAMES`] lists the strategies, [`AnyBuilder::settings`] the settings of one.
 //!
-//! A number of bytes may have a unit behind it: `K`, `M` and `G`, or `KiB`, `MiB` and `GiB`, in
-//! letters of any case. Both are powers of 1024, as memory is counted. `KB` is refused, since it is
-//! 1000 bytes for some and 1024 for others. Other numbers have no unit.
+//! A number of bytes may be followed by a unit: `K`, `M` and `G`, or `KiB`, `MiB` and `GiB`, in
+//! upper or lower case. All are powers of 1024. `KB` is an error, since it means 1000 or 1024
+//! bytes. Other numbers have no unit.
 //!
 //! The sharded pool and the bump-pointer shards have `map_options`, with the feature `mmap`. It is
-//! one or more words with `+` between: `advise` or `require` for huge pages, `populate`, and
-//! `lock`. `plain` is the default.
+//! one or more words, joined by `+`: `advise` or `require` for huge pages, `populate`, and `lock`.
+//! `plain` is the default.
 //!
-//! A builder prints as such a text, with the settings that differ from the defaults, and is equal
-//! to what is read from that.
+//! A builder prints in this form, with the settings that differ from the defaults. Parsing the text
+//! gives an equal builder.
 //!
 //! # Files
 //!
-//! With the `serde` feature, from any format, with the strategy's name as `strategy` beside its
-//! settings:
+//! With the `serde` feature, in any format, with the strategy's name as the field `strategy`:
 //!
 //! ```
 //! # #[cfg(all(feature = "shard", feature = "serde"))] {
@@ -54,27 +52,27 @@
 //! # }
 //! ```
 //!
-//! `map_options` is a table of its own in a file: `"map_options": { "huge_pages": "advise" }`.
+//! In a file `map_options` is a table: `"map_options": { "huge_pages": "advise" }`.
 //!
 //! # What is no setting
 //!
-//! Every setting of every builder is in the text and in files. These are left out, since a text
-//! cannot say them, or they are no settings of a pool:
+//! Every setting of every builder is supported in texts and files. These are not supported, because
+//! a text cannot express them, or because they are not settings of a pool:
 //!
 //! | what | why |
 //! | --- | --- |
-//! | the fallback of `bufslot`'s `Builder::build_with` | A value of the program's. `slot` falls back on the heap, and `bounded-slot` refuses. |
+//! | the fallback of `bufslot`'s `Builder::build_with` | A value of the program. `slot` falls back on the heap, and `bounded-slot` has no fallback. |
 //! | the region of `build_in` and `build_static`, of `bufslot` and `bufring` | Memory of the program's. |
 //! | the provider of `build_from`, of `bufbump` and `bufshard` | Likewise. |
-//! | `ShardPool::preallocate` | An act on a pool that is there, which may be repeated. `preallocate` of `bump` is a setting. |
+//! | `ShardPool::preallocate` | A call on an existing pool, which may be repeated. `preallocate` of `bump` is a setting. |
 //! | how long idle memory is kept | A setting of the [`Keeper`](bufkeeper::Keeper), which watches pools of all strategies. |
-//! | the mirrored ring | It has bytes that go through it, and hands out no buffers. |
+//! | the mirrored ring | It transports bytes, and serves no buffers. |
 //!
 //! # When it is right
 //!
-//! A program that knows its strategy when it is compiled is better off with that strategy's own
-//! pool. That pool is a little faster, and its buffers are a word or two shorter. It also has what
-//! the others do not have: frames that grow in place, typed vectors, waiting for a budget.
+//! If the strategy is known at compile time, use the strategy's own pool. That pool is slightly
+//! faster, and its buffers are one or two words smaller. It also has methods that others lack:
+//! frames that grow in place, typed vectors, waiting for a budget.
 
 // First: the others use its macros.
 #[macro_use]

@@ -11,13 +11,14 @@ use bufkit::Trim;
 use super::lease::AnyLease;
 use super::variants::{Of, Pool};
 
-/// A pool whose strategy was chosen at run time. An [`AnyBuilder`](super::AnyBuilder) builds it.
+/// A pool whose strategy was chosen at run time. Build it with an
+/// [`AnyBuilder`](super::AnyBuilder).
 ///
 /// Threads: it is `Send`, not `Sync`. One thread at a time acquires, through `&mut self`, whatever
-/// the strategy; any thread releases. For further threads there is [`share`](Self::share).
+/// the strategy; any thread releases. For other threads use [`share`](Self::share).
 ///
-/// Cost: on top of the strategy's, a match for each acquire, and one for each release. A buffer
-/// grows by moving, and `shrink` leaves what it cuts off with the buffer.
+/// Cost: in addition to the strategy's, a match for each acquire and each release. A buffer grows
+/// by moving, and `shrink` does not return the excess memory.
 ///
 /// ```
 /// use bufworks::any::AnyBuilder;
@@ -74,8 +75,8 @@ impl AnyPool {
 
     /// Returns another handle to the same pool, for another thread.
     ///
-    /// It returns `None` when the strategy serves one thread at a time: then each thread builds its
-    /// own from the same [`AnyBuilder`](super::AnyBuilder).
+    /// It returns `None` if the strategy serves one thread at a time: each thread then builds its
+    /// own pool from the same [`AnyBuilder`](super::AnyBuilder).
     ///
     /// ```
     /// # #[cfg(feature = "shard")] {
@@ -94,7 +95,7 @@ impl AnyPool {
     }
 
     /// Frees the pool's idle memory, as `trim` of the strategy does. The slot pool and the ring
-    /// give pages of their region back to the system, on Linux with the feature `mmap`.
+    /// return pages of their region to the system, on Linux with the feature `mmap`.
     ///
     /// Cost: as the `trim` of the strategy.
     ///
@@ -114,12 +115,12 @@ impl AnyPool {
         each!(&mut self.pool, Pool(pool) => Trim::trim(pool));
     }
 
-    /// Frees memory that was not used for `age`, as `trim_idle` of the strategy does. The slot pool
-    /// and the ring do not know what that is, and [trim](Self::trim).
+    /// Frees memory that was idle for `age`, as `trim_idle` of the strategy does. The slot pool and
+    /// the ring do not track ages, and [trim](Self::trim).
     ///
-    /// A [`Keeper`](crate::Keeper) does so by itself. It watches a pool that threads
-    /// [share](Self::share), and any pool in an `Arc<Mutex<AnyPool>>`. Without one a program calls
-    /// it from time to time, for example in a tick of the loop that has the pool.
+    /// A [`Keeper`](crate::Keeper) does so automatically. It watches a [shared](Self::share) pool,
+    /// and any pool in an `Arc<Mutex<AnyPool>>`. Without one, a program calls it periodically, for
+    /// example in the loop that owns the pool.
     ///
     /// ```
     /// # #[cfg(feature = "shard")] {
@@ -138,8 +139,8 @@ impl AnyPool {
         each!(&mut self.pool, Pool(pool) => Trim::trim_idle(pool, age));
     }
 
-    /// Restarts the high-water marks of the statistics from what is out now. The other counters are
-    /// never reset: [`PoolStats::since`] is their difference.
+    /// Restarts the high-water marks of the statistics from the current use. The other counters are
+    /// never reset: [`PoolStats::since`] returns their difference.
     ///
     /// Without the `stats` feature it does nothing.
     ///
@@ -158,7 +159,7 @@ impl AnyPool {
         each!(&mut self.pool, Pool(pool) => pool.reset_high_water());
     }
 
-    /// Lists the buffers that are out, longest first: where and when each was acquired.
+    /// Lists the buffers in use, longest first: where and when each was acquired.
     ///
     /// ```
     /// use bufworks::any::AnyBuilder;
@@ -207,7 +208,7 @@ impl Trim for AnyPool {
 #[cfg(feature = "std")]
 impl bufkeeper::Watch for AnyPool {
     /// Returns a weak handle of the pool. A pool that serves one thread at a time cannot be watched
-    /// from here, and counts as ended. In an `Arc<Mutex<AnyPool>>` any pool can.
+    /// this way, and counts as dropped. In an `Arc<Mutex<AnyPool>>` any pool can be watched.
     fn downgrade(&self) -> alloc::boxed::Box<dyn bufkeeper::WeakPool> {
         match self.pool.watched() {
             Some(pool) => pool.downgrade(),

@@ -9,7 +9,7 @@ use bufcore::{HugePages, MapOptions};
 
 use super::variants::NAMES;
 
-/// The reason why a text is no strategy with settings. The message says what would be right.
+/// Why a text is not a strategy with settings. The message contains the valid forms.
 ///
 /// ```
 /// use bufworks::any::{AnyBuilder, SettingError};
@@ -22,30 +22,30 @@ use super::variants::NAMES;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SettingError {
-    /// There is no strategy of that name, or its feature is off.
+    /// There is no strategy of that name, or its feature is disabled.
     UnknownStrategy {
-        /// What was asked for.
+        /// The given text.
         name: String,
     },
-    /// The strategy has no such setting, or its feature is off.
+    /// The strategy has no such setting, or its feature is disabled.
     UnknownSetting {
         /// The strategy.
         strategy: &'static str,
-        /// What was asked for.
+        /// The given text.
         setting: String,
-        /// The settings that the strategy has.
+        /// The settings of the strategy.
         known: &'static [&'static str],
     },
-    /// The setting has no such value.
+    /// The value is invalid for the setting.
     BadValue {
         /// The setting.
         setting: String,
-        /// What was asked for; empty when there was none.
+        /// The given text; empty if there was none.
         value: String,
-        /// What would be right, in words.
+        /// A description of the valid values.
         expected: &'static str,
     },
-    /// A text gives the setting more than once.
+    /// A text contains the setting more than once.
     Repeated {
         /// The setting.
         setting: String,

@@ -75,9 +75,10 @@ macro_rules! variants {
     ) => {
         /// A strategy with its settings, which builds any number of [`AnyPool`](super::AnyPool)s.
         ///
-        /// Strategies whose features are off are not among the variants. As text it is the name,
-        /// and behind a colon the settings, each as its method on the strategy's builder is called:
-        /// `"slot:capacity=1MiB,slots=64"`. The [module](super) describes that and files.
+        /// Strategies whose features are disabled are not among the variants. The text form is the
+        /// name and, after a colon, the settings, named like the methods of the strategy's builder:
+        /// `"slot:capacity=1MiB,slots=64"`. The [module](super) describes that form and
+        /// configuration files.
         ///
         /// ```
         /// use bufworks::any::{AnyBuilder, HeapBuilder};

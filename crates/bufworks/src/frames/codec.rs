@@ -15,15 +15,15 @@ use super::state::parse;
 /// `AsyncRead` and `AsyncWrite`, such as a TLS stream. Each frame is in a buffer of a pool.
 ///
 /// The buffer is acquired when the frame's length is known, and the frame's bytes are moved to it
-/// as they come. So the buffer of `Framed` keeps its 8 KiB, where that of `LengthDelimitedCodec`
-/// grows to the largest frame.
+/// as they arrive. The buffer of `Framed` thus keeps its 8 KiB, whereas that of
+/// `LengthDelimitedCodec` grows to the largest frame.
 ///
-/// A decoder cannot wait: when the pool refuses, [`FrameError::Acquire`] is the item, and no byte
-/// is lost. [`FrameReader`](super::FrameReader) waits for a budget, and holds no buffer for a
-/// connection that is silent.
+/// A decoder cannot wait: if the pool fails, the item is [`FrameError::Acquire`], and no byte is
+/// lost. [`FrameReader`](super::FrameReader) waits for a budget, and holds no buffer for a silent
+/// connection.
 ///
-/// Cost: one copy of each frame in each direction, from and to the buffers of `Framed`. These are
-/// not zeroed, whatever the pool does.
+/// Cost: one copy of each frame in each direction, from and to the buffers of `Framed`. These
+/// buffers are not zeroed, even if the pool wipes.
 ///
 /// ```
 /// # #[cfg(feature = "shard")] {
@@ -61,7 +61,7 @@ struct Partial<L: Lease> {
 }
 
 impl<P: BufferPool, F: Framing> PoolCodec<P, F> {
-    /// Makes a codec with its pool: a handle of one that threads share, or a `&mut`.
+    /// Makes a codec with its pool: a handle of a shared pool, or a `&mut`.
     pub fn new(pool: P, framing: F) -> Self {
         Self { pool, framing, searched: 0, partial: None, is_skipping: false }
     }

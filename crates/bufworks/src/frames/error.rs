@@ -5,7 +5,7 @@ use std::io;
 
 use bufcore::AcquireError;
 
-/// Names what is wrong with a stream of frames, or with what a reader needs.
+/// An error of a stream of frames, or of the reader.
 ///
 /// ```
 /// use bufworks::frames::{FrameError, FrameReader, LengthDelimited};
@@ -19,41 +19,42 @@ use bufcore::AcquireError;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// A frame is longer than the framing allows. What follows it cannot be found.
+    /// A frame is longer than the framing allows. The next frame cannot be found.
     TooLong {
-        /// The frame's length in bytes. Of a frame that ends with a delimiter, as much as has come.
+        /// The frame's length in bytes. For a frame that ends with a delimiter, the bytes that have
+        /// arrived.
         length: usize,
         /// What is allowed.
         limit: usize,
     },
-    /// A length is smaller than the part of the header that it counts, or than what is to be taken
-    /// off. What follows cannot be found.
+    /// A length is smaller than the part of the header that it counts, or than the bytes to skip.
+    /// The next frame cannot be found.
     TooShort {
         /// The length, in bytes.
         length: usize,
         /// Bytes of the header.
         header: usize,
     },
-    /// A frame that is to be written begins with its header, whose length is not the frame's.
+    /// A frame to be written begins with its header, whose length does not match the frame.
     WrongHeader {
         /// The frame's length in bytes.
         length: usize,
     },
-    /// The framing says that a frame has no bytes, or a payload outside of it.
+    /// The framing describes a frame without bytes, or a payload outside of it.
     Contradiction,
-    /// A frame that is to be written has the delimiter in it.
+    /// A frame to be written contains the delimiter.
     HasDelimiter {
-        /// Where in the frame.
+        /// Its offset in the frame.
         at: usize,
     },
-    /// The pool refused a buffer. Nothing is lost: the next call asks again.
+    /// The pool could not serve a buffer. Nothing is lost: the next call tries again.
     Acquire(AcquireError),
-    /// The buffer that `acquire` returned has less room than it was asked for, or has the room and
-    /// is not empty. Nothing is lost.
+    /// The buffer that `acquire` returned has less room than requested, or is not empty. Nothing is
+    /// lost.
     NoRoom {
-        /// Bytes that it was asked for.
+        /// The requested bytes.
         requested: usize,
-        /// Bytes of room that it has.
+        /// The buffer's bytes of room.
         available: usize,
     },
     /// The stream ended inside a frame.
@@ -112,9 +113,8 @@ impl From<AcquireError> for FrameError {
     }
 }
 
-/// The kind of the [`AcquireError`] for a buffer that was refused, `StorageFull` for one without
-/// room, `UnexpectedEof` for a frame without its end, and `InvalidData` for what is wrong with a
-/// frame.
+/// The kind of the [`AcquireError`] for a failed acquire, `StorageFull` for a buffer without room,
+/// `UnexpectedEof` for a truncated frame, and `InvalidData` for an invalid one.
 impl From<FrameError> for io::Error {
     fn from(error: FrameError) -> Self {
         let kind = match error {

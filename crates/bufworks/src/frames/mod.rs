@@ -1,32 +1,31 @@
 //! Frames: messages in a stream, each received into memory of a pool and written without a copy.
 //!
-//! A framing says where a frame begins and ends: [`LengthDelimited`] and [`VarintDelimited`], whose
-//! frames have their length in front, [`Delimited`], whose frames end with a byte or a few, or one
-//! of your own ([`Framing`]). A [`FrameReader`] takes frames from a blocking reader or, with the
-//! feature `tokio`, from a socket. [`write_frames`] writes many at once.
+//! A framing finds the beginning and the end of each frame: [`LengthDelimited`] and
+//! [`VarintDelimited`] for frames with their length in front, [`Delimited`] for frames that end
+//! with a delimiter, or your own ([`Framing`]). A [`FrameReader`] takes frames from a blocking
+//! reader or, with the feature `tokio`, from a socket. [`write_frames`] writes many frames at once.
 //!
 //! # What is held, and what it costs
 //!
-//! | | in chunks, as it is unless set | [by frame](FrameReader::by_frame) |
+//! | | in chunks, the default | [by frame](FrameReader::by_frame) |
 //! | --- | --- | --- |
-//! | reads | one for all frames that have come, up to a chunk of 8 to 64 KiB | two for each frame |
-//! | copies | none, except of a frame that a chunk holds a part of: that part, once | none |
+//! | reads | one for all available frames, up to a chunk of 8 to 64 KiB | two for each frame |
+//! | copies | none, except for a frame of which a chunk holds a part: that part, once | none |
 //! | held between frames | nothing | nothing |
-//! | held while its first 64 bytes or fewer have come | nothing (tokio), a chunk (blocking) | nothing before its first byte, its length apart |
+//! | held while at most its first 64 bytes have arrived | nothing (tokio), a chunk (blocking) | nothing before its first byte, except its length |
 //! | held inside of a frame later | a chunk, or a buffer of its length | a buffer of its length |
 //! | held while it waits for the pool | nothing | nothing |
 //! | a frame that is kept | keeps its chunk | keeps a buffer of its length |
 //!
-//! A frame that no chunk holds, and each frame in the second mode, gets a buffer of the length that
-//! its sender announces. The buffer is held from the first byte behind the length on, until all
-//! have come. So a sender that stops in between keeps that much of a budget. The limit of the
-//! framing bounds how much, and a deadline bounds how long: see
-//! `FrameReader::next_frame_async`.
+//! A frame that fits no chunk, and each frame in the second mode, gets a buffer of the length that
+//! its sender announces. The buffer is held from the first byte after the length until all bytes
+//! have arrived. A sender that stops in between therefore occupies that much of a budget. The
+//! framing limits the size, and a deadline limits the time: see `FrameReader::next_frame_async`.
 //!
-//! While the reader waits for the pool, it copies the part of a frame that a chunk holds to memory
-//! that is not the pool's. The reader zeroes this memory before it frees it.
+//! While the reader waits for the pool, it copies the part of a frame in a chunk to memory outside
+//! of the pool. The reader zeroes this memory before it frees it.
 //!
-//! Chunks are for small frames that are dealt with soon. By frame is for large frames, and for
+//! Use chunks for small frames that are processed soon. Use by-frame mode for large frames, and for
 //! frames that are kept for long.
 //!
 //! ```

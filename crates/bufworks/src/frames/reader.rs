@@ -18,14 +18,13 @@ const CHUNK_BYTES: RangeInclusive<usize> = 8 << 10..=64 << 10;
 
 /// Takes frames from a stream, into memory of a pool.
 ///
-/// The pool is not the reader's: each call gets a closure that acquires, so that many readers share
-/// a pool, or take turns with it. Which buffer a reader holds when is in the table of
-/// [the module](super).
+/// The reader does not own the pool: each call gets a closure that acquires, so that many readers
+/// can share a pool, or use it in turn. The table of [the module](super) shows which buffer a
+/// reader holds when.
 ///
-/// A frame is read-only, and has no room in front of it. [`try_into_mut`](Frozen::try_into_mut)
-/// fails while the reader or another frame has a part of its chunk, which is so for most frames;
-/// [by frame](Self::by_frame) it succeeds. How to put another header in front is in
-/// the guide.
+/// A frame is read-only, and has no room before it. [`try_into_mut`](Frozen::try_into_mut) fails
+/// while the reader or another frame uses a part of the same chunk, as for most frames; [by
+/// frame](Self::by_frame) it succeeds. The guide shows how to put another header in front.
 ///
 /// ```
 /// use bufworks::frames::{Delimited, FrameReader};
@@ -46,21 +45,21 @@ pub struct FrameReader<S, F, L: Lease> {
 }
 
 impl<S, F: Framing, L: Lease> FrameReader<S, F, L> {
-    /// Makes a reader that chooses its chunks by what comes. It takes no memory yet.
+    /// Makes a reader that adapts the size of its chunks to the traffic. It acquires no memory yet.
     ///
-    /// A chunk has 8 KiB at first. The next one has twice as much, up to 64 KiB, when a read has
-    /// filled a chunk, and half as much when it has filled less than a quarter. Before and between
-    /// frames of more than 32 KiB, which get buffers of their own, it has 8 KiB. When `acquire`
-    /// refuses a larger one, the reader asks for 8 KiB from then on.
+    /// The first chunk has 8 KiB. The next one has twice as much, up to 64 KiB, if a read has
+    /// filled a chunk, and half as much if it has filled less than a quarter. Before and between
+    /// frames of more than 32 KiB, which get separate buffers, it has 8 KiB. If `acquire` fails for
+    /// a larger one, the reader requests 8 KiB from then on.
     ///
-    /// A reader that has bytes of its own in front, such as a `BufReader`, adds a copy.
+    /// A stream with a buffer of its own, such as a `BufReader`, adds a copy.
     #[must_use]
     pub fn new(stream: S, framing: F) -> Self {
         Self { stream, state: State::new(framing, CHUNK_BYTES) }
     }
 
-    /// Reads in chunks of this number of bytes, at least one, whatever comes. So a frame that is
-    /// kept keeps no more than that.
+    /// Reads in chunks of this fixed number of bytes, at least one. A kept frame then keeps at most
+    /// one such chunk.
     ///
     /// ```
     /// use bufworks::HeapLease;
@@ -81,12 +80,12 @@ impl<S, F: Framing, L: Lease> FrameReader<S, F, L> {
         &self.stream
     }
 
-    /// Returns the stream. Bytes that are read from it are missing in the frames.
+    /// Returns the stream. Bytes that are read from it directly are missing in the frames.
     pub fn get_mut(&mut self) -> &mut S {
         &mut self.stream
     }
 
-    /// Returns whether bytes have come of a frame that was not returned yet: a part of it, or all.
+    /// Returns whether bytes of the next frame have been read: a part of it, or all.
     ///
     /// ```
     /// use bufworks::frames::{FrameError, FrameReader, LengthDelimited};
@@ -102,11 +101,11 @@ impl<S, F: Framing, L: Lease> FrameReader<S, F, L> {
         self.state.is_inside_frame()
     }
 
-    /// Returns the stream, and a copy of the bytes that were read from it and are in no frame, such
-    /// as those of another protocol. Inside of a frame that has a buffer of its own, its header is
-    /// left out.
+    /// Returns the stream, and a copy of the bytes that were read from it and are not in a frame,
+    /// such as those of another protocol. Inside of a frame that has a separate buffer, its header
+    /// is not included.
     ///
-    /// The copy is an ordinary vector: it is not zeroed when it is freed, whatever the pool does.
+    /// The copy is an ordinary vector: it is not zeroed when it is freed, even if the pool wipes.
     ///
     /// ```
     /// use bufworks::frames::{Delimited, FrameReader};
@@ -124,11 +123,11 @@ impl<S, F: Framing, L: Lease> FrameReader<S, F, L> {
         (self.stream, rest)
     }
 
-    /// Gives each frame a buffer of its own, of just its length, which is acquired when its header
-    /// has come. Framings without a header, such as delimiters, keep their chunks.
+    /// Gives each frame a buffer of its own, of exactly its length, which is acquired when its
+    /// header has arrived. Framings without a header, such as delimiters, keep using chunks.
     ///
-    /// Cost: two reads for each frame, and no copy. A length of several bytes as a varint is a read
-    /// for each of them.
+    /// Cost: two reads for each frame, and no copy. A length of several bytes as a varint needs a
+    /// read for each of them.
     ///
     /// ```
     /// use bufworks::frames::{FrameReader, LengthDelimited};
@@ -151,20 +150,20 @@ impl<S, F: Framing, L: Lease> FrameReader<S, F, L> {
 }
 
 impl<S: Read, F: Framing, L: Lease> FrameReader<S, F, L> {
-    /// Returns the next frame, and blocks until it has come; `None` at the end of the stream.
+    /// Returns the next frame, and blocks until it has arrived; `None` at the end of the stream.
     ///
     /// `acquire` is called with a number of bytes, and returns an empty buffer with room for them.
-    /// It may block, as `acquire_timeout` of a bounded pool does: the reader holds no buffer then.
+    /// It may block, as `acquire_timeout` of a bounded pool does: the reader then holds no buffer.
     ///
-    /// Cost: see [the module](super). A chunk is held while the stream blocks. When the stream
-    /// fails instead, as one with a time-out does, a chunk with 64 bytes or fewer is released.
+    /// Cost: see [the module](super). A chunk is held while the stream blocks. If the stream fails
+    /// instead, for example by a timeout, a chunk with at most 64 bytes is released.
     ///
     /// # Errors
     ///
-    /// [`FrameError`]. After `Acquire`, `NoRoom` and `Io`, also of the kind `WouldBlock`, no byte
-    /// is lost: another call goes on. `Interrupted` is no error. After `TooLong`, unless the
-    /// framing [skips](super::Delimited::skip_too_long) the frame, and after other errors each call
-    /// says the same again.
+    /// [`FrameError`]. After `Acquire`, `NoRoom` and `Io`, even of the kind `WouldBlock`, no byte
+    /// is lost: another call continues. `Interrupted` is handled internally. After `TooLong`,
+    /// unless the framing [skips](super::Delimited::skip_too_long) the frame, and after other
+    /// errors each call returns the same error again.
     ///
     /// ```
     /// use bufworks::frames::{FrameReader, LengthDelimited};

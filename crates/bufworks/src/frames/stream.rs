@@ -43,8 +43,8 @@ impl<S: ReadReady, F: Framing, L: Lease> FrameReader<S, F, L> {
     /// Turns the reader into a stream of frames, as [`next_frame_async`](Self::next_frame_async)
     /// returns them.
     ///
-    /// The stream ends at the end of the socket, and after an error. Only after a frame that is too
-    /// long, and that the framing [skips](super::Delimited::skip_too_long), it goes on.
+    /// The stream ends at the end of the socket, and after an error. It continues only after a
+    /// frame that is too long and that the framing [skips](super::Delimited::skip_too_long).
     ///
     /// Cost: that of `next_frame_async`, and one allocation for the stream.
     ///

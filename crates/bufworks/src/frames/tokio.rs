@@ -17,29 +17,30 @@ use super::{FrameError, FrameReader};
 use crate::net::{ReadReady, poll_read, until_woken};
 
 impl<S: ReadReady, F: Framing, L: Lease> FrameReader<S, F, L> {
-    /// Returns the next frame when it has come, into a buffer that it waits for; `None` at the end
-    /// of the stream.
+    /// Returns the next frame when it has arrived, in a buffer for which it may wait; `None` at the
+    /// end of the stream.
     ///
-    /// `acquire` is called when the stream is readable, with a number of bytes. Its future may take
-    /// as long as it likes, as `acquire_async` of a bounded pool does. Meanwhile this holds no
-    /// buffer of the pool, and the bytes wait in the system. So tasks that share a budget are
-    /// served in turn. A peer that sends 64 bytes of a frame or fewer, and then nothing, holds no
-    /// buffer either. One that sends more and stops holds the buffer of its frame until the reader
-    /// drops, so a server under a budget sets a deadline. A frame that the task itself keeps is the
-    /// task's: see [which buffer first](crate::net::read_ready_waiting#which-buffer-first).
+    /// `acquire` is called when the stream is readable, with a number of bytes. Its future may wait
+    /// for any time, as `acquire_async` of a bounded pool does. During that wait the reader holds
+    /// no buffer of the pool, and the bytes stay in the socket. Tasks that share a budget are
+    /// therefore served in turn. A peer that sends at most 64 bytes of a frame, and then nothing,
+    /// occupies no buffer either. A peer that sends more and stops occupies the buffer of its frame
+    /// until the reader is dropped, so a server under a budget needs a deadline. A frame that the
+    /// task itself keeps counts as the task's buffer: see [which buffer
+    /// first](crate::net::read_ready_waiting#which-buffer-first).
     ///
-    /// Cost: see [the module](super). While it waits for the pool, a part of a frame that is in a
-    /// chunk is in memory of its own, of less than a chunk. Two further copies of that part are the
-    /// price. They are as well when no more than 64 bytes of a frame have come.
+    /// Cost: see [the module](super). While it waits for the pool, a partial frame of a chunk is
+    /// copied to separate memory, smaller than a chunk. That part is then copied twice more. The
+    /// same happens if at most 64 bytes of a frame have arrived.
     ///
     /// # Errors
     ///
-    /// [`FrameError`]; what is lost is as with [`next_frame`](Self::next_frame).
+    /// [`FrameError`]; the bytes that it loses are those of [`next_frame`](Self::next_frame).
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future loses no byte: the next call goes on. Its request for a buffer is given
-    /// up, and so is the place of the request among those that wait.
+    /// Dropping the future loses no byte: the next call continues. Its request for a buffer is
+    /// cancelled and loses its place in the queue.
     ///
     /// # Examples
     ///
@@ -70,8 +71,8 @@ impl<S: ReadReady, F: Framing, L: Lease> FrameReader<S, F, L> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A deadline for the client. It does not count the time in which the reader waits for the
-    /// pool: then the same future is polled on, so that its request keeps its place.
+    /// A deadline for the client. The deadline excludes the time in which the reader waits for the
+    /// pool: the same future is polled further, so that its request keeps its place.
     ///
     /// ```
     /// # #[cfg(feature = "shard")] {
@@ -206,7 +207,7 @@ impl<S: ReadReady, F: Framing, L: Lease> FrameReader<S, F, L> {
     }
 }
 
-/// Writes frames as [`write_frames`](super::write_frames) does, to a writer of tokio's.
+/// Writes frames as [`write_frames`](super::write_frames) does, to a tokio writer.
 ///
 /// # Errors
 ///
@@ -214,7 +215,7 @@ impl<S: ReadReady, F: Framing, L: Lease> FrameReader<S, F, L> {
 ///
 /// # Cancel safety
 ///
-/// A future that is dropped before its end may have written a part of a frame.
+/// A future that is dropped early may have written a part of a frame.
 ///
 /// ```
 /// use bufworks::frames::{LengthDelimited, write_frames_async};
@@ -242,8 +243,7 @@ pub async fn write_frames_async(
 }
 
 /// Writes all bytes of the slices, as [`write_all_vectored`](super::write_all_vectored) does, to a
-/// writer of tokio's. The slices are advanced as bytes are written, also when the future is
-/// dropped.
+/// tokio writer. The slices are advanced as bytes are written, even if the future is dropped.
 ///
 /// # Errors
 ///

@@ -15,18 +15,18 @@ pub(super) const FRAMES: usize = SLICES / 3;
 /// A frame of up to so many bytes is copied: that costs less than a slice does.
 const SMALL_BYTES: usize = 512;
 
-/// Writes frames as the framing says, with headers and delimiters.
+/// Writes frames with the headers and delimiters of the framing.
 ///
-/// Cost: one write for each 64 frames, where the writer takes all that it is given. Frames of up to
-/// 512 bytes are copied, with headers and delimiters; the copy is zeroed before it is freed. To a
-/// writer without vectored writes, each larger frame is a write of its own, and so is what is
-/// between two of these.
+/// Cost: one write for each 64 frames, if the writer accepts all bytes. Frames of up to 512 bytes
+/// are copied, with headers and delimiters; the copy is zeroed before it is freed. For a writer
+/// without vectored writes, each larger frame is a separate write, and so are the bytes between two
+/// of them.
 ///
 /// # Errors
 ///
 /// [`FrameError::TooLong`] or [`FrameError::HasDelimiter`] for a frame that the framing does not
-/// allow; then nothing of it and of those behind it is written. [`FrameError::Io`] when the writer
-/// fails. A part may be written then.
+/// allow; it and all later ones are not written. [`FrameError::Io`] if the writer fails. A part may
+/// have been written then.
 ///
 /// ```
 /// use bufworks::frames::{Delimited, write_frames};
@@ -110,13 +110,14 @@ impl Drop for Gathered {
     }
 }
 
-/// Writes all bytes of the slices, such as of many views. The slices are advanced.
+/// Writes all bytes of the slices, for example of many views. The slices are advanced.
 ///
-/// Cost: one vectored write for each 192 slices, where the writer takes all.
+/// Cost: one vectored write for each 192 slices, if the writer accepts all bytes.
 ///
 /// # Errors
 ///
-/// The writer's, and `WriteZero` when it takes nothing. The slices are then those that are left.
+/// The writer's error, and `WriteZero` if it writes nothing. The slices then have the remaining
+/// bytes.
 ///
 /// ```
 /// use std::io::IoSlice;

@@ -10,8 +10,8 @@ use super::pools::Read;
 pub(super) const TARGET: &str = "bufworks::pool";
 
 impl Monitor {
-    /// Reads the pools, and tells the subscriber of the crate `tracing` what has happened since the
-    /// last call. Where nothing happened, there is no event.
+    /// Reads the pools, and reports to the subscriber of the crate `tracing` the changes since the
+    /// last call. If nothing changed, there is no event.
     ///
     /// | event | level | fields | needs `stats` |
     /// | --- | --- | --- | --- |
@@ -20,16 +20,16 @@ impl Monitor {
     /// | memory was taken | debug | `pool`, `bytes`, `reserved_bytes` | no |
     /// | memory was given back | debug | `pool`, `bytes`, `reserved_bytes` | no |
     ///
-    /// Their target is `bufworks::pool`. A program calls it from time to time: each second, or at
-    /// each scrape. Nothing is added to what pools do when they refuse or grow, so what comes and
-    /// goes between two calls is seen in the counters alone.
+    /// Their target is `bufworks::pool`. A program calls it periodically: each second, or at each
+    /// scrape. Failures and growth of pools are not instrumented, so changes between two calls are
+    /// visible only in the counters.
     ///
     /// Cost: that of [`read`](Self::read), and the subscriber's.
     ///
     /// # Panics
     ///
-    /// Panics when the subscriber does. The monitor and the pools are as they were, and the events
-    /// of this call that were still to come are lost.
+    /// Panics if the subscriber does. The monitor and the pools are then unchanged, and the
+    /// remaining events of this call are lost.
     ///
     /// ```
     /// use bufworks::HeapPool;
@@ -48,15 +48,15 @@ impl Monitor {
         }
     }
 
-    /// Tells the subscriber how short of memory the system is, if the level has changed since the
-    /// last call. `Medium` and `High` are warnings, and the other levels are information.
+    /// Reports the memory pressure of the system to the subscriber, if the level has changed since
+    /// the last call. `Medium` and `High` are warnings, and the other levels are information.
     ///
-    /// Its fields are `level` and, as far as they are known, `some_percent` and `full_percent` of
-    /// the time, and `memory_percent` of the limit.
+    /// Its fields are `level` and, if they are known, `some_percent` and `full_percent` of the
+    /// time, and `memory_percent` of the limit.
     ///
     /// # Panics
     ///
-    /// Panics when the subscriber does, which then is not told again.
+    /// Panics if the subscriber does; the change is then not reported again.
     ///
     /// ```
     /// use bufworks::PressureSource;

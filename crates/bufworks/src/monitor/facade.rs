@@ -4,18 +4,18 @@ use super::Monitor;
 use super::series::{self, Kind, Series, Unit};
 
 impl Monitor {
-    /// Reads the pools, and gives the numbers to the recorder of the crate `metrics`: gauges, and
-    /// counters that are set to what they are.
+    /// Reads the pools, and sends the numbers to the recorder of the crate `metrics`: gauges, and
+    /// counters with absolute values.
     ///
-    /// A program calls it before its exporter is scraped, or from time to time. The gauges of a
-    /// name whose pools have ended are 0 then, since a recorder forgets nothing by itself.
+    /// A program calls it before its exporter is scraped, or periodically. The gauges of a name
+    /// whose pools were all dropped are set to 0, since a recorder keeps every value.
     ///
-    /// Cost: that of [`read`](Self::read), and for each name and series what the recorder does to
-    /// find the number by its name.
+    /// Cost: that of [`read`](Self::read), and a look-up by name in the recorder for each name and
+    /// series.
     ///
     /// # Panics
     ///
-    /// Panics when the recorder does. The monitor and the pools are as they were.
+    /// Panics if the recorder does. The monitor and the pools are then unchanged.
     ///
     /// ```
     /// use bufworks::HeapPool;

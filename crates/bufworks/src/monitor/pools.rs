@@ -18,12 +18,12 @@ use bufkeeper::{Watch, WeakPool};
 use super::published::Published;
 use super::reading::{Reading, add, add_counters, risen};
 
-/// Has pools by name, and reads their numbers when it is asked. Clones have the same pools.
+/// Reads the statistics of named pools on demand. Clones have the same pools.
 ///
-/// It keeps no pool from its end. The [module](super) describes what it exports, and how.
+/// It keeps no pool alive. The [module](super) describes the exported numbers.
 ///
-/// Threads: any thread may use it at any time. Where two threads read at once, one of them may get
-/// numbers that the other one read, a moment old.
+/// Threads: any thread may use it at any time. If two threads read at once, one of them may get the
+/// numbers of the other, which are slightly older.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -111,18 +111,18 @@ impl Monitor {
         Self::default()
     }
 
-    /// Lets the monitor read a pool under a name, which other pools may have too. It does not keep
-    /// the pool from its end.
+    /// Adds a pool under a name, which other pools may have too. The monitor does not keep the pool
+    /// alive.
     ///
-    /// It takes what a [`Keeper`](crate::Keeper) takes: the pools that threads share, and any other
-    /// pool in an `Arc<Mutex<_>>`. While another thread has the mutex, the numbers are those of the
-    /// last time. For a pool that its thread has to itself there is [`publish`](Self::publish).
+    /// It accepts what a [`Keeper`](crate::Keeper) accepts: shared pools, and any other pool in an
+    /// `Arc<Mutex<_>>`. While another thread holds the mutex, the numbers are those of the last
+    /// read. For a pool that one thread owns, use [`publish`](Self::publish).
     ///
-    /// A pool that has this name already is not added again, nor is a clone of such a pool. A pool
+    /// A pool that already has this name is not added again, nor is a clone of such a pool. A pool
     /// that has several names is part of each sum.
     ///
-    /// Cost: two allocations, and a comparison with each pool of the monitor. Where its list is
-    /// full, it looks which pools have ended, so it has at most twice as many as live.
+    /// Cost: two allocations, and a comparison with each pool of the monitor. If its list is full,
+    /// it removes dropped pools, so the list has at most twice as many entries as live pools.
     ///
     /// ```
     /// # #[cfg(feature = "slot")] {
@@ -168,8 +168,8 @@ impl Monitor {
         }
     }
 
-    /// Makes a place for the numbers of a pool that its thread has to itself. The thread puts them
-    /// there from time to time, and the name is there until the value that this returns is dropped.
+    /// Makes a slot for the numbers of a pool that one thread owns. The thread writes them
+    /// periodically, and the name exists until the returned value is dropped.
     #[must_use = "the name is there until this is dropped"]
     pub fn publish(&self, name: &str) -> Published {
         let published = Published::new();
@@ -177,9 +177,9 @@ impl Monitor {
         published
     }
 
-    /// Reads the pools: one [`Reading`] for each name, in the order in which the names came.
+    /// Reads the pools: one [`Reading`] for each name, in the order in which the names were added.
     ///
-    /// Cost: for each pool what its strategy's [`stats`](crate::BufferPool::stats) costs, and three
+    /// Cost: the strategy's [`stats`](crate::BufferPool::stats) for each pool, and three
     /// allocations in all.
     ///
     /// ```

@@ -6,8 +6,7 @@ use core::fmt::{self, Write};
 use super::Monitor;
 use super::series::{self, Kind, Series};
 
-/// The value of the header `Content-Type` of an answer with
-/// [`Monitor::prometheus`].
+/// The value of the header `Content-Type` of a response with [`Monitor::prometheus`].
 pub const PROMETHEUS_CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Room for a line of a pool whose name is not long.
@@ -15,7 +14,7 @@ const LINE_BYTES: usize = 80;
 
 impl Monitor {
     /// Reads the pools, and returns the numbers as text in the format of Prometheus, version 0.0.4.
-    /// It is empty when there are no pools, nor a heap of large blocks.
+    /// It is empty if there are neither pools nor a heap of large blocks.
     ///
     /// Cost: that of [`read`](Self::read), and about a line of text for each name and series.
     ///

@@ -7,10 +7,10 @@ use std::sync::{Mutex, PoisonError};
 use bufcore::PoolStats;
 use bufkeeper::Trim;
 
-/// A place for the numbers of a pool that its thread has to itself, as
+/// A slot for the numbers of a pool that one thread owns, as
 /// [`Monitor::publish`](super::Monitor::publish) returns it.
 ///
-/// When it is dropped, the pool counts as ended.
+/// Dropping it counts as dropping the pool.
 ///
 /// ```
 /// # #[cfg(feature = "slot")] {
@@ -47,9 +47,9 @@ impl Published {
         &self.shared
     }
 
-    /// Sets the numbers, which stay until the next call.
+    /// Sets the numbers, which are valid until the next call.
     ///
-    /// Cost: a short lock, which nobody has for longer than a copy takes.
+    /// Cost: a lock that is held only for a copy.
     pub fn set(&self, stats: PoolStats) {
         *self.shared.0.lock().unwrap_or_else(PoisonError::into_inner) = stats;
     }

@@ -5,8 +5,7 @@ use core::time::Duration;
 
 use bufcore::PoolStats;
 
-/// Has the numbers of the pools of one name, as [`Monitor::read`](super::Monitor::read) returns
-/// them.
+/// The numbers of the pools of one name, as [`Monitor::read`](super::Monitor::read) returns them.
 ///
 /// ```
 /// use std::sync::{Arc, Mutex};
@@ -26,11 +25,11 @@ use bufcore::PoolStats;
 pub struct Reading {
     /// The name.
     pub name: Arc<str>,
-    /// How many pools of that name there are.
+    /// The number of pools of that name.
     pub pools: usize,
-    /// The sums of their numbers. Counters have what pools counted that have ended, too.
+    /// The sums of their numbers. Counters include those of dropped pools.
     pub stats: PoolStats,
-    /// How long the first request in a queue has been waiting, the longest of all; zero while no
+    /// How long the first request in a queue has been waiting, the longest of all; zero if no
     /// request waits.
     pub stalled: Duration,
 }

@@ -19,22 +19,23 @@ use super::events::TARGET;
 /// From how long a wait on the subscriber is told of it.
 const STALLED: Duration = Duration::from_secs(5);
 
-/// A pool for a [`Keeper`](crate::Keeper), which tells the subscriber of the crate `tracing` each
-/// time that the keeper gives memory of it back, and when requests wait for long.
+/// A pool for a [`Keeper`](crate::Keeper), which reports to the subscriber of the crate `tracing`
+/// each trim by the keeper, and requests that wait for long.
 ///
 /// The event `a keeper trimmed` is of level debug and target `bufworks::pool`. Its fields are
-/// `pool`, `bytes`, `reserved_bytes`, and `cause`: `idle` for memory that was not used, and
-/// `pressure` where the keeper frees everything that holds no buffers. Pages that slot pools and
-/// rings give back stay reserved; there is no event for them.
+/// `pool`, `bytes`, `reserved_bytes`, and `cause`: `idle` for idle memory, and `pressure` if the
+/// keeper frees all idle memory under memory pressure. Pages that slot pools and rings return to
+/// the system remain reserved; there is no event for them.
 ///
 /// The event `the first waiting request was not served` is a warning of the same target. Its fields
 /// are `pool`, `seconds`, and `reserved_bytes`. It is sent when the keeper finds that the first
 /// request in the queue of a sharded pool has been waiting for five seconds, and again each time
-/// that this has doubled. A task that holds a buffer while it waits for another one can be why.
+/// that this has doubled. The cause may be a task that holds a buffer while it waits for another
+/// one.
 ///
-/// A subscriber that panics does so without consequences.
+/// A panic of the subscriber is caught.
 ///
-/// Cost: on top of the keeper's look, two reads of the statistics and one of the queue.
+/// Cost: in addition to the keeper's pass, two reads of the statistics and one of the queue.
 ///
 /// ```
 /// # #[cfg(feature = "shard")] {

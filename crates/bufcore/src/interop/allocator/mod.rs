@@ -7,12 +7,12 @@
 //!
 //! # Invariants
 //!
-//! - A1: in front of the pointer of each block that is out lies its `Header`, whose lease keeps
-//!   the whole buffer. `room` bytes from the pointer on belong to it.
-//! - A2: nobody else uses the bytes of the buffer: it was taken apart, and is not a [`Buf`] again.
-//! - A3: before the lease is dropped, all bytes from the header on that anyone could have written
-//!   are zeroed, since a collection may have written uninitialised ones. Where that is left out,
-//!   the caller of [`PoolAllocator::without_zeroing`] has promised that it does not matter.
+//! - A1: in front of each block in use is its `Header`, whose lease keeps the whole buffer. `room`
+//!   bytes from the pointer on belong to it.
+//! - A2: no other code uses the bytes of the buffer: it was decomposed, and is not a [`Buf`] again.
+//! - A3: before the lease is dropped, all bytes from the header on that could have been written are
+//!   zeroed, since a collection may have written uninitialised ones. Without that, the caller of
+//!   [`PoolAllocator::without_zeroing`] has promised that it does not matter.
 
 use core::alloc::Layout;
 use core::fmt;
@@ -24,31 +24,31 @@ use crate::{Buf, Lease};
 
 mod traits;
 
-/// Gives the memory of a pool to collections: `Vec`, `Box` and hash maps whose bytes are in the
-/// pool.
+/// Allocates the memory of collections from a pool: `Vec`, `Box` and hash maps whose bytes are in
+/// the pool.
 ///
-/// It implements `Allocator` of the crate `allocator-api2`, whose own `Vec` and `Box` take it. Each
-/// version has a trait of its own: `hashbrown` and others take that of 0.2, with the feature
-/// `allocator-api2-0_2`, and `cargo add allocator-api2` gives 0.4, which is for the feature
-/// `allocator-api2-0_4`. Where a program has the feature `nightly` of version 0.2 on, that trait is
-/// the standard library's, and the program is built with `RUSTFLAGS="--cfg bufcore_nightly"`. The
-/// pool is one that can be shared ([`SharedPool`]): a `BumpPool`, a `ShardPool`, or a pool of one
-/// thread in a `RefCell` or a `Mutex`.
+/// It implements `Allocator` of the crate `allocator-api2`, for that crate's own `Vec` and `Box`.
+/// Each version has a trait of its own: `hashbrown` and others use version 0.2 (feature
+/// `allocator-api2-0_2`); `cargo add allocator-api2` adds 0.4 (feature `allocator-api2-0_4`). If a
+/// program enables the feature `nightly` of version 0.2, that trait is the standard library's, and
+/// the program must be built with `RUSTFLAGS="--cfg bufcore_nightly"`. The pool must be a
+/// [`SharedPool`]: a `BumpPool`, a `ShardPool`, or a pool of one thread in a `RefCell` or a
+/// `Mutex`.
 ///
-/// Ownership: each block keeps its own lease, in front of its bytes. So it stays valid whatever
-/// becomes of the allocator, its clones, and the pool. It may be freed on any thread.
+/// Ownership: each block keeps its own lease, in front of its bytes. A block therefore stays valid
+/// after the allocator, its clones and the pool are dropped. Any thread may free it.
 ///
 /// Units: a block takes its size, 16 bytes or more for the lease, and at most its alignment.
 ///
-/// Contents: collections write padding and other uninitialised bytes, and a pool's memory has to be
-/// initialised. So a block is zeroed when it is freed.
+/// Contents: collections write padding and other uninitialised bytes, but a pool's memory must be
+/// initialised. A block is therefore zeroed when it is freed.
 ///
-/// Cost: an acquire and a release; zeroing, at each free, of the block. It is a good fit for few
-/// large blocks, and for memory with a bound. Growing and shrinking stay in place while the block
-/// has the room, which is little unless the block was shrunk before.
+/// Cost: an acquire and a release, and zeroing the block at each free. It fits few large blocks,
+/// and bounded memory. A block grows and shrinks in place while it has the room, which is little
+/// unless it was shrunk before.
 ///
-/// Failure: when the pool refuses, so does this. `try_reserve` returns that as an error; other
-/// methods of collections abort.
+/// Failure: it fails if the pool does. `try_reserve` returns that as an error; other methods of
+/// collections abort.
 ///
 /// ```
 /// # #[cfg(feature = "allocator-api2-0_2")] {
@@ -102,15 +102,15 @@ impl<P> PoolAllocator<P> {
         Self { pool, keeps_bytes: false }
     }
 
-    /// Makes an allocator over `pool` that does not zero the blocks that are freed.
+    /// Makes an allocator over `pool` that does not zero freed blocks.
     ///
     /// # Safety
     ///
-    /// 1. As long as the pool's memory exists, nobody acquires buffers of it, except through this
-    ///    allocator and its clones. So no other handle of the pool is used, and it is no fallback
-    ///    of a pool that is.
-    /// 2. The pool is none of a region, or of a `MemoryProvider`, whose memory anyone reads who
-    ///    gets it back.
+    /// 1. While the pool's memory exists, no buffers are acquired from it except through this
+    ///    allocator and its clones. In particular no other handle of the pool is used, and no other
+    ///    pool uses it as a fallback.
+    /// 2. The pool is not over a region or `MemoryProvider` whose memory other code reads after it
+    ///    is returned.
     ///
     /// ```
     /// # #[cfg(feature = "allocator-api2-0_2")] {
@@ -131,7 +131,7 @@ impl<P> PoolAllocator<P> {
         Self { pool, keeps_bytes: true }
     }
 
-    /// Returns the pool, such as for its statistics.
+    /// Returns the pool, for example for its statistics.
     ///
     /// ```
     /// use std::cell::RefCell;

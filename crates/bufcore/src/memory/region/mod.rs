@@ -19,11 +19,10 @@ use core::alloc::Layout;
 /// Owns one contiguous piece of initialised bytes, exclusively. A strategy carves its buffers from
 /// it.
 ///
-/// Contents: zero when it comes from the heap, a mapping or a
-/// [`MemoryProvider`](crate::MemoryProvider); as found when it is the caller's.
+/// Contents: zero if it is from the heap, a mapping or a [`MemoryProvider`](crate::MemoryProvider);
+/// unchanged if it is the caller's.
 ///
-/// Ownership: dropping it gives the memory back, on any thread. A `&'static mut` region is never
-/// given back.
+/// Ownership: dropping it frees the memory, on any thread. A `&'static mut` region is never freed.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -69,10 +68,10 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Makes a region over memory of the caller's. It needs no allocator.
+    /// Makes a region over the caller's memory. It needs no allocator.
     ///
-    /// Slots and bookkeeping live in it for ever, so the exclusive borrow is for ever too. A slice
-    /// of no bytes makes a region that every pool refuses.
+    /// The pool's buffers and bookkeeping stay in it, so the exclusive borrow is `'static`. A slice
+    /// of no bytes makes a region that no pool can be built in.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -100,14 +99,14 @@ impl Region {
     /// Allocates a zeroed region of `len` bytes from the global allocator, its start aligned to
     /// `alignment`.
     ///
-    /// Cost: one allocation; the system hands out large ones zeroed already.
+    /// Cost: one allocation; the system supplies large ones already zeroed.
     ///
     /// # Errors
     ///
     /// - [`RegionError::Empty`]: `len` is 0.
     /// - [`RegionError::BadAlignment`]: `alignment` is no power of two.
     /// - [`RegionError::TooLarge`]: no region of this size can exist.
-    /// - [`RegionError::OutOfMemory`]: the allocator refused.
+    /// - [`RegionError::OutOfMemory`]: the allocator failed.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -139,11 +138,11 @@ impl Region {
     /// Allocates a zeroed region of exactly `len` bytes, whose start the allocator itself aligns to
     /// `alignment`.
     ///
-    /// [`heap`](Self::heap) asks for `alignment - 1` bytes more instead. This takes what the
-    /// allocator takes for aligning, which is nothing for the alignment that all its memory has.
+    /// [`heap`](Self::heap) allocates `alignment - 1` bytes more instead. The cost depends on how
+    /// the allocator aligns: nothing for its default alignment.
     ///
-    /// Cost: one allocation. For an alignment over 16, most allocators write all bytes to zero
-    /// them, so it is for small regions then.
+    /// Cost: one allocation. For an alignment over 16, most allocators zero all bytes by writing
+    /// them, so this is for small regions then.
     ///
     /// # Errors
     ///
@@ -206,11 +205,11 @@ impl Region {
         self.is_fresh
     }
 
-    /// Notes that the region's bytes may have been written to.
+    /// Records that the region's bytes may have been written.
     ///
-    /// A strategy calls this for a region that it returns. Otherwise a
-    /// [`SharedRegion`](crate::SharedRegion) takes new memory of the heap or of the system to be
-    /// zero still, and its parts show the old bytes.
+    /// A strategy calls this before it returns a region. Otherwise a
+    /// [`SharedRegion`](crate::SharedRegion) would assume that new memory of the heap or of the
+    /// system is still zero, and its parts would show the old bytes.
     ///
     /// ```
     /// # #[cfg(feature = "std")] {
@@ -246,15 +245,14 @@ impl Region {
 
     /// Maps a zeroed region of at least `len` bytes from the operating system.
     ///
-    /// Its length is `len` rounded up to whole pages, or whole huge pages where those were asked
-    /// for.
+    /// Its length is `len` rounded up to whole pages, or to whole huge pages if those are required.
     ///
     /// # Errors
     ///
     /// - [`RegionError::Empty`]: `len` is 0.
     /// - [`RegionError::TooLarge`]: no region of this size can exist.
-    /// - [`RegionError::Refused`]: the system refused the mapping or, where asked for, its lock.
-    ///   The error names the call. Nothing stays mapped.
+    /// - [`RegionError::Refused`]: the system refused the mapping, or its lock if requested. The
+    ///   error names the system call. Nothing stays mapped.
     ///
     /// ```
     /// use bufcore::{MapOptions, Region};
@@ -275,7 +273,7 @@ impl Region {
         self.len
     }
 
-    /// Returns whether the region has no bytes, as only a caller's slice can.
+    /// Returns whether the region has no bytes, which only a caller's slice can be.
     ///
     /// ```
     /// use bufcore::Region;
@@ -290,7 +288,7 @@ impl Region {
     }
 
     /// Returns the address of the first byte. Strategies build buffers from here, and keep them
-    /// apart from each other. A strategy that has written to the bytes and returns the region calls
+    /// disjoint. A strategy that has written to the bytes and returns the region calls
     /// [`mark_used`](Self::mark_used) first.
     ///
     /// ```
@@ -311,18 +309,18 @@ impl Region {
         self.ptr
     }
 
-    /// Returns whether the memory is the caller's for ever, so that dropping the region frees
-    /// nothing.
+    /// Returns whether the memory is the caller's `'static` memory, so that dropping the region
+    /// frees nothing.
     #[inline]
     #[must_use]
     pub fn is_static(&self) -> bool {
         matches!(self.backing, Backing::Static)
     }
 
-    /// Rebuilds the region that [`heap_aligned`](Self::heap_aligned)`(len, alignment)` returned and
-    /// that was forgotten, from its address.
+    /// Rebuilds a region of [`heap_aligned`](Self::heap_aligned)`(len, alignment)` that was
+    /// forgotten, from its address.
     ///
-    /// It is for strategies that keep what they know of a block in the block itself.
+    /// It is for strategies that keep the description of a block in the block itself.
     ///
     /// # Safety
     ///

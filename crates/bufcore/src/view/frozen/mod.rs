@@ -11,20 +11,20 @@ use crate::{Buf, Lease};
 mod traits;
 
 /// Shows the bytes of a buffer, read-only. A view is cheap to clone, slice and send; the memory is
-/// released when its last view is dropped.
+/// released with its last view.
 ///
 /// The count of views is in the pool's own memory, so freezing, cloning and slicing allocate
 /// nothing.
 ///
-/// A view without bytes holds nothing: it keeps no buffer in use, and keeps no other view from
-/// [`try_into_mut`](Self::try_into_mut). So a view releases its share of the memory when it has
-/// been consumed to its end, cut to nothing, or [taken](Self::split_to) whole. There is one
-/// exception: a buffer that was empty when it was frozen is held by that view, so that
-/// `try_into_mut` gives it back.
+/// A view without bytes holds no memory: it keeps no buffer in use, and does not prevent another
+/// view's [`try_into_mut`](Self::try_into_mut). A view therefore releases its share of the memory
+/// when it is consumed to its end, truncated to nothing, or [taken](Self::split_to) whole. There is
+/// one exception: the view of a buffer that was empty when frozen keeps it, so that `try_into_mut`
+/// returns it.
 ///
-/// A view can be read as `std::io::BufRead` and as `bytes::Buf`, also with both in scope: its own
-/// methods `consume` and [`take`](Self::take) are found before theirs. Both traits have a `chain`.
-/// With both in scope it must be named by its trait.
+/// A view can be read as `std::io::BufRead` and as `bytes::Buf`, even with both in scope: its own
+/// methods `consume` and [`take`](Self::take) take precedence. Both traits have a method `chain`.
+/// With both in scope, name the trait in the call.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -65,7 +65,7 @@ unsafe impl<L: Lease> Send for Frozen<L> {}
 // `Sync`.
 unsafe impl<L: Lease> Sync for Frozen<L> {}
 
-/// A view does not pin its lease.
+/// A view is `Unpin`, whatever its lease is.
 impl<L: Lease> Unpin for Frozen<L> {}
 
 super::methods::view_methods!(impl[L: Lease] Frozen<L>, empty);
@@ -107,8 +107,8 @@ impl<L: Lease> Frozen<L> {
     /// Returns whether this is the only view of the buffer, at this moment. Views without bytes do
     /// not count.
     ///
-    /// A view that holds nothing is the only one. For a lease of another author, this is so only if
-    /// it has [empty leases](Lease::empty).
+    /// A view that holds no memory is unique. For a lease of another author, this is so only if it
+    /// has [empty leases](Lease::empty).
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -131,17 +131,17 @@ impl<L: Lease> Frozen<L> {
         }
     }
 
-    /// Joins `other` to the end of this view, if `other` shows the bytes that follow in the same
+    /// Joins `other` to the end of this view, if `other` shows the following bytes of the same
     /// memory.
     ///
-    /// This is the reverse of [`split_to`](Self::split_to) and [`split_off`](Self::split_off). A
-    /// view of no bytes becomes `other`, and an `other` of no bytes is always joined.
+    /// This is the reverse of [`split_to`](Self::split_to) and [`split_off`](Self::split_off). If
+    /// this view has no bytes, it becomes `other`; an `other` without bytes is always joined.
     ///
     /// Cost: one locked subtraction; nothing is copied.
     ///
     /// # Errors
     ///
-    /// Returns `other` when its bytes do not follow this view's in the same buffer. Both are
+    /// Returns `other` if its bytes do not follow this view's in the same buffer. Both are
     /// unchanged then.
     ///
     /// ```
@@ -178,11 +178,11 @@ impl<L: Lease> Frozen<L> {
         Ok(())
     }
 
-    /// Returns the first `bytes` bytes of the view, or all of it when it has fewer. The result is a
+    /// Returns the first `bytes` bytes of the view, or all of it if it has fewer. The result is a
     /// reader with a limit.
     ///
-    /// It reads as `std::io::Read` and as `bytes::Buf`. Both have a `take`; this one is found
-    /// before theirs.
+    /// It implements `std::io::Read` and `bytes::Buf`. Both have a `take`; this method takes
+    /// precedence.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -213,14 +213,14 @@ impl<L: Lease> Frozen<L> {
         self.guard.as_ref().is_some_and(|guard| guard.lease.wipe_range().is_some())
     }
 
-    /// Turns the view back into a writable buffer, when it is the only view.
+    /// Turns the view back into a writable buffer, if it is the only view.
     ///
-    /// The bytes of the view are filled, and those that follow them can be filled again. A view
-    /// that holds nothing becomes a buffer without capacity.
+    /// The bytes of the view are filled; the bytes after them are spare capacity again. A view that
+    /// holds no memory becomes a buffer without capacity.
     ///
     /// # Errors
     ///
-    /// Returns the view unchanged while other views share the memory.
+    /// Returns the view unchanged if other views share the memory.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {

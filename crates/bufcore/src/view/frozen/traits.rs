@@ -14,7 +14,7 @@ impl<L: Lease> Clone for Frozen<L> {
     ///
     /// # Panics
     ///
-    /// Panics with more than two thousand million views of one buffer.
+    /// Panics if one buffer has more than two billion views.
     #[inline]
     fn clone(&self) -> Self {
         let Some(views) = self.views().filter(|_| self.len > 0) else {

@@ -19,13 +19,13 @@ mod traits;
 /// Holds read-only bytes of any origin, cheap to clone, slice and send: a view of a buffer of any
 /// strategy, a `Vec<u8>`, or static bytes.
 ///
-/// Structs that keep bytes name this type instead of a [`Frozen`] with the lease of one strategy.
-/// Code that takes it serves all pools.
+/// Structs that store bytes use this type instead of a [`Frozen`] with the lease of one strategy.
+/// Code that takes it works with all pools.
 ///
 /// | made from | cost |
 /// | --- | --- |
 /// | [`Frozen`] or [`Buf`] of a strategy | a move; no allocation |
-/// | a view whose lease has over four words (six with `track`) | one small allocation |
+/// | a view whose lease is larger than four words (six with `track`) | one small allocation |
 /// | `&'static [u8]`, `&'static str` | nothing |
 /// | `Vec<u8>`, `Box<[u8]>`, `String` | one small allocation, no copy; nothing when empty |
 /// | any owner of bytes: [`from_owner`](Self::from_owner) | one small allocation, no copy |
@@ -33,8 +33,8 @@ mod traits;
 /// Clones and slices cost one locked addition, or nothing for static bytes. They allocate nothing.
 /// A handle is eight words.
 ///
-/// Ownership: the memory is released with its last handle, on any thread, whether the pool still
-/// exists or not. A handle of no bytes holds no memory, whatever it was made from.
+/// Ownership: the memory is released with its last handle, on any thread, even if the pool was
+/// dropped. A handle of no bytes holds no memory, whatever its origin is.
 ///
 /// ```
 /// # #[cfg(feature = "alloc")] {
@@ -121,7 +121,7 @@ impl SharedBytes {
         Self { ptr, len, guard: Some(guard) }
     }
 
-    /// Returns whether this handle holds no memory: its bytes are static, or there are none.
+    /// Returns whether this handle holds no memory: its bytes are static or empty.
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -151,8 +151,8 @@ impl SharedBytes {
         self.guard.as_ref().is_some_and(ErasedGuard::is_wiped)
     }
 
-    /// Returns whether this is the only handle of the memory that it holds, at this moment. It is
-    /// false when the handle holds none.
+    /// Returns whether this is the only handle of its memory, at this moment. It is false if the
+    /// handle holds no memory.
     ///
     /// Other views of the same buffer count, erased or not.
     ///
@@ -174,11 +174,11 @@ impl SharedBytes {
         self.guard.as_ref().is_some_and(ErasedGuard::is_only)
     }
 
-    /// Returns a handle of `part`, which is a part of these bytes, as a parser finds it in them.
+    /// Returns a handle of `part`, a subslice of these bytes, such as a parser returns.
     ///
     /// # Panics
     ///
-    /// Panics when `part` is not empty and lies elsewhere.
+    /// Panics if `part` is not empty and not within these bytes.
     ///
     /// ```
     /// # use bufcore::SharedBytes;
@@ -215,8 +215,8 @@ impl SharedBytes {
     ///
     /// Returns the handle itself in these cases:
     ///
-    /// - The bytes are of another strategy, a program's own, or static, or there are none.
-    /// - The lease is of over four words (six with `track`).
+    /// - The bytes are of another strategy, a program's own, static, or empty.
+    /// - The lease is larger than four words (six with `track`).
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {
@@ -246,7 +246,7 @@ impl SharedBytes {
 /// Cost: a move; see the table of [`SharedBytes`] for large leases. An empty view releases its
 /// buffer.
 ///
-/// Without the feature `alloc` a view with a lease of over four words does not compile.
+/// Without the feature `alloc`, a view with a lease of over four words does not compile.
 impl<L: Lease> From<Frozen<L>> for SharedBytes {
     #[inline]
     fn from(view: Frozen<L>) -> Self {

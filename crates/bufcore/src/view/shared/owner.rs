@@ -52,13 +52,13 @@ impl<T> Drop for OwnerLease<T> {
 }
 
 impl SharedBytes {
-    /// Makes a handle of the bytes that `owner` gives. The owner is dropped with the last handle,
-    /// on whichever thread that is.
+    /// Makes a handle of the bytes of `owner`. The owner is dropped with the last handle, on any
+    /// thread.
     ///
-    /// `owner` is asked for its bytes once.
+    /// `as_ref` of `owner` is called once.
     ///
-    /// Cost: one allocation of the owner's size and a word. When the owner gives no bytes, both are
-    /// dropped at once. The process aborts when the allocator refuses, as it does for a `Vec`.
+    /// Cost: one allocation of the owner's size and a word. If the owner has no bytes, it is
+    /// dropped at once. The process aborts if the allocation fails, as for a `Vec`.
     ///
     /// ```
     /// # use bufcore::SharedBytes;
@@ -110,7 +110,7 @@ impl SharedBytes {
     }
 }
 
-/// Cost: one small allocation, no copy; nothing for an empty one. Its capacity stays with it.
+/// Cost: one small allocation, no copy; nothing for an empty one. Its spare capacity is kept.
 impl From<Vec<u8>> for SharedBytes {
     #[inline]
     fn from(bytes: Vec<u8>) -> Self {

@@ -11,13 +11,14 @@ pub use self::weak::WeakHandle;
 use crate::shared_pool::ref_counts::RefCounts;
 use bufcore::author::try_box;
 
-/// Keeps what all handles of a pool share, with the counts of those that keep it.
+/// The state that all handles of a pool share, with their reference counts.
 ///
 /// # Safety
 ///
-/// 1. [`ref_counts`](Self::ref_counts) returns the same counts of a value each time. They were made
-///    with the value, by [`RefCounts::one_handle`], and the strategy lets no other code reach them.
-/// 2. The strategy takes from the counts only what it added to them, and never a handle.
+/// 1. [`ref_counts`](Self::ref_counts) always returns the same counts for a value. They were made
+///    with the value, by [`RefCounts::one_handle`], and the strategy gives no other code access to
+///    them.
+/// 2. The strategy removes from the counts only references that it added, and never a handle.
 ///
 /// ```
 /// use std::ptr::NonNull;
@@ -59,7 +60,7 @@ pub unsafe trait PoolCore: Sized {
     /// Returns the counts of the handles, and of the references.
     fn ref_counts(&self) -> &RefCounts;
 
-    /// Ends the pool: the last handle is gone.
+    /// Ends the pool: the last handle was dropped.
     ///
     /// # Safety
     ///
@@ -68,8 +69,8 @@ pub unsafe trait PoolCore: Sized {
     unsafe fn close(this: NonNull<Self>);
 }
 
-/// Shares a pool between threads: the pool is made of it. Clones share one pool, which ends with
-/// the last of them. [`PoolCore`] has an example of a whole pool.
+/// A handle of a shared pool: the pool's type is built from it. Clones share one pool, which lives
+/// until the last of them is dropped. [`PoolCore`] has an example of a whole pool.
 ///
 /// # Invariants
 ///
@@ -108,14 +109,13 @@ unsafe impl<S: PoolCore + Send + Sync> Send for Handle<S> {}
 unsafe impl<S: PoolCore + Send + Sync> Sync for Handle<S> {}
 
 impl<S: PoolCore> Handle<S> {
-    /// Puts the bookkeeping of a new pool on the heap. It returns the pool's one handle, or `None`
-    /// when there is no memory.
+    /// Allocates the bookkeeping of a new pool. It returns the pool's first handle, or `None` if
+    /// the allocation fails.
     pub fn new(shared: S) -> Option<Self> {
         Some(Self { shared: try_box(shared)? })
     }
 
-    /// Returns the address of the bookkeeping, which stays valid while a handle or a reference
-    /// keeps it.
+    /// Returns the address of the bookkeeping, which is valid while a handle or a reference exists.
     #[inline]
     #[must_use]
     pub fn as_ptr(&self) -> NonNull<S> {
@@ -166,8 +166,8 @@ impl<S: PoolCore> fmt::Debug for Handle<S> {
     }
 }
 
-/// Holds references to the bookkeeping of a pool, and gives them back when it is dropped. The last
-/// one frees the bookkeeping.
+/// Holds references to the bookkeeping of a pool, and drops them when it is dropped. The last one
+/// frees the bookkeeping.
 ///
 /// ```
 /// # use std::ptr::NonNull;
@@ -201,12 +201,12 @@ pub struct CoreRef<S: PoolCore> {
 }
 
 impl<S: PoolCore> CoreRef<S> {
-    /// Takes over `count` references.
+    /// Takes ownership of `count` references.
     ///
     /// # Safety
     ///
     /// 1. `shared` is the bookkeeping of a [`Handle`].
-    /// 2. The references are the caller's, and are not used otherwise.
+    /// 2. The references are the caller's, and not used otherwise.
     #[must_use = "the references are given back otherwise"]
     pub unsafe fn new(shared: NonNull<S>, count: usize) -> Self {
         Self { shared, count }
@@ -217,7 +217,7 @@ impl<S: PoolCore> CoreRef<S> {
     /// # Safety
     ///
     /// 1. `shared` is the bookkeeping of a [`Handle`].
-    /// 2. The caller keeps it, by a handle or a reference.
+    /// 2. The caller holds a handle or a reference.
     #[must_use = "the reference is given back otherwise"]
     pub unsafe fn add(shared: NonNull<S>) -> Self {
         // SAFETY: the caller keeps it.

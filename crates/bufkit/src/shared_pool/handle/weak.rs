@@ -5,10 +5,10 @@ use core::ptr::NonNull;
 
 use super::{CoreRef, Handle, PoolCore};
 
-/// Finds a pool that others hold, without keeping it from its end.
+/// A weak handle of a pool, which does not keep the pool alive.
 ///
 /// It keeps the pool's bookkeeping, as a [`Weak`](alloc::sync::Weak) keeps the allocation of its
-/// `Arc`. Buffers and idle memory go with the last handle.
+/// `Arc`. Buffers and idle memory are freed with the last strong handle.
 ///
 /// ```
 /// # use std::ptr::NonNull;
@@ -50,8 +50,8 @@ impl<S: PoolCore> Handle<S> {
     ///
     /// # Panics
     ///
-    /// Panics with more than half as many weak handles as a `usize` counts, which only forgotten
-    /// ones can be. The pool is unchanged then.
+    /// Panics if more than `usize::MAX / 2` weak handles exist, which is possible only if most were
+    /// forgotten. The pool is unchanged then.
     #[must_use]
     pub fn downgrade(&self) -> WeakHandle<S> {
         self.ref_counts().add_weak();
@@ -61,10 +61,9 @@ impl<S: PoolCore> Handle<S> {
 }
 
 impl<S: PoolCore> WeakHandle<S> {
-    /// Makes a handle of the pool, and returns `None` when the pool has ended.
+    /// Makes a handle of the pool, or returns `None` if the pool was dropped.
     ///
-    /// If all other handles are dropped before this one, this one is the last, and the pool ends
-    /// with it.
+    /// If all other handles are dropped before this one, the pool ends with this one.
     ///
     /// Cost: a locked instruction.
     #[must_use]
@@ -76,7 +75,7 @@ impl<S: PoolCore> WeakHandle<S> {
         counts.try_add_handle().then(|| Handle { shared })
     }
 
-    /// Returns the address of the bookkeeping, which is there as long as this is.
+    /// Returns the address of the bookkeeping, which is valid while this handle exists.
     #[must_use]
     pub fn as_ptr(&self) -> NonNull<S> {
         self.kept.shared

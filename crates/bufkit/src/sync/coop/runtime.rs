@@ -18,7 +18,7 @@ pub(super) fn is_spent() -> bool {
     return false;
 }
 
-/// Counts an operation that was completed.
+/// Counts a completed operation.
 #[inline]
 pub(super) fn made_progress() {
     // The waker is for a spent budget, and the caller has seen that it is not.

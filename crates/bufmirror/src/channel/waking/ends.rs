@@ -7,14 +7,14 @@ use crate::channel::end::{ChannelState, End, Lending};
 use crate::map::Mirror;
 use crate::{Builder, ConfigError};
 
-/// The end of a [`channel`](crate::channel()) that writes. Dropping it closes the channel: the
-/// consumer reads what is left.
+/// The writing end of a [`channel`](crate::channel()). Dropping it closes the channel: the consumer
+/// can read the remaining bytes.
 ///
 /// [`reserve`](Self::reserve), [`commit`](Self::commit) and [`put`](Self::put) never wait.
 /// [`wait`](Self::wait) and its siblings wait for room, by blocking the thread or as a future.
 /// `std::io::Write` blocks, as a pipe does.
 ///
-/// Contents: what a reservation lends is zeros or recycled bytes.
+/// Contents: a reservation has zeros or recycled bytes.
 ///
 /// ```
 /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
@@ -26,13 +26,13 @@ use crate::{Builder, ConfigError};
 /// ```
 pub type Producer = End<true, Waking<Lending>>;
 
-/// The end of a [`channel`](crate::channel()) that reads. Dropping it closes the channel: the
+/// The reading end of a [`channel`](crate::channel()). Dropping it closes the channel: the
 /// producer's waits and writes fail.
 ///
 /// [`peek`](Self::peek), [`consume`](Self::consume) and [`get`](Self::get) never wait.
 /// [`wait`](Self::wait) and its siblings wait for bytes, by blocking the thread or as a future.
-/// `std::io::Read` and `BufRead` block, as a pipe does, and read an end when the producer is gone
-/// and all was read.
+/// `std::io::Read` and `BufRead` block, as a pipe does, and return 0 once the producer was dropped
+/// and all bytes were read.
 ///
 /// ```
 /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
@@ -52,15 +52,15 @@ pub type Consumer = End<false, Waking<Lending>>;
 /// Makes a channel of bytes for two threads, which holds at least `capacity` bytes. One end writes,
 /// the other reads.
 ///
-/// Both ends borrow slices of the one ring, so only the user's own code copies bytes. No lock is
-/// taken and no locked instruction is executed unless an end has to sleep. Capacity is rounded up
-/// to whole pages. For other settings see [`Builder::channel`](crate::Builder::channel).
+/// Both ends borrow slices of one ring, so only the user's own code copies bytes. No lock is taken
+/// and no locked instruction is executed unless an end has to sleep. Capacity is rounded up to
+/// whole pages. For other settings see [`Builder::channel`](crate::Builder::channel).
 ///
 /// Cost: as [`MirrorRing::new`](crate::MirrorRing::new), and an allocation.
 ///
 /// # Errors
 ///
-/// As [`MirrorRing::new`](crate::MirrorRing::new).
+/// The errors are those of [`MirrorRing::new`](crate::MirrorRing::new).
 ///
 /// ```
 /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
@@ -77,14 +77,14 @@ pub type Consumer = End<false, Waking<Lending>>;
 /// # Source
 ///
 /// A queue without locks for one producer and one consumer is Lamport's (1983). The idea that each
-/// end remembers how far the other was is from FastForward and MCRingBuffer (Lee, Bu and
+/// end caches the position of the other is from FastForward and MCRingBuffer (Lee, Bu and
 /// Chandranmenon 2010).
 pub fn channel(capacity: usize) -> Result<(Producer, Consumer), ConfigError> {
     Builder::new().capacity(capacity).channel()
 }
 
 impl Builder {
-    /// Builds the ends of a channel over such a ring; see [`channel`](fn@crate::channel).
+    /// Builds the ends of a channel with these settings; see [`channel`](fn@crate::channel).
     ///
     /// # Errors
     ///
@@ -115,12 +115,13 @@ pub(crate) fn over(mirror: Mirror) -> (Producer, Consumer) {
 }
 
 impl Producer {
-    /// Ends the stream as dropping this would: the consumer reads what is left, and then its end.
+    /// Ends the stream as dropping this end would: the consumer reads the remaining bytes, then the
+    /// end of the stream.
     ///
-    /// From now on there is no room here, and waits fail as if the consumer had been dropped. A
-    /// second call does nothing.
+    /// Afterwards there is no room in this end, and waits fail as if the consumer had been dropped.
+    /// A second call does nothing.
     ///
-    /// Cost: a locked instruction. If the consumer sleeps, what waking it costs.
+    /// Cost: a locked instruction. If the consumer sleeps, also the cost of waking it.
     ///
     /// ```
     /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
@@ -141,13 +142,13 @@ impl Producer {
 }
 
 impl Consumer {
-    /// Returns all bytes that can be read now, oldest first, in one piece, to be changed in place:
-    /// unmasked, decrypted.
+    /// Returns all bytes that can be read now, oldest first, in one mutable slice: to unmask or
+    /// decrypt them in place.
     ///
-    /// They stay as they are left, until they are consumed.
+    /// Changes remain until the bytes are consumed.
     ///
-    /// Cost: as [`len`](Self::len). Where memory is not mapped twice, what is left of them is
-    /// copied once when the ring's end is passed.
+    /// Cost: as [`len`](Self::len). If memory is not mapped twice, the unconsumed bytes are copied
+    /// once when the ring's end is passed.
     ///
     /// ```
     /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;

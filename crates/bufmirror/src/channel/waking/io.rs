@@ -20,14 +20,14 @@ fn most_at_once(capacity: usize) -> usize {
     (capacity / PARTS).max(LEAST_PART)
 }
 
-/// Blocks until there is room for a byte at least. `BrokenPipe` when the consumer is gone.
+/// Blocks until there is room for at least one byte. `BrokenPipe` if the consumer was dropped.
 impl<A: Access> Write for End<true, Waking<A>> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.wait(usize::from(!bytes.is_empty()))?;
         Ok(self.put_some(bytes))
     }
 
-    /// Does nothing: what was written is on its way already.
+    /// Does nothing: written bytes are visible already.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -35,20 +35,20 @@ impl<A: Access> Write for End<true, Waking<A>> {
 
 impl Producer {
     /// Blocks until there is room for at least one byte, then reads once from `reader` into the
-    /// room. Returns how many bytes came, 0 at the reader's end only.
+    /// room. Returns the number of bytes, 0 only at the reader's end.
     ///
-    /// It reads up to 32 KiB, or an eighth of the ring where that is more. So the consumer works on
-    /// a part while the next one is read.
+    /// It reads up to 32 KiB, or an eighth of the ring if that is more. The consumer thus works on
+    /// one part while the next one is read.
     ///
-    /// So `while producer.read_from(&mut reader)? > 0 {}` sends the whole stream.
+    /// `while producer.read_from(&mut reader)? > 0 {}` sends the whole stream.
     ///
     /// Cost: one `read` of the reader; no copy, no zeroing. While the reader blocks, this does not
-    /// see that the consumer goes.
+    /// notice that the consumer is dropped.
     ///
     /// # Errors
     ///
-    /// `BrokenPipe` when the consumer is gone; else what the reader returns. Nothing is sent then.
-    /// A reader that claims more bytes than it was lent room for is broken and gets `InvalidData`.
+    /// `BrokenPipe` if the consumer was dropped; otherwise the reader's error. Nothing is sent
+    /// then. A reader that reports more bytes than fit is broken: the error is `InvalidData`.
     ///
     /// ```
     /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
@@ -73,20 +73,20 @@ impl Producer {
 }
 
 impl Consumer {
-    /// Blocks until there is at least one byte, then writes bytes to `writer`, once. It drops those
-    /// that the writer took and returns their number, 0 only when the producer has ended the stream
-    /// and all was read.
+    /// Blocks until there is at least one byte, then calls `write` of `writer` once. It drops the
+    /// bytes that the writer took and returns their number: 0 only after the producer ended the
+    /// stream and all bytes were read.
     ///
-    /// It writes up to 32 KiB, or an eighth of the ring where that is more.
+    /// It writes up to 32 KiB, or an eighth of the ring if that is more.
     ///
-    /// So `while consumer.write_to(&mut writer)? > 0 {}` passes the whole stream on.
+    /// `while consumer.write_to(&mut writer)? > 0 {}` forwards the whole stream.
     ///
     /// Cost: one `write` of the writer; no copy.
     ///
     /// # Errors
     ///
-    /// `WriteZero` when the writer takes nothing; else what it returns. Nothing is dropped then. A
-    /// writer that claims more bytes than it was given is broken and gets `InvalidData`.
+    /// `WriteZero` if the writer takes nothing; otherwise its error. Nothing is dropped then. A
+    /// writer that reports more bytes than it was given is broken: the error is `InvalidData`.
     ///
     /// ```
     /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
@@ -112,7 +112,7 @@ pub(crate) fn or_end(waited: Result<(), WaitError>) -> Result<(), WaitError> {
     if let Err(WaitError::Closed { .. }) = waited { Ok(()) } else { waited }
 }
 
-/// Blocks until there is a byte at least, or the producer is gone and all was read.
+/// Blocks until there is at least one byte, or the producer was dropped and all bytes were read.
 impl<A: Access> Read for End<false, Waking<A>> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if into.is_empty() {
@@ -123,7 +123,7 @@ impl<A: Access> Read for End<false, Waking<A>> {
     }
 }
 
-/// Blocks as `read` does, and lends all bytes that can be read, at once.
+/// Blocks as `read` does, and returns all bytes that can be read.
 impl BufRead for Consumer {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         or_end(self.wait(1))?;
@@ -134,7 +134,7 @@ impl BufRead for Consumer {
     ///
     /// # Panics
     ///
-    /// When `bytes` is over the length of what there is.
+    /// Panics if `bytes` is over the available number.
     fn consume(&mut self, bytes: usize) {
         self.consume(bytes);
     }

@@ -152,7 +152,7 @@ impl<const PRODUCER: bool, A: Access> End<PRODUCER, Waking<A>> {
         unsafe { Self::over(channel, base, capacity, position) }
     }
 
-    /// Returns whether the memory is mapped twice. Otherwise each byte is copied once more, when it
+    /// Returns whether the memory is mapped twice. Otherwise each byte is copied once more when it
     /// is written.
     ///
     /// ```

@@ -9,17 +9,18 @@ use super::ends::Consumer;
 use super::wait_error::WaitError;
 
 impl Consumer {
-    /// Blocks until a whole piece can be read, with its `delimiter`.
+    /// Blocks until a complete piece can be read, with its `delimiter`.
     ///
-    /// A loop with [`pieces`](Self::pieces) sees each piece of a stream. Bytes that are left at the
-    /// end are a last piece without its delimiter.
+    /// A loop with [`pieces`](Self::pieces) processes each piece of a stream. Bytes that remain at
+    /// the end are a last piece without its delimiter.
     ///
-    /// Cost: one look at each byte up to the first delimiter; waits as [`wait`](Self::wait) does.
+    /// Cost: one comparison for each byte up to the first delimiter; waits as [`wait`](Self::wait)
+    /// does.
     ///
     /// # Errors
     ///
-    /// [`WaitError::Closed`] when the producer is gone and no whole piece is left,
-    /// [`WaitError::TooLong`] when the ring is full of the bytes of one piece.
+    /// [`WaitError::Closed`] if the producer was dropped and no complete piece is left,
+    /// [`WaitError::TooLong`] if one piece fills the ring.
     ///
     /// ```
     /// use bufmirror::WaitError;
@@ -44,7 +45,7 @@ impl Consumer {
         self.wait_piece_until(delimiter, None)
     }
 
-    /// Waits as [`wait_piece`](Self::wait_piece) does, for `timeout` at most.
+    /// Waits as [`wait_piece`](Self::wait_piece) does, for at most `timeout`.
     ///
     /// # Errors
     ///

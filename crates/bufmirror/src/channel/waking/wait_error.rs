@@ -2,8 +2,7 @@
 
 use core::fmt;
 
-/// The reason why a wait ended without the bytes that were waited for. Nothing was read, written or
-/// lost.
+/// Why a wait ended before the bytes were available. Nothing was read, written or lost.
 ///
 /// ```
 /// # #[cfg(feature = "std")] {
@@ -18,28 +17,28 @@ use core::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WaitError {
-    /// The other end is gone. A consumer can still read the bytes that are left.
+    /// The other end was dropped. A consumer can still read the remaining bytes.
     Closed {
         /// Bytes waited for.
         requested: usize,
-        /// Bytes that were available.
+        /// The available bytes.
         available: usize,
     },
     /// Time was up.
     TimedOut {
         /// Bytes waited for.
         requested: usize,
-        /// Bytes that were available.
+        /// The available bytes.
         available: usize,
     },
-    /// The other end is another process, which wrote nonsense into what both share. No bytes are
-    /// lent or copied by a position that makes no sense. From then on each wait for more than can
-    /// be had at once ends so, also if the header makes sense again.
+    /// The other end is another process, which wrote an invalid position into the shared header. An
+    /// invalid position is never used to lend or copy bytes. Each later wait for more than the
+    /// available bytes ends the same way, even if the header is valid again.
     Corrupt,
-    /// Tasks cannot be woken by another process; only ends that threads wait with can be shared
-    /// between processes.
+    /// Another process cannot wake tasks: only threads can wait with ends that are shared between
+    /// processes.
     NoTasks,
-    /// The ring is smaller: this number of bytes will never be available at once.
+    /// The ring is smaller: this number of bytes can never be available at once.
     TooLong {
         /// Bytes asked for.
         requested: usize,

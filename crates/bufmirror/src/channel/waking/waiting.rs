@@ -129,15 +129,15 @@ impl<const PRODUCER: bool, A: Access> End<PRODUCER, Waking<A>> {
 
     /// Blocks until `n` bytes can be read, or until there is room for `n` bytes.
     ///
-    /// It looks for some microseconds, then sleeps. If it had to wait, it continues to wait while
-    /// more keeps coming, up to a quarter of the capacity. The end of another process that was
-    /// killed is seen after a tenth of a second.
+    /// It spins for some microseconds, then sleeps. If it had to wait, it continues to wait while
+    /// more bytes arrive, up to a quarter of the capacity. It notices a killed peer process after a
+    /// tenth of a second.
     ///
     /// # Errors
     ///
-    /// [`WaitError::Closed`] when the consumer is gone, or the producer and fewer bytes are left;
-    /// [`WaitError::TooLong`] for more than the capacity; [`WaitError::Corrupt`] when another
-    /// process wrote nonsense.
+    /// [`WaitError::Closed`] if the other end was dropped and, for a consumer, fewer bytes are
+    /// left; [`WaitError::TooLong`] for more than the capacity; [`WaitError::Corrupt`] if another
+    /// process wrote an invalid position.
     ///
     /// ```
     /// use std::io::Write;
@@ -152,7 +152,7 @@ impl<const PRODUCER: bool, A: Access> End<PRODUCER, Waking<A>> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// A producer waits until the other thread has made room:
+    /// A producer waits until the other thread has freed room:
     ///
     /// ```
     /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
@@ -183,7 +183,7 @@ impl<const PRODUCER: bool, A: Access> End<PRODUCER, Waking<A>> {
         self.wait_until(n, None)
     }
 
-    /// Waits as [`wait`](Self::wait) does, for `timeout` at most.
+    /// Waits as [`wait`](Self::wait) does, for at most `timeout`.
     ///
     /// # Errors
     ///
@@ -210,7 +210,7 @@ impl<const PRODUCER: bool> End<PRODUCER, Waking<Lending>> {
     ///
     /// After 128 completed operations of tasks on a thread, the next poll of each future returns
     /// `Pending` and wakes its own task. This ends when one of them is polled again, or after 32
-    /// such polls. A task with a quick peer lets other tasks run, in a `select!`, too. With the
+    /// such polls. A task with a fast peer thus lets other tasks run, also in a `select!`. With the
     /// feature `tokio` operations count against the budget of tokio's tasks as well.
     ///
     /// # Errors
@@ -236,9 +236,8 @@ impl<const PRODUCER: bool> End<PRODUCER, Waking<Lending>> {
         poll_fn(|cx| self.poll_wait(cx, n)).await
     }
 
-    /// Waits as [`wait`](Self::wait) does, for tasks: the waker of the last call is woken when
-    /// there is reason to look again. It lets other tasks run as [`wait_async`](Self::wait_async)
-    /// does.
+    /// Waits as [`wait`](Self::wait) does, for tasks: the waker of the last call is woken when the
+    /// state may have changed. It lets other tasks run as [`wait_async`](Self::wait_async) does.
     ///
     /// # Errors
     ///

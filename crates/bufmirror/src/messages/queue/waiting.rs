@@ -37,7 +37,7 @@ pub(crate) trait Refusal: Copy {
     /// Whether it is the senders' side, which waits for room, or that of those who wait for
     /// messages.
     const SENDS: bool;
-    /// The time is over.
+    /// The timeout has ended.
     const TIMED_OUT: Self;
 
     /// Returns whether another attempt may succeed.

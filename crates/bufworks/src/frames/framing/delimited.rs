@@ -10,9 +10,10 @@ use crate::frames::FrameError;
 /// Bytes of the longest delimiter.
 const MOST_BYTES: usize = 8;
 
-/// Frames that end with a byte or a few, such as lines. The delimiter is no part of the frame.
+/// Frames that end with a delimiter of one or more bytes, such as lines. The delimiter is not part
+/// of the frame.
 ///
-/// Bytes that are left at the end of the stream are a last frame, as with lines; see
+/// Bytes that remain at the end of the stream are a last frame, as with lines; see
 /// [`must_end`](Self::must_end).
 ///
 /// ```
@@ -39,13 +40,13 @@ pub struct Delimited {
 }
 
 impl Delimited {
-    /// Makes a framing for frames of up to `limit` bytes, each with this byte behind it.
+    /// Makes a framing for frames of up to `limit` bytes, each followed by this byte.
     #[must_use]
     pub fn byte(delimiter: u8, limit: usize) -> Self {
         Self { limit, delimiter: Affix::of(&[delimiter]), must_end: false, skip_too_long: false }
     }
 
-    /// Makes a framing for frames of up to `limit` bytes, each with these bytes behind it; `None`
+    /// Makes a framing for frames of up to `limit` bytes, each followed by these bytes; `None`
     /// unless there are one to eight.
     #[must_use]
     pub fn sequence(delimiter: &[u8], limit: usize) -> Option<Self> {
@@ -53,16 +54,16 @@ impl Delimited {
         fits.then(|| Self { limit, delimiter: Affix::of(delimiter), must_end: false, skip_too_long: false })
     }
 
-    /// Makes a stream whose last frame has no delimiter [`Truncated`](FrameError::Truncated).
+    /// Makes a last frame without a delimiter an error, [`Truncated`](FrameError::Truncated).
     #[must_use]
     pub fn must_end(mut self) -> Self {
         self.must_end = true;
         self
     }
 
-    /// Makes the frame behind one that is too long the next: [`TooLong`](FrameError::TooLong) is
-    /// returned once for each, and the next call reads on. Its bytes are dropped as they come, so
-    /// that they take the memory of a frame of the limit.
+    /// Skips frames that are too long: [`TooLong`](FrameError::TooLong) is returned once for each,
+    /// and the next call continues with the next frame. The bytes of such a frame are dropped as
+    /// they arrive, so that they take no more memory than the longest frame.
     ///
     /// ```
     /// use bufworks::HeapPool;

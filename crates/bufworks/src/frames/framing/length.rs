@@ -10,7 +10,7 @@ const MOST_BYTES: usize = 8;
 
 /// Frames with their length in front.
 ///
-/// The length has four bytes unless set, the most significant one first, and does not count itself.
+/// By default the length has four bytes, the most significant one first, and does not count itself.
 ///
 /// ```
 /// use bufworks::frames::{LengthDelimited, write_frames};
@@ -28,7 +28,7 @@ const MOST_BYTES: usize = 8;
 ///
 /// # Headers with more in them
 ///
-/// As in tokio-util's `LengthDelimitedCodec`, of which the parameters are these:
+/// As in tokio-util's `LengthDelimitedCodec`, whose parameters correspond to these:
 ///
 /// ```text
 ///  | offset bytes | length | rest of the header | bytes of the frame | next frame
@@ -36,8 +36,8 @@ const MOST_BYTES: usize = 8;
 /// ```
 ///
 /// A reader drops the first [`skip`](Self::skip) bytes, and returns as many as the length says,
-/// [adjusted](Self::adjustment). What a writer is given is what a reader returns. It puts `skip`
-/// bytes in front: the length in its place, and zeroes.
+/// [adjusted](Self::adjustment). A writer takes the same bytes that a reader returns. It writes
+/// `skip` bytes before them: the length in its position, and zeros.
 ///
 /// ```
 /// use bufworks::HeapPool;
@@ -67,7 +67,7 @@ pub struct LengthDelimited {
 }
 
 impl LengthDelimited {
-    /// Makes a framing for frames of up to `limit` bytes, without what a reader drops.
+    /// Makes a framing for frames of up to `limit` bytes, without the skipped ones.
     #[must_use]
     pub const fn new(limit: usize) -> Self {
         Self {
@@ -81,11 +81,11 @@ impl LengthDelimited {
         }
     }
 
-    /// Sets the number of bytes that the length has.
+    /// Sets the number of bytes of the length.
     ///
     /// # Panics
     ///
-    /// Panics unless that is 1 to 8.
+    /// Panics unless it is 1 to 8.
     #[must_use]
     #[track_caller]
     pub const fn length_bytes(mut self, bytes: usize) -> Self {
@@ -98,7 +98,7 @@ impl LengthDelimited {
     ///
     /// # Panics
     ///
-    /// Panics when they are more than 24.
+    /// Panics if it is more than 24.
     #[must_use]
     #[track_caller]
     pub const fn offset(mut self, bytes: usize) -> Self {
@@ -107,22 +107,23 @@ impl LengthDelimited {
         self
     }
 
-    /// Sets what is added to the length, such as -4 for one that counts its own four bytes.
+    /// Sets the number to add to the length, such as -4 for a length that counts its own four
+    /// bytes.
     #[must_use]
     pub const fn adjustment(mut self, bytes: isize) -> Self {
         self.adjustment = bytes;
         self
     }
 
-    /// Sets how many bytes at the front are not returned: 0 keeps the header. Unless set, those up
-    /// to the length's end.
+    /// Sets how many bytes at the front are skipped: 0 keeps the header. By default the bytes up to
+    /// the end of the length are skipped.
     ///
-    /// The length counts from behind them. So a header that is kept, and that the length does not
-    /// count, is in the [`adjustment`](Self::adjustment).
+    /// The length is counted from their end. A header that is kept but not counted by the length
+    /// must therefore be added with [`adjustment`](Self::adjustment).
     ///
     /// # Panics
     ///
-    /// Panics when they are more than 32.
+    /// Panics if it is more than 32.
     #[must_use]
     #[track_caller]
     pub const fn skip(mut self, bytes: usize) -> Self {

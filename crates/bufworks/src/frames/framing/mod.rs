@@ -11,7 +11,7 @@ pub use delimited::Delimited;
 pub use length::LengthDelimited;
 pub use varint::VarintDelimited;
 
-/// Says what the front of a stream has of its first frame.
+/// The position of the first frame at the front of a stream.
 ///
 /// ```
 /// use bufworks::frames::{Framing, LengthDelimited, Parsed};
@@ -23,18 +23,19 @@ pub use varint::VarintDelimited;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parsed {
-    /// Not where it ends: more bytes have to come.
+    /// The end is not yet known: more bytes are needed.
     Incomplete,
-    /// Where it is. Its bytes may not all have come.
+    /// Where it is. Some of its bytes may not have arrived.
     Frame {
-        /// Where the bytes are that a reader returns, counted from the front of the stream.
+        /// The range of bytes that a reader returns, counted from the front of the stream.
         payload: Range<usize>,
-        /// Bytes up to the next frame. At least one, and no less than the payload's end.
+        /// The distance to the next frame, in bytes. At least one, and not less than the payload's
+        /// end.
         total: usize,
     },
 }
 
-/// Up to 32 bytes in front of a frame, or behind it.
+/// Up to 32 bytes before or after a frame.
 ///
 /// ```
 /// use bufworks::frames::{Delimited, Framing};
@@ -50,13 +51,12 @@ pub struct Affix {
 }
 
 impl Affix {
-    /// The most bytes that there can be.
+    /// The largest number of bytes.
     pub const MAX_BYTES: usize = 32;
     /// No bytes.
     pub const NONE: Self = Self { bytes: [0; Self::MAX_BYTES], len: 0 };
 
-    /// Makes an affix of these bytes; `None` when there are more than
-    /// [`MAX_BYTES`](Self::MAX_BYTES).
+    /// Makes an affix of these bytes; `None` if there are more than [`MAX_BYTES`](Self::MAX_BYTES).
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         (bytes.len() <= Self::MAX_BYTES).then(|| Self::of(bytes))
@@ -77,8 +77,8 @@ impl Affix {
     }
 }
 
-/// Says where frames begin and end: [`LengthDelimited`], [`VarintDelimited`], [`Delimited`], or a
-/// protocol of your own.
+/// Finds the beginning and the end of frames: [`LengthDelimited`], [`VarintDelimited`],
+/// [`Delimited`], or a protocol of your own.
 ///
 /// ```
 /// use bufworks::HeapPool;
@@ -115,47 +115,49 @@ impl Affix {
 /// # Ok::<(), FrameError>(())
 /// ```
 pub trait Framing {
-    /// Parses the front of a stream, of which the first `searched` bytes were parsed and had no end
-    /// of a frame. It is called again when more bytes have come, with those that it has seen.
+    /// Parses the front of a stream. Its first `searched` bytes were parsed before, and contained
+    /// no end of a frame. It is called again when more bytes have arrived, with all bytes of the
+    /// frame.
     ///
     /// # Errors
     ///
-    /// Those of the protocol, such as [`FrameError::TooLong`]. A result that contradicts itself is
-    /// [`FrameError::Contradiction`]. A frame that is still incomplete at
+    /// The errors of the protocol, such as [`FrameError::TooLong`]. An inconsistent result is
+    /// reported as [`FrameError::Contradiction`]. A frame that is still incomplete at
     /// [`max_bytes`](Self::max_bytes) is too long.
     fn parse(&self, stream: &[u8], searched: usize) -> Result<Parsed, FrameError>;
 
-    /// Returns the bytes of the longest frame with what is around it. A reader's chunk grows up to
-    /// this while it does not know where a frame ends.
+    /// Returns the bytes of the longest frame with its header and delimiter. A reader's chunk grows
+    /// up to this size while the end of a frame is unknown.
     fn max_bytes(&self) -> usize;
 
-    /// Returns the bytes in front of a frame that is written, and those behind it.
+    /// Returns the bytes to write before and after a frame.
     ///
     /// # Errors
     ///
-    /// When there can be no such frame.
+    /// Returns an error if such a frame cannot be written.
     fn around(&self, frame: &[u8]) -> Result<[Affix; 2], FrameError>;
 
-    /// Returns the number of bytes at the front of a frame without which nothing is known of it: a
-    /// reader [by frame](super::FrameReader::by_frame) reads so many first. Unless implemented it
-    /// is 0: there is no header.
+    /// Returns the number of bytes at the front of a frame that are needed to parse it: a reader
+    /// [by frame](super::FrameReader::by_frame) reads these first. The default is 0: there is no
+    /// header.
     fn header_bytes(&self) -> usize {
         0
     }
 
-    /// Returns whether the bytes at the end of a stream are a frame, though they do not end as one.
-    /// Unless implemented they are not.
+    /// Returns whether the bytes at the end of a stream are a frame, although its end is missing.
+    /// The default is `false`.
     ///
     /// # Errors
     ///
-    /// As [`parse`](Self::parse).
+    /// The errors are those of [`parse`](Self::parse).
     fn takes_rest(&self, _rest: &[u8]) -> Result<bool, FrameError> {
         Ok(false)
     }
 
-    /// Finds the next frame behind one that was [too long](FrameError::TooLong). `Break` has the
-    /// bytes in front of it. `Continue` has bytes that are dropped, and it is called again when
-    /// more have come. `None`, unless implemented: it cannot be found, and the error is permanent.
+    /// Finds the next frame after one that was [too long](FrameError::TooLong). `Break` has the
+    /// number of bytes before it. `Continue` has the number of bytes to drop; the method is called
+    /// again when more have arrived. The default is `None`: it cannot be found, and the error is
+    /// permanent.
     fn find_next(&self, _stream: &[u8]) -> Option<ControlFlow<usize, usize>> {
         None
     }

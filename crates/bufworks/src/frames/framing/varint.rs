@@ -7,7 +7,7 @@ use crate::frames::FrameError;
 const MOST_BYTES: usize = 10;
 
 /// Frames with their length in front as a varint: seven bits in each byte, the least significant
-/// ones first, as delimited messages of protobuf have it.
+/// ones first, as in delimited messages of protobuf.
 ///
 /// ```
 /// use bufworks::HeapPool;
@@ -29,7 +29,7 @@ pub struct VarintDelimited {
 }
 
 impl VarintDelimited {
-    /// Makes a framing for frames of up to `limit` bytes, their length apart.
+    /// Makes a framing for frames of up to `limit` bytes, without their length.
     #[must_use]
     pub const fn new(limit: usize) -> Self {
         Self { limit }

@@ -27,7 +27,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::codec::{FramedRead, FramedWrite, LengthDelimitedCodec};
 
 use crate::pattern;
-use crate::work::{Cell, Contestant, Work};
+use crate::work::{Cell, Engine, Work};
 
 /// The header of an answer that has the checksum.
 pub const CHECKSUM: &str = "checksum";
@@ -106,8 +106,8 @@ impl From<Buffer> for Bytes {
 ///
 /// When it cannot listen, or its pool cannot be made.
 pub fn run(cell: Cell) -> Result<()> {
-    let store = match (cell.contestant, cell.pool()?) {
-        (Contestant::Codec, _) => Store::Codec,
+    let store = match (cell.engine, cell.pool()?) {
+        (Engine::Codec, _) => Store::Codec,
         (_, Some(pool)) => Store::Pool(pool),
         (_, None) => Store::Vec(cell.work.budget().map(|bytes| Arc::new(Semaphore::new(bytes >> 10)))),
     };
@@ -121,7 +121,7 @@ pub fn run(cell: Cell) -> Result<()> {
             std::process::exit(0);
         });
         if let Work::Stock(stock) = cell.work {
-            return stock.serve(listener, cell.contestant == Contestant::Bounded).await;
+            return stock.serve(listener, cell.engine == Engine::Bounded).await;
         }
         let service = Router::new().route("/", post(upload)).route("/{place}/{length}", get(download));
         let service = service.with_state(store.clone());

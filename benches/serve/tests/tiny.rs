@@ -10,7 +10,7 @@ use std::path::Path;
 
 use bufserve::plan::Results;
 use bufserve::stock::Stock;
-use bufserve::work::{Contestant, Work};
+use bufserve::work::{Engine, Work};
 
 #[test]
 fn a_tiny_run_has_every_figure() {
@@ -34,7 +34,7 @@ fn a_tiny_run_has_every_figure() {
     for (cell, run) in &results.runs {
         match cell.work {
             Work::Burst { .. } => assert!(run.peak() > 7.0 * 1048576.0, "{cell:?}: {run:?}"),
-            Work::Service if cell.contestant != Contestant::Codec => {
+            Work::Service if cell.engine != Engine::Codec => {
                 assert!(run.asked > 8 << 20 && run.peak() < 256.0 * 1048576.0, "{cell:?}: {run:?}");
             }
             Work::Stock(Stock::Requests) => assert_eq!(run.messages, 4000, "{cell:?}: {run:?}"),

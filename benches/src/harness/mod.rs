@@ -1,8 +1,8 @@
 //! The harness: rows, columns and cells, how they are measured, in which processes, and what is
 //! kept of it.
 //!
-//! - `plan`, `serve`: what a contestant is asked for, and implements.
-//! - `case`, `contestant`, `cell`: a row, a column, and the two together. `shape`: a row of any traffic.
+//! - `plan`, `serve`: what an engine is asked for, and implements.
+//! - `case`, `engine`, `cell`: a row, a column, and the two together. `shape`: a row of any traffic.
 //! - `check`, `measure`: right bytes first, then times.
 //! - `crew`, `courier`: threads.
 //! - `parent`, `child`: a process for each row. `record`: what it found; `ratios`: how that
@@ -12,16 +12,16 @@
 //!
 //! The parts that the adviser needs too are in its library (`bufadvise::measure`).
 //!
-//! It names no workload and no contestant.
+//! It names no workload and no engine.
 
 pub mod block;
 pub mod case;
 pub mod cell;
 pub(crate) mod check;
 pub mod child;
-pub mod contestant;
 pub(crate) mod courier;
 pub(crate) mod crew;
+pub mod engine;
 pub mod measure;
 pub mod parent;
 pub(crate) mod pattern;
@@ -35,5 +35,5 @@ pub mod tail;
 pub use bufadvise::measure::{place, process, statistics};
 pub use case::Case;
 pub use cell::Cell;
-pub use contestant::{Contestant, Kind};
+pub use engine::{Engine, Kind};
 pub use plan::Unsupported;

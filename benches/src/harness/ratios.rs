@@ -1,21 +1,21 @@
 //! How cells compare with each other: ratios of medians of the same rounds.
 
-use crate::harness::contestant::{BASELINE, Kind};
+use crate::harness::engine::{BASELINE, Kind};
 use crate::harness::record::{Column, Results};
 
 impl Results {
     /// Fills in the ratios, from what was measured in the same rounds.
     pub fn compare(&mut self) {
-        let strategies = || self.contestants.iter().filter(|column| column.kind == Kind::Strategy);
+        let strategies = || self.engines.iter().filter(|column| column.kind == Kind::Strategy);
         let ratios: Vec<_> = self
             .cells
             .iter()
             .map(|record| {
-                let this = self.median(&record.case, &record.contestant)?;
+                let this = self.median(&record.case, &record.engine)?;
                 let vec = self.median(&record.case, BASELINE);
                 let to_this = |column: &Column| {
                     let strategy = self.median(&record.case, &column.name)?;
-                    let is_other = column.name != record.contestant;
+                    let is_other = column.name != record.engine;
                     is_other.then(|| (column.name.clone(), strategy / this))
                 };
                 Some((vec.map(|vec| this / vec), strategies().filter_map(to_this).collect()))

@@ -14,11 +14,11 @@ use crate::harness::record::{Outcome, Results};
 use bufadvise::number;
 
 /// How it was measured, in short.
-const METHOD: &str = "Each row runs in processes of its own. Every contestant first proves that it keeps the bytes of several \
+const METHOD: &str = "Each row runs in processes of its own. Every engine first proves that it keeps the bytes of several \
 live buffers apart. Then all take turns, a few milliseconds each, in an order that rotates from round to round. Times are the \
 median over the rounds of several processes; ratios are formed of medians of the same rounds, since times on a shared machine mean little by \
 themselves. Building pools is not timed. Heap calls, fallbacks and memory come from separate processes that time nothing. \
-`floor` keeps no books at all: it shows what the workload costs by itself. The rest is in `docs/benchmarking.md`.";
+`noop` keeps no books at all: it shows what the workload costs by itself. The rest is in `docs/benchmarking.md`.";
 
 /// The whole report.
 #[must_use]
@@ -47,12 +47,12 @@ pub fn of(results: &Results) -> Report {
     }
 }
 
-/// Prints what `--test` found: how many cells of each contestant are right.
+/// Prints what `--test` found: how many cells of each engine are right.
 pub fn print_test(results: &Results) {
-    let mut table = Table::new(&["contestant", "right", "unsupported", "failed"]);
-    for column in &results.contestants {
+    let mut table = Table::new(&["engine", "right", "unsupported", "failed"]);
+    for column in &results.engines {
         let count = |which: fn(&Outcome) -> bool| {
-            let cells = results.cells.iter().filter(|record| record.contestant == column.name);
+            let cells = results.cells.iter().filter(|record| record.engine == column.name);
             cells.filter(|record| which(&record.outcome)).count().to_string()
         };
         table.rows.push(vec![

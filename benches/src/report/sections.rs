@@ -26,7 +26,7 @@ pub(super) fn all(results: &Results) -> Vec<Section> {
         });
     }
     sections.extend(missing(results));
-    sections.push(contestants(results));
+    sections.push(engines(results));
     sections
 }
 
@@ -71,7 +71,7 @@ fn tables(results: &Results, rows: &[&Row]) -> Vec<Table> {
     std::iter::once(times).chain(ratios).chain(measures).flatten().collect()
 }
 
-/// A table with a line for each row and a column for each contestant; `None` without any figure.
+/// A table with a line for each row and a column for each engine; `None` without any figure.
 fn grid(
     results: &Results,
     rows: &[&Row],
@@ -100,7 +100,7 @@ fn time(results: &Results, row: &Row, record: &Record) -> Option<String> {
             let ratio =
                 record.to_vec.map_or_else(String::new, |ratio| format!(" ({})", number::three_digits(ratio)));
             let shown = format!("{}{ratio}", number::time(timing.median));
-            let wins = view::winner(results, &row.id) == Some(&record.contestant);
+            let wins = view::winner(results, &row.id) == Some(&record.engine);
             if wins { format!("**{shown}**") } else { shown }
         }
         Outcome::Unsupported { .. } => return None,
@@ -118,28 +118,27 @@ fn missing(results: &Results) -> Option<Section> {
         if matches!(record.outcome, Outcome::Timed(_) | Outcome::Checked) {
             continue;
         }
-        let same = |line: &&mut (&str, &Outcome, Vec<&str>)| {
-            line.0 == record.contestant && *line.1 == record.outcome
-        };
+        let same =
+            |line: &&mut (&str, &Outcome, Vec<&str>)| line.0 == record.engine && *line.1 == record.outcome;
         match lines.iter_mut().find(same) {
             Some((_, _, cases)) => cases.push(&record.case),
-            None => lines.push((&record.contestant, &record.outcome, vec![&record.case])),
+            None => lines.push((&record.engine, &record.outcome, vec![&record.case])),
         }
     }
     lines.sort_by_key(|(_, outcome, _)| matches!(outcome, Outcome::Unsupported { .. }));
-    let line = |(contestant, outcome, cases): &(&str, &Outcome, Vec<&str>)| {
-        format!("- {contestant} at {}: {}\n", cases.join(", "), outcome.explain())
+    let line = |(engine, outcome, cases): &(&str, &Outcome, Vec<&str>)| {
+        format!("- {engine} at {}: {}\n", cases.join(", "), outcome.explain())
     };
     let text: String = lines.iter().map(line).collect();
     (!text.is_empty()).then(|| Section { title: "Cells without times".into(), text, ..Section::default() })
 }
 
-fn contestants(results: &Results) -> Section {
+fn engines(results: &Results) -> Section {
     let line = |column: &crate::harness::record::Column| {
         format!("- **{}** ({}): {}\n", column.name, name_of(&column.kind), column.idiom)
     };
-    let text = results.contestants.iter().map(line).collect();
-    Section { title: "Contestants".into(), text, ..Section::default() }
+    let text = results.engines.iter().map(line).collect();
+    Section { title: "Engines".into(), text, ..Section::default() }
 }
 
 #[cfg(test)]

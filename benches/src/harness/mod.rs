@@ -5,7 +5,7 @@
 //! - `case`, `engine`, `cell`: a row, a column, and the two together. `shape`: a row of any traffic.
 //! - `check`, `measure`: right bytes first, then times.
 //! - `crew`, `courier`: threads.
-//! - `parent`, `child`: a process for each row. `record`: what it found; `ratios`: how that
+//! - `parent`, `child`: a process for each row. `record`: what it found, and how that
 //!   compares.
 //!
 //! - `block`, `pattern`: what is done with bytes. `tail`: times of single operations.
@@ -26,7 +26,6 @@ pub mod measure;
 pub mod parent;
 pub(crate) mod pattern;
 pub mod plan;
-pub mod ratios;
 pub mod record;
 pub mod serve;
 pub mod shape;

@@ -1,11 +1,9 @@
 //! What is measured, as it is passed from child to parent and kept in `results.json`.
 
-use std::collections::BTreeMap;
-
 pub use bufadvise::measure::host::Host;
 use serde::{Deserialize, Serialize};
 
-use crate::harness::engine::Kind;
+use crate::harness::engine::{BASELINE, Kind};
 use crate::harness::statistics::quantile;
 pub use crate::harness::tail::Tail;
 
@@ -84,10 +82,6 @@ pub struct Record {
     /// Median divided by the median of `vec` in the same rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_vec: Option<f64>,
-    /// For each strategy that was measured in the same rounds, its median divided by this one:
-    /// below 1, the strategy is faster.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub strategies_to_this: BTreeMap<String, f64>,
     /// Calls of the global allocator per operation, in steady state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_calls: Option<f64>,
@@ -195,7 +189,6 @@ impl Record {
             engine: engine.into(),
             outcome,
             to_vec: None,
-            strategies_to_this: BTreeMap::new(),
             heap_calls: None,
             fallbacks: None,
             peak_bytes: None,
@@ -223,6 +216,15 @@ impl Results {
     #[must_use]
     pub fn median(&self, case: &str, engine: &str) -> Option<f64> {
         Some(self.cell(case, engine)?.timing()?.median)
+    }
+
+    /// Fills in the ratios to `vec`, from what was measured in the same rounds.
+    pub fn compare(&mut self) {
+        let ratio = |record: &Record| Some(record.timing()?.median / self.median(&record.case, BASELINE)?);
+        let ratios: Vec<_> = self.cells.iter().map(ratio).collect();
+        for (record, ratio) in self.cells.iter_mut().zip(ratios) {
+            record.to_vec = ratio;
+        }
     }
 
     /// The failures of engines of these kinds, a line each. One with other settings is of the kind
@@ -278,11 +280,14 @@ pub(crate) mod fixture {
         Record::new(case, engine, Outcome::Timed(timing))
     }
 
-    /// The rows are those that the cells name.
+    /// The rows are those that the cells name, of `reuse` where they name no workload.
     pub(crate) fn results(engines: Vec<Column>, cells: Vec<Record>) -> Results {
         let mut ids: Vec<&String> = cells.iter().map(|record| &record.case).collect();
         ids.dedup();
-        let row = |id: &String| Row { id: id.clone(), workload: "reuse".into(), parameters: id.clone() };
+        let row = |id: &String| {
+            let (workload, parameters) = id.split_once('/').unwrap_or(("reuse", id));
+            Row { id: id.clone(), workload: workload.into(), parameters: parameters.into() }
+        };
         Results {
             schema: SCHEMA,
             host: Host::default(),

@@ -5,7 +5,7 @@ use crate::harness::engine::{BASELINE, NOOP};
 use crate::harness::record::{Column, Record, Results, Row, Timing};
 
 /// A difference below this share is not called one.
-const NOISE: f64 = 0.05;
+pub(super) const NOISE: f64 = 0.05;
 
 /// The columns that have something to say about these rows. Settings are in the tables of their
 /// workload only.

@@ -14,12 +14,11 @@ struct Traffic {
     name: &'static str,
     /// The workloads that are such traffic.
     workloads: &'static [&'static str],
-    /// The engines that suit it by the guide's tree, each with the guide's word for it.
+    /// The engines that the guide's tree leads to, each with the guide's word for it.
     engines: &'static [(&'static str, &'static str)],
 }
 
-const ALL: &[(&str, &str)] =
-    &[("slot", "slot pool"), ("ring", "ring"), ("shard", "sharded pool"), ("bump", "bump-pointer shards")];
+const SLOT_OR_RING: &[(&str, &str)] = &[("slot", "slot pool"), ("ring", "ring")];
 
 /// The kinds that the matrix has rows of, in the guide's order. `shape` is not among them: its rows
 /// were searched for because a strategy is slow there.
@@ -27,17 +26,17 @@ const TRAFFIC: [Traffic; 6] = [
     Traffic {
         name: "a codec reads a header, then the payload that it announces, and passes both on",
         workloads: &["frame", "growing"],
-        engines: ALL,
+        engines: SLOT_OR_RING,
     },
     Traffic {
         name: "packets or rows, made by one thread, short-lived",
         workloads: &["reuse", "live", "pools", "burst", "queue", "short-lived", "handoff"],
-        engines: ALL,
+        engines: SLOT_OR_RING,
     },
     Traffic {
         name: "a server whose threads read, work and answer, all sizes",
         workloads: &["mixed", "tasks", "threads", "replay"],
-        engines: &[("shard", "sharded pool"), ("bump", "bump-pointer shards")],
+        engines: &[("shard", "sharded pool")],
     },
     Traffic {
         name: "a parser over a socket; samples between two threads",
@@ -118,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_page_begins_with_what_to_take() {
-        let names = ["slot", "ring", "shard", "bump", "mirror"];
+        let names = ["slot", "ring", "shard", "mirror"];
         let mut columns: Vec<_> = names.map(|name| column(name, Kind::Strategy)).into();
         columns.push(column("vec", Kind::Control));
         let cell = |case: &str, engine: &str, median, mib: u64| {
@@ -135,9 +134,8 @@ mod tests {
                 cell("frame/stay", "ring", 1.0, 1),
                 cell("frame/wait", "vec", 8.0, 9),
                 cell("frame/wait", "slot", 1.0, 5),
-                // Not in the guide's tree where several threads share a pool.
+                // The slot pool is not for several threads.
                 cell("mixed/zipf", "slot", 1.0, 0),
-                cell("mixed/zipf", "bump", 5.0, 0),
                 cell("mixed/zipf", "shard", 4.0, 0),
                 cell("mixed/zipf", "vec", 10.0, 0),
                 // No `Vec` to compare with.

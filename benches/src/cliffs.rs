@@ -47,7 +47,7 @@ impl Found {
         let names: Vec<String> = STRATEGIES.iter().chain(&[TODAY]).map(|name| (*name).to_owned()).collect();
         let records = parent::row(&Case::Shape { shape }, select::named(&names), Scale::Quick)?;
         let of = |name: &str| {
-            let record = records.iter().find(|record| record.contestant == name);
+            let record = records.iter().find(|record| record.engine == name);
             record.and_then(Record::timing).map(|timing| timing.median)
         };
         let found = || {

@@ -52,9 +52,9 @@ struct Options {
     /// Run only these workloads, or single rows such as `reuse/64B`.
     #[arg(long, short, value_delimiter = ',', value_name = "W")]
     workload: Vec<String>,
-    /// Run only these contestants, each also with other settings and without any, and `vec`.
-    #[arg(long, short, value_delimiter = ',', value_name = "C")]
-    contestant: Vec<String>,
+    /// Run only these engines, each also with other settings and without any, and `vec`.
+    #[arg(long, short, value_delimiter = ',', value_name = "E")]
+    engine: Vec<String>,
     /// List the rows and columns, and run nothing.
     #[arg(long)]
     list: bool,
@@ -74,7 +74,7 @@ fn main() -> ExitCode {
         Task::Run(options) => options.run(),
         Task::Cliffs(options) => options.run(),
         // Nothing is counted here.
-        Task::Job { job } => child::perform(&job, &select::named(&job.contestants), || 0),
+        Task::Job { job } => child::perform(&job, &select::named(&job.engines), || 0),
     })
 }
 
@@ -82,15 +82,15 @@ impl Options {
     fn run(self) -> Result<()> {
         let scale = Scale::of(self.quick, self.test);
         let cases = select::cases(scale, &self.workload)?;
-        let contestants = select::contestants(&self.contestant)?;
+        let engines = select::engines(&self.engine)?;
         if self.list {
-            return match io::stdout().write_all(select::list(&cases, &contestants).as_bytes()) {
+            return match io::stdout().write_all(select::list(&cases, &engines).as_bytes()) {
                 // A reader that has seen enough, such as `head`.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
                 written => Ok(written?),
             };
         }
-        let plan = Plan { scale, cases, contestants, count: self.count, memory: !self.no_memory };
+        let plan = Plan { scale, cases, engines, count: self.count, memory: !self.no_memory };
         let results = parent::run(&plan)?;
         if scale == Scale::Test {
             report::print_test(&results);

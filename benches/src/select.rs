@@ -6,9 +6,9 @@ use anyhow::{Result, bail};
 use buftrials::run::name_of;
 
 use crate::adapters;
-use crate::harness::contestant::BASELINE;
+use crate::harness::engine::BASELINE;
 use crate::harness::measure::Scale;
-use crate::harness::{Case, Contestant};
+use crate::harness::{Case, Engine};
 use crate::workloads::{self, WORKLOADS};
 
 /// The rows of these workloads, or with these ids; all when none is named.
@@ -34,24 +34,24 @@ pub fn cases(scale: Scale, wanted: &[String]) -> Result<Vec<Case>> {
     Ok(cases.into_iter().filter(is_wanted).collect())
 }
 
-/// The contestants with these names, each with its other settings, and the baseline; all when none is
+/// The engines with these names, each with its other settings, and the baseline; all when none is
 /// named.
 ///
 /// # Errors
 ///
 /// When one is named that this build does not have.
-pub fn contestants(wanted: &[String]) -> Result<Vec<Contestant>> {
+pub fn engines(wanted: &[String]) -> Result<Vec<Engine>> {
     let all = adapters::all();
     for name in wanted {
-        if !all.iter().any(|contestant| contestant.name == name) {
-            let names: Vec<&str> = all.iter().map(|contestant| contestant.name).collect();
+        if !all.iter().any(|engine| engine.name == name) {
+            let names: Vec<&str> = all.iter().map(|engine| engine.name).collect();
             bail!(
-                "no contestant of this build is called `{name}` (peers need `--peers`): expected one of {}",
+                "no engine of this build is called `{name}` (peers need `--peers`): expected one of {}",
                 names.join(", ")
             );
         }
     }
-    let is_meant = |one: &Contestant| {
+    let is_meant = |one: &Engine| {
         let named = |name: &String| name == one.name || Some(name.as_str()) == one.setting_of;
         one.name == BASELINE || wanted.is_empty() || wanted.iter().any(named)
     };
@@ -60,16 +60,16 @@ pub fn contestants(wanted: &[String]) -> Result<Vec<Contestant>> {
 
 /// Those of this build that have these names.
 #[must_use]
-pub fn named(names: &[String]) -> Vec<Contestant> {
+pub fn named(names: &[String]) -> Vec<Engine> {
     adapters::all().into_iter().filter(|one| names.iter().any(|name| name == one.name)).collect()
 }
 
 /// Rows and columns, a line each.
 #[must_use]
-pub fn list(cases: &[Case], contestants: &[Contestant]) -> String {
-    let mut list = String::from("contestants\n");
+pub fn list(cases: &[Case], engines: &[Engine]) -> String {
+    let mut list = String::from("engines\n");
     // Writing to a string does not fail.
-    for Contestant { name, kind, idiom, .. } in contestants {
+    for Engine { name, kind, idiom, .. } in engines {
         let _ = writeln!(list, "  {name:<16} {:<9} {idiom}", name_of(kind));
     }
     list += "rows\n";
@@ -89,13 +89,13 @@ mod tests {
         assert_eq!(cases(Scale::Quick, &["reuse".into()]).unwrap().len(), 9);
         assert!(cases(Scale::Quick, &["nonsense".into()]).is_err());
         let names = |wanted: &[String]| -> Vec<_> {
-            contestants(wanted).unwrap().iter().map(|contestant| contestant.name).collect()
+            engines(wanted).unwrap().iter().map(|engine| engine.name).collect()
         };
         assert_eq!(names(&["heap".into()]), ["heap", "vec"]);
         assert_eq!(names(&["any-slot".into()]), ["vec", "any-slot"]);
         assert_eq!(names(&["slot".into()]), ["slot", "slot-default", "vec", "any-slot", "slot-per-thread"]);
         assert!(names(&[]).len() >= 4);
-        assert!(contestants(&["nonsense".into()]).is_err());
+        assert!(engines(&["nonsense".into()]).is_err());
         assert!(list(&[], &named(&["heap".into()])).contains("heap             control"));
     }
 }

@@ -24,20 +24,20 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "quick")]
     test: bool,
     /// Count instructions per operation under valgrind, and fail if a count has risen.
-    #[arg(long, conflicts_with_all = ["quick", "test", "peers", "workload", "contestant", "list", "out", "times_only"])]
+    #[arg(long, conflicts_with_all = ["quick", "test", "peers", "workload", "engine", "list", "out", "times_only"])]
     instructions: bool,
     /// Write the counts to `benches/instructions/instructions.json` instead of comparing them.
     #[arg(long, requires = "instructions")]
     update: bool,
     /// Search for so many seconds for traffic in which a strategy without settings is many times as slow as the best.
-    #[arg(long, value_name = "S", num_args = 0..=1, default_missing_value = "120", conflicts_with_all = ["quick", "test", "peers", "instructions", "workload", "contestant", "list", "out", "times_only"])]
+    #[arg(long, value_name = "S", num_args = 0..=1, default_missing_value = "120", conflicts_with_all = ["quick", "test", "peers", "instructions", "workload", "engine", "list", "out", "times_only"])]
     cliffs: Option<u64>,
     /// Run only these workloads, or single rows such as `reuse/64B`.
     #[arg(long, short, value_delimiter = ',', value_name = "W")]
     workload: Vec<String>,
-    /// Run only these contestants, each also with other settings and without any, and `vec`, with which all are compared.
-    #[arg(long, short, value_delimiter = ',', value_name = "C")]
-    contestant: Vec<String>,
+    /// Run only these engines, each also with other settings and without any, and `vec`, with which all are compared.
+    #[arg(long, short, value_delimiter = ',', value_name = "E")]
+    engine: Vec<String>,
     /// List the rows and columns, and run nothing.
     #[arg(long)]
     list: bool,
@@ -63,7 +63,7 @@ impl Args {
         self.build(counts)?;
         shell::run(&mut self.command(counts))?;
         // Of some rows alone, nobody asks for advice.
-        if self.test && self.workload.is_empty() && self.contestant.is_empty() && !self.list {
+        if self.test && self.workload.is_empty() && self.engine.is_empty() && !self.list {
             shell::run(&mut command!(
                 "cargo run --package bufadvise --bin bufadvise -- advise {TRACE} --table"
             ))?;
@@ -111,8 +111,8 @@ impl Args {
         for workload in &self.workload {
             command.args(["--workload", workload]);
         }
-        for contestant in &self.contestant {
-            command.args(["--contestant", contestant]);
+        for engine in &self.engine {
+            command.args(["--engine", engine]);
         }
         command.arg("--out").arg(&self.out);
         if counts {

@@ -101,7 +101,7 @@ enum Task {
     /// `frames` the codec. Each program is a fresh process; clients in another one check every answer.
     ///
     /// Options: --quick for one round with less traffic, --rounds N, --part service,container,relay,burst,upload,requests,messages,websocket,frames,
-    /// --contestant codec,vec,pool,pool-keeper,stock,bounded, --allocator glibc,jemalloc,jemalloc-thread,mimalloc,bufalloc, --out DIR, --check to
+    /// --engine codec,vec,pool,pool-keeper,stock,bounded, --allocator glibc,jemalloc,jemalloc-thread,mimalloc,bufalloc, --out DIR, --check to
     /// fail where a mark does not hold.
     Serve(measure::Args),
     /// Run the larger models of shuttle: schedules of several threads that are drawn at random.

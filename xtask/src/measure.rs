@@ -12,7 +12,7 @@ const PROFILE: &str = "quick";
 /// Options of such a program.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Options of the program: --quick, --test, --rounds N, --contestant C, --out DIR, --check; `-- --help` lists all
+    /// Options of the program: --quick, --test, --rounds N, --engine E, --out DIR, --check; `-- --help` lists all
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "OPTIONS")]
     options: Vec<String>,
 }

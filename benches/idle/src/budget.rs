@@ -7,7 +7,7 @@ use buftrials::system;
 use buftrials::watch::Server;
 
 use crate::clients::{self, Answered, Large, Payload};
-use crate::contestant::{Allocator, Contestant, PROGRAM};
+use crate::engine::{Allocator, Engine, PROGRAM};
 use crate::record::BudgetRun;
 use crate::server::{Options, Status};
 
@@ -42,11 +42,11 @@ impl Crowd {
     /// # Errors
     ///
     /// When the server cannot be started, or has ended.
-    pub fn run(&self, contestant: Contestant, allocator: Allocator) -> Result<BudgetRun> {
-        let has_budget = matches!(contestant, Contestant::Shard | Contestant::ShardKeeper);
+    pub fn run(&self, engine: Engine, allocator: Allocator) -> Result<BudgetRun> {
+        let has_budget = matches!(engine, Engine::Shard | Engine::ShardKeeper);
         let budget = has_budget.then_some(self.budget);
         let buffer = (self.slow > 0).then_some(SLOW_BUFFER_BYTES);
-        let options = Options { contestant, budget, send_buffer: buffer };
+        let options = Options { engine, budget, send_buffer: buffer };
         let mut server = Server::start(allocator.command(PROGRAM, "serve", &options)?)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let payload = Payload::new();
@@ -66,7 +66,7 @@ impl Crowd {
         };
         let (mean_wait, longest_wait) = mean_and_longest(&waits);
         Ok(BudgetRun {
-            contestant,
+            engine,
             allocator,
             clients: self.clients,
             slow: self.slow,

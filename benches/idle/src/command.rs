@@ -7,7 +7,7 @@ use buftrials::run::{self, RunOptions, Scale};
 use buftrials::system;
 use clap::{Parser, Subcommand};
 
-use crate::contestant::{Allocator, Contestant};
+use crate::engine::{Allocator, Engine};
 use crate::plan::Plan;
 use crate::server::Options;
 use crate::{marks, report};
@@ -25,7 +25,7 @@ enum Task {
     /// Run the trials, and write a report.
     Run {
         #[command(flatten)]
-        run: RunOptions<Contestant>,
+        run: RunOptions<Engine>,
         /// Run only over these allocators.
         #[arg(long, short, value_enum, value_delimiter = ',', value_name = "A")]
         allocator: Vec<Allocator>,
@@ -47,13 +47,13 @@ pub fn main() -> ExitCode {
     })
 }
 
-fn perform(run: &RunOptions<Contestant>, allocators: Vec<Allocator>) -> Result<()> {
+fn perform(run: &RunOptions<Engine>, allocators: Vec<Allocator>) -> Result<()> {
     system::raise_open_files();
     let scale = run.scale();
     let plan = Plan {
         scale,
         rounds: run.rounds.unwrap_or(if scale == Scale::Full { 3 } else { 1 }),
-        contestants: run.contestant.clone(),
+        engines: run.engine.clone(),
         allocators: if allocators.is_empty() { Allocator::plain().collect() } else { allocators },
     };
     let results = plan.run()?;

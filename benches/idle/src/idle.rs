@@ -10,7 +10,7 @@ use buftrials::watch::{Sampler, Server};
 use serde::{Deserialize, Serialize};
 
 use crate::clients::{self, Client, Large, Payload};
-use crate::contestant::{Allocator, Contestant, PROGRAM};
+use crate::engine::{Allocator, Engine, PROGRAM};
 use crate::record::{IdleRun, Load, Phase};
 use crate::server::Options;
 
@@ -79,8 +79,8 @@ impl Course {
     ///
     /// When the server cannot be started, loses a connection or answers wrongly, or the system does
     /// not say what it uses.
-    pub fn run(&self, contestant: Contestant, allocator: Allocator) -> Result<IdleRun> {
-        let options = Options { contestant, budget: None, send_buffer: None };
+    pub fn run(&self, engine: Engine, allocator: Allocator) -> Result<IdleRun> {
+        let options = Options { engine, budget: None, send_buffer: None };
         let server = Server::start(allocator.command(PROGRAM, "serve", &options)?)?;
         let process = server.id();
         let begin = Instant::now();
@@ -92,7 +92,7 @@ impl Course {
         let samples = sampler.finish();
         let seen = samples.iter().map(|sample| sample.bytes).max().unwrap_or_default();
         Ok(IdleRun {
-            contestant,
+            engine,
             allocator,
             before,
             // The system's own mark may be a few pages behind.

@@ -6,7 +6,7 @@
 //!
 //! | module | what is in it |
 //! | --- | --- |
-//! | [`contestant`] | what servers have their buffers from, and the allocators |
+//! | [`engine`] | what servers have their buffers from, and the allocators |
 //! | [`wire`] | the protocol |
 //! | [`server`] | the servers |
 //! | [`clients`] | what asks them |
@@ -27,7 +27,7 @@
 pub mod budget;
 pub mod clients;
 pub mod command;
-pub mod contestant;
+pub mod engine;
 pub mod idle;
 pub mod marks;
 pub mod plan;

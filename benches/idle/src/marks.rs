@@ -2,7 +2,7 @@
 
 use buftrials::mark::Mark;
 
-use crate::contestant::{Allocator, Contestant};
+use crate::engine::{Allocator, Engine};
 use crate::record::{BudgetRun, IdleRun, Results};
 
 /// An idle server has at most this many times what it had before the burst.
@@ -17,8 +17,8 @@ const MOST_OF_MEAN: f64 = 2.0;
 pub fn all(results: &Results) -> Vec<Mark> {
     let mut marks = Vec::new();
     for allocator in Allocator::plain() {
-        let contestants = Contestant::all().filter(|contestant| contestant.untrimmed().is_some());
-        marks.extend(contestants.flat_map(|contestant| idle(results, contestant, allocator)));
+        let engines = Engine::all().filter(|engine| engine.untrimmed().is_some());
+        marks.extend(engines.flat_map(|engine| idle(results, engine, allocator)));
     }
     marks.extend(results.budget.iter().filter_map(budget).flatten());
     marks
@@ -28,10 +28,10 @@ pub fn all(results: &Results) -> Vec<Mark> {
 type Figure = fn(&IdleRun) -> f64;
 
 /// A server with the keeper against itself before the burst, the codec, and itself without.
-fn idle(results: &Results, one: Contestant, allocator: Allocator) -> Vec<Mark> {
+fn idle(results: &Results, one: Engine, allocator: Allocator) -> Vec<Mark> {
     let compared =
-        |what: String, figure: Figure, other: Option<Contestant>, to: Figure, holds: fn(f64) -> bool| {
-            let of = |contestant, figure| results.median(contestant, allocator, figure);
+        |what: String, figure: Figure, other: Option<Engine>, to: Figure, holds: fn(f64) -> bool| {
+            let of = |engine, figure| results.median(engine, allocator, figure);
             let ratio = of(one, figure)? / of(other?, to)?;
             let what = format!("{} over {}: {what}", one.title(), allocator.name());
             Some(Mark { what, found: format!("{ratio:.2}"), holds: holds(ratio) })
@@ -39,7 +39,7 @@ fn idle(results: &Results, one: Contestant, allocator: Allocator) -> Vec<Mark> {
     let [before, peak, idle]: [Figure; 3] =
         [|run| run.before as f64, |run| run.peak as f64, |run| run.idle as f64];
     let [rate, micros]: [Figure; 2] = [|run| run.after.rate(), |run| run.after.micros()];
-    let (codec, untrimmed) = (Some(Contestant::Codec), one.untrimmed());
+    let (codec, untrimmed) = (Some(Engine::Codec), one.untrimmed());
     [
         compared(
             format!("idle, to before the burst, at most {MOST_OF_BEFORE}"),
@@ -77,7 +77,7 @@ fn budget(run: &BudgetRun) -> Option<Vec<Mark>> {
         0 => format!("{} clients", run.clients),
         slow => format!("{} clients, {slow} of them slow", run.clients),
     };
-    let name = format!("{} with a budget, {crowd}", run.contestant.title());
+    let name = format!("{} with a budget, {crowd}", run.engine.title());
     let mut marks = vec![
         Mark {
             what: format!("{name}: every frame is answered right, and no connection is lost"),
@@ -113,11 +113,10 @@ mod tests {
 
     #[test]
     fn each_mark_can_fail() {
-        let others =
-            || vec![run(Contestant::Codec, 50, 100, 60, 100), run(Contestant::Shard, 50, 100, 90, 100)];
+        let others = || vec![run(Engine::Codec, 50, 100, 60, 100), run(Engine::Shard, 50, 100, 90, 100)];
         let with = |one| judged(others().into_iter().chain([one]).collect());
         let keeper =
-            |before, peak, idle, requests| with(run(Contestant::ShardKeeper, before, peak, idle, requests));
+            |before, peak, idle, requests| with(run(Engine::ShardKeeper, before, peak, idle, requests));
         assert_eq!(keeper(50, 100, 55, 100), [true; 5]);
         assert_eq!(keeper(40, 100, 55, 100), [false, true, true, true, true]);
         assert_eq!(keeper(60, 100, 61, 100), [true, false, true, true, true]);
@@ -127,14 +126,14 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_is_not_judged() {
-        assert_eq!(judged(vec![run(Contestant::ShardKeeper, 1, 1, 1, 1)]), [true]);
-        assert_eq!(judged(vec![run(Contestant::RingKeeper, 1, 1, 1, 1)]), [true; 0]);
+        assert_eq!(judged(vec![run(Engine::ShardKeeper, 1, 1, 1, 1)]), [true]);
+        assert_eq!(judged(vec![run(Engine::RingKeeper, 1, 1, 1, 1)]), [true; 0]);
     }
 
     #[test]
     fn budgets_are_judged() {
         let good = BudgetRun {
-            contestant: Contestant::Shard,
+            engine: Engine::Shard,
             allocator: Allocator::Glibc,
             clients: 10,
             slow: 0,

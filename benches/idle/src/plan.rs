@@ -5,7 +5,7 @@ use bufadvise::measure::host;
 use buftrials::run::Scale;
 
 use crate::budget::Crowd;
-use crate::contestant::{Allocator, Contestant};
+use crate::engine::{Allocator, Engine};
 use crate::idle::Course;
 use crate::record::{BudgetRun, IdleRun, Results};
 
@@ -14,10 +14,10 @@ use crate::record::{BudgetRun, IdleRun, Results};
 pub struct Plan {
     /// How much of it.
     pub scale: Scale,
-    /// The number of turns of each contestant.
+    /// The number of turns of each engine.
     pub rounds: usize,
-    /// These contestants; without any, those that the scale has.
-    pub contestants: Vec<Contestant>,
+    /// These engines; without any, those that the scale has.
+    pub engines: Vec<Engine>,
     /// Over these allocators.
     pub allocators: Vec<Allocator>,
 }
@@ -41,22 +41,20 @@ impl Plan {
     }
 
     /// The runs of the first trial, in the order of one round.
-    fn turns(&self) -> Vec<(Contestant, Allocator)> {
-        let takes_part = |contestant: Contestant, allocator| {
-            if !self.contestants.is_empty() {
-                return self.contestants.contains(&contestant);
+    fn turns(&self) -> Vec<(Engine, Allocator)> {
+        let takes_part = |engine: Engine, allocator| {
+            if !self.engines.is_empty() {
+                return self.engines.contains(&engine);
             }
             self.scale != Scale::Quick
-                || match contestant {
-                    Contestant::Codec | Contestant::BumpKeeper | Contestant::ShardKeeper => true,
-                    Contestant::BytesMut | Contestant::Bump | Contestant::Shard => {
-                        allocator == Allocator::Glibc
-                    }
+                || match engine {
+                    Engine::Codec | Engine::BumpKeeper | Engine::ShardKeeper => true,
+                    Engine::BytesMut | Engine::Bump | Engine::Shard => allocator == Allocator::Glibc,
                     _ => false,
                 }
         };
         let of = |allocator: Allocator| {
-            Contestant::all().filter(move |&one| takes_part(one, allocator)).map(move |one| (one, allocator))
+            Engine::all().filter(move |&one| takes_part(one, allocator)).map(move |one| (one, allocator))
         };
         self.allocators.iter().flat_map(|&allocator| of(allocator).collect::<Vec<_>>()).collect()
     }
@@ -69,9 +67,9 @@ impl Plan {
         for round in 0..self.rounds {
             for at in 0..turns.len() {
                 // So that nobody is first each time.
-                let (contestant, allocator) = turns[(at + round) % turns.len()];
-                let name = format!("{}, {}", contestant.title(), allocator.name());
-                let run = course.run(contestant, allocator);
+                let (engine, allocator) = turns[(at + round) % turns.len()];
+                let name = format!("{}, {}", engine.title(), allocator.name());
+                let run = course.run(engine, allocator);
                 let run = run.with_context(|| format!("with {name}"))?;
                 eprintln!("idle: {} of {total}: {name}: {} MiB", runs.len() + 1, run.idle >> 20);
                 runs.push(run);
@@ -86,10 +84,10 @@ impl Plan {
         let mut runs = Vec::new();
         let allocator = self.allocators.first().copied().unwrap_or(Allocator::Glibc);
         for crowd in crowds {
-            for contestant in [Contestant::Codec, Contestant::Shard] {
-                let run = crowd.run(contestant, allocator);
-                let run = run.with_context(|| format!("{} under a budget", contestant.title()))?;
-                eprintln!("idle: under a budget: {}: {} answers", contestant.title(), run.answered);
+            for engine in [Engine::Codec, Engine::Shard] {
+                let run = crowd.run(engine, allocator);
+                let run = run.with_context(|| format!("{} under a budget", engine.title()))?;
+                eprintln!("idle: under a budget: {}: {} answers", engine.title(), run.answered);
                 runs.push(run);
             }
         }
@@ -101,8 +99,8 @@ impl Plan {
 mod tests {
     use super::*;
 
-    fn plan(scale: Scale, contestants: Vec<Contestant>) -> Plan {
-        Plan { scale, rounds: 1, contestants, allocators: Allocator::plain().collect() }
+    fn plan(scale: Scale, engines: Vec<Engine>) -> Plan {
+        Plan { scale, rounds: 1, engines, allocators: Allocator::plain().collect() }
     }
 
     #[test]
@@ -110,12 +108,12 @@ mod tests {
         let turns = plan(Scale::Quick, Vec::new()).turns();
         assert_eq!(turns.len(), 12);
         for allocator in Allocator::plain() {
-            for needed in [Contestant::Codec, Contestant::BumpKeeper, Contestant::ShardKeeper] {
+            for needed in [Engine::Codec, Engine::BumpKeeper, Engine::ShardKeeper] {
                 assert!(turns.contains(&(needed, allocator)), "{needed:?} over {allocator:?}");
             }
         }
         assert_eq!(plan(Scale::Full, Vec::new()).turns().len(), 27);
-        let chosen = plan(Scale::Quick, vec![Contestant::Mirror]).turns();
-        assert!(chosen.into_iter().eq(Allocator::plain().map(|allocator| (Contestant::Mirror, allocator))));
+        let chosen = plan(Scale::Quick, vec![Engine::Mirror]).turns();
+        assert!(chosen.into_iter().eq(Allocator::plain().map(|allocator| (Engine::Mirror, allocator))));
     }
 }

@@ -5,7 +5,7 @@ use buftrials::median;
 use buftrials::watch::Sample;
 use serde::{Deserialize, Serialize};
 
-use crate::contestant::{Allocator, Contestant};
+use crate::engine::{Allocator, Engine};
 use crate::idle::Course;
 
 /// All of it.
@@ -61,7 +61,7 @@ impl Load {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IdleRun {
     /// Where it had its buffers from.
-    pub contestant: Contestant,
+    pub engine: Engine,
     /// The allocator below.
     pub allocator: Allocator,
     /// With all connections, each of which has had small frames answered.
@@ -84,7 +84,7 @@ pub struct IdleRun {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BudgetRun {
     /// Where it had its buffers from.
-    pub contestant: Contestant,
+    pub engine: Engine,
     /// The allocator below.
     pub allocator: Allocator,
     /// The number of clients.
@@ -93,7 +93,7 @@ pub struct BudgetRun {
     pub slow: usize,
     /// Bytes of each client's frame.
     pub bytes: usize,
-    /// The most bytes that the pool may have; none for a contestant that has no bound.
+    /// The most bytes that the pool may have; none for an engine that has no bound.
     pub budget: Option<usize>,
     /// The most bytes that the pool had at once.
     pub pool_peak: Option<usize>,
@@ -110,19 +110,14 @@ pub struct BudgetRun {
 }
 
 impl Results {
-    /// The runs of a contestant over an allocator.
-    pub fn runs(&self, contestant: Contestant, allocator: Allocator) -> impl Iterator<Item = &IdleRun> {
-        self.idle.iter().filter(move |run| run.contestant == contestant && run.allocator == allocator)
+    /// The runs of an engine over an allocator.
+    pub fn runs(&self, engine: Engine, allocator: Allocator) -> impl Iterator<Item = &IdleRun> {
+        self.idle.iter().filter(move |run| run.engine == engine && run.allocator == allocator)
     }
 
-    /// The median of something over the runs of a contestant; `None` without any.
-    pub fn median(
-        &self,
-        contestant: Contestant,
-        allocator: Allocator,
-        of: impl Fn(&IdleRun) -> f64,
-    ) -> Option<f64> {
-        median(self.runs(contestant, allocator).map(of))
+    /// The median of something over the runs of an engine; `None` without any.
+    pub fn median(&self, engine: Engine, allocator: Allocator, of: impl Fn(&IdleRun) -> f64) -> Option<f64> {
+        median(self.runs(engine, allocator).map(of))
     }
 }
 
@@ -131,12 +126,12 @@ impl Results {
 pub(crate) mod fixture {
     use super::*;
 
-    pub(crate) fn run(contestant: Contestant, before: u64, peak: u64, idle: u64, requests: u64) -> IdleRun {
+    pub(crate) fn run(engine: Engine, before: u64, peak: u64, idle: u64, requests: u64) -> IdleRun {
         let load = Load { requests, seconds: 1.0, processor_seconds: 1.0 };
         let (phases, samples) = (Vec::new(), Vec::new());
         let allocator = Allocator::Glibc;
         let (busy, after) = (load, load);
-        IdleRun { contestant, allocator, before, peak, idle, busy, after, phases, samples }
+        IdleRun { engine, allocator, before, peak, idle, busy, after, phases, samples }
     }
 
     pub(crate) fn results(idle: Vec<IdleRun>) -> Results {

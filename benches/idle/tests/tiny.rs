@@ -9,7 +9,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use bufidle::contestant::{Allocator, Contestant};
+use bufidle::engine::{Allocator, Engine};
 use bufidle::record::Results;
 
 #[test]
@@ -18,9 +18,9 @@ fn a_tiny_run_has_every_figure() {
     let files = ["report.md", "index.html", "idle-glibc.svg", "front.svg"];
     let program = env!("CARGO_BIN_EXE_bufidle");
     let results: Results = buftrials::results::of_tiny_run(program, &["--allocator", "glibc"], &out, &files);
-    for contestant in Contestant::all() {
-        let run = results.runs(contestant, Allocator::Glibc).next().unwrap();
-        let name = contestant.title();
+    for engine in Engine::all() {
+        let run = results.runs(engine, Allocator::Glibc).next().unwrap();
+        let name = engine.title();
         assert!(run.before > 0 && run.idle > 0 && run.peak >= run.before, "{name}: {run:?}");
         assert!(run.busy.requests > 0 && run.after.requests > 0, "{name}: {run:?}");
         let phases: Vec<&str> = run.phases.iter().map(|phase| phase.name.as_str()).collect();
@@ -29,11 +29,11 @@ fn a_tiny_run_has_every_figure() {
         assert!(run.samples.len() > 2, "{name}: {:?}", run.samples);
     }
     // A buffer for each connection is what stays.
-    let grown = |contestant| {
-        let run = results.runs(contestant, Allocator::Glibc).next().unwrap();
+    let grown = |engine| {
+        let run = results.runs(engine, Allocator::Glibc).next().unwrap();
         run.idle.saturating_sub(run.before)
     };
-    assert!(grown(Contestant::BytesMut) > 3 << 20, "four of 1 MiB");
+    assert!(grown(Engine::BytesMut) > 3 << 20, "four of 1 MiB");
 
     assert!(results.budget.iter().all(|run| run.failure.is_none() && run.answered == run.clients));
     let bounded: Vec<_> =
@@ -46,7 +46,7 @@ fn a_tiny_run_has_every_figure() {
 #[test]
 fn budgets_are_for_pools_that_wait() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bufidle"));
-    let output = command.args(["serve", r#"{"contestant":"codec","budget":1000}"#]).output().unwrap();
+    let output = command.args(["serve", r#"{"engine":"codec","budget":1000}"#]).output().unwrap();
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("Codec has no budget"));
 }

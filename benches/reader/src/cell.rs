@@ -3,7 +3,7 @@
 use buftrials::run::name_of;
 use serde::{Deserialize, Serialize};
 
-use crate::contestant::{Contestant, Memory};
+use crate::engine::{Engine, Memory};
 
 /// What a cell does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub enum Work {
     Tensors,
 }
 
-/// A row of the tables: all axes but the contestant's.
+/// A row of the tables: all axes but the engine's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// What is done.
@@ -31,19 +31,19 @@ pub struct Row {
 }
 
 impl Row {
-    /// Whether this contestant makes sense in this row.
+    /// Whether this engine makes sense in this row.
     #[must_use]
-    pub fn has(&self, contestant: Contestant, memory: Memory) -> bool {
-        let fits = match contestant {
+    pub fn has(&self, engine: Engine, memory: Memory) -> bool {
+        let fits = match engine {
             // A direct read wants pages.
-            Contestant::Vec => !self.direct,
-            Contestant::Map => !self.direct && self.depth == 1,
-            Contestant::Zeropool => cfg!(feature = "peers"),
+            Engine::Vec => !self.direct,
+            Engine::Map => !self.direct && self.depth == 1,
+            Engine::Zeropool => cfg!(feature = "peers"),
             // Plain calls have one read in flight.
-            Contestant::Mirror => self.depth == 1,
+            Engine::Mirror => self.depth == 1,
             _ => true,
         };
-        fits && contestant.memories().contains(&memory)
+        fits && engine.memories().contains(&memory)
     }
 
     /// The row in words.
@@ -66,19 +66,19 @@ pub fn size(bytes: usize) -> String {
     bufadvise::number::exact_memory(bytes as u64)
 }
 
-/// A row with its contestant.
+/// A row with its engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell {
     /// The row.
     pub row: Row,
     /// Where buffers come from.
-    pub contestant: Contestant,
+    pub engine: Engine,
     /// The memory below.
     pub memory: Memory,
 }
 
 impl Cell {
-    /// The contestant in words.
+    /// The engine in words.
     #[must_use]
     pub fn name(&self) -> String {
         let memory = match self.memory {
@@ -87,11 +87,11 @@ impl Cell {
             Memory::Huge => ", huge",
             Memory::HugeRegistered => ", huge, registered",
         };
-        let name = match self.contestant {
-            Contestant::Vec => "fresh Vec".to_owned(),
-            Contestant::Zeroed => "zeroed Vec".to_owned(),
-            Contestant::Aligned => "aligned Vec".to_owned(),
-            Contestant::Map => "memory map".to_owned(),
+        let name = match self.engine {
+            Engine::Vec => "fresh Vec".to_owned(),
+            Engine::Zeroed => "zeroed Vec".to_owned(),
+            Engine::Aligned => "aligned Vec".to_owned(),
+            Engine::Map => "memory map".to_owned(),
             other => name_of(&other),
         };
         name + memory

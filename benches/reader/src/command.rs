@@ -6,7 +6,7 @@ use anyhow::Result;
 use buftrials::run::{self, RunOptions, Scale};
 use clap::{Parser, Subcommand};
 
-use crate::contestant::Contestant;
+use crate::engine::Engine;
 use crate::plan::Plan;
 use crate::trial::Options;
 use crate::{marks, report};
@@ -22,7 +22,7 @@ struct Command {
 #[derive(Debug, Subcommand)]
 enum Task {
     /// Run the cells, and write a report.
-    Run(RunOptions<Contestant>),
+    Run(RunOptions<Engine>),
     /// Run one cell in this process.
     #[command(hide = true)]
     Cell {
@@ -40,10 +40,10 @@ pub fn main() -> ExitCode {
     })
 }
 
-fn perform(run: &RunOptions<Contestant>) -> Result<()> {
+fn perform(run: &RunOptions<Engine>) -> Result<()> {
     let scale = run.scale();
     let rounds = run.rounds.unwrap_or(if scale == Scale::Test { 1 } else { 3 });
-    let plan = Plan { scale, rounds, contestants: run.contestant.clone() };
+    let plan = Plan { scale, rounds, engines: run.engine.clone() };
     let results = plan.run(&run.out)?;
     run.finish(&results, &report::of(&results), &marks::all(&results))
 }

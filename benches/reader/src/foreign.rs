@@ -1,4 +1,4 @@
-//! Buffers over memory of others, so that all contestants are read into by the same driver.
+//! Buffers over memory of others, so that all engines are read into by the same driver.
 
 use core::ptr::NonNull;
 

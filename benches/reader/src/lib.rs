@@ -5,7 +5,7 @@
 //!
 //! | module | what is in it |
 //! | --- | --- |
-//! | [`contestant`] | where buffers come from, and the rows that each takes part in |
+//! | [`engine`] | where buffers come from, and the rows that each takes part in |
 //! | [`foreign`] | buffers over memory of others: vectors, and zeropool's |
 //! | [`mod@file`] | the file of tensors, and its checksums |
 //! | [`cell`] | one cell: its axes, and what it measured |
@@ -23,7 +23,7 @@
 
 pub mod cell;
 pub mod command;
-pub mod contestant;
+pub mod engine;
 pub mod file;
 pub mod foreign;
 pub mod marks;

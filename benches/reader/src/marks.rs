@@ -3,7 +3,7 @@
 use buftrials::mark::Mark;
 
 use crate::cell::{Cell, Measured, Row, Work};
-use crate::contestant::{Contestant, Memory};
+use crate::engine::{Engine, Memory};
 use crate::plan::Results;
 
 /// What two runs of the same differ by.
@@ -55,7 +55,7 @@ fn best(
 fn huge(results: &Results) -> Option<Mark> {
     let row = direct(1 << 20);
     let ours = best(results, row, |cell| cell.memory.is_huge(), Measured::micros)?;
-    let fresh = Cell { row, contestant: Contestant::Aligned, memory: Memory::Plain };
+    let fresh = Cell { row, engine: Engine::Aligned, memory: Memory::Plain };
     let ratio = results.ratio(&ours, &fresh, Measured::micros)?;
     let what = format!("processor time of a read, {}: {} to {}", row.title(), ours.name(), fresh.name());
     Some(mark(what, ratio, 0.06))
@@ -64,7 +64,7 @@ fn huge(results: &Results) -> Option<Mark> {
 /// Registered to not, on plain pages.
 fn registered(results: &Results, bytes: usize, most: f64) -> Option<Mark> {
     let row = direct(bytes);
-    let of = |memory| Cell { row, contestant: Contestant::Slot, memory };
+    let of = |memory| Cell { row, engine: Engine::Slot, memory };
     let (ours, plain) = (of(Memory::Registered), of(Memory::Plain));
     let ratio = results.ratio(&ours, &plain, Measured::micros)?;
     let what = format!("processor time of a read, {}: {} to {}", row.title(), ours.name(), plain.name());
@@ -73,10 +73,9 @@ fn registered(results: &Results, bytes: usize, most: f64) -> Option<Mark> {
 
 /// Out of the page cache, a pool to fresh memory.
 fn cached(results: &Results, row: Row) -> Vec<Mark> {
-    let is_fresh =
-        |cell: &Cell| matches!(cell.contestant, Contestant::Vec | Contestant::Zeroed | Contestant::Aligned);
+    let is_fresh = |cell: &Cell| matches!(cell.engine, Engine::Vec | Engine::Zeroed | Engine::Aligned);
     let Some(fresh) = best(results, row, is_fresh, |found| 1.0 / found.rate()) else { return Vec::new() };
-    let ours = best(results, row, |cell| cell.contestant.is_ours(), |found| 1.0 / found.rate());
+    let ours = best(results, row, |cell| cell.engine.is_ours(), |found| 1.0 / found.rate());
     ours.and_then(|ours| {
         let ratio = results.ratio(&ours, &fresh, |found| 1.0 / found.rate())?;
         let what = format!("time, {}: {} to {}", row.title(), ours.name(), fresh.name());
@@ -89,10 +88,10 @@ fn cached(results: &Results, row: Row) -> Vec<Mark> {
 /// Tensors, the best pool to zeropool, to a zeroed vector, and to whoever is best.
 fn tensors(results: &Results, row: Row) -> Vec<Mark> {
     let slow = |found: &Measured| 1.0 / found.rate();
-    let Some(ours) = best(results, row, |cell| cell.contestant.is_ours(), slow) else { return Vec::new() };
-    let of = |contestant| Cell { row, contestant, memory: Memory::Plain };
-    let other = best(results, row, |cell| !cell.contestant.is_ours(), slow);
-    let others = [(Some(of(Contestant::Zeropool)), 1.0), (Some(of(Contestant::Zeroed)), 1.0), (other, NOISE)];
+    let Some(ours) = best(results, row, |cell| cell.engine.is_ours(), slow) else { return Vec::new() };
+    let of = |engine| Cell { row, engine, memory: Memory::Plain };
+    let other = best(results, row, |cell| !cell.engine.is_ours(), slow);
+    let others = [(Some(of(Engine::Zeropool)), 1.0), (Some(of(Engine::Zeroed)), 1.0), (other, NOISE)];
     let marks = others.into_iter().filter_map(|(other, most)| {
         let other = other?;
         let ratio = results.ratio(&ours, &other, slow)?;

@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 
 use crate::cell::{Cell, Measured, Row, Work};
-use crate::contestant::Contestant;
+use crate::engine::Engine;
 use crate::file::Tensors;
 use crate::trial::Options;
 
@@ -97,8 +97,8 @@ pub struct Plan {
     pub scale: Scale,
     /// The number of times that each cell runs.
     pub rounds: usize,
-    /// Only these contestants, unless it is empty.
-    pub contestants: Vec<Contestant>,
+    /// Only these engines, unless it is empty.
+    pub engines: Vec<Engine>,
 }
 
 impl Plan {
@@ -107,12 +107,12 @@ impl Plan {
     pub fn cells(&self) -> Vec<Cell> {
         let mut cells = Vec::new();
         for row in rows(self.scale) {
-            for &contestant in Contestant::value_variants() {
-                if !self.contestants.is_empty() && !self.contestants.contains(&contestant) {
+            for &engine in Engine::value_variants() {
+                if !self.engines.is_empty() && !self.engines.contains(&engine) {
                     continue;
                 }
-                let memories = contestant.memories().iter().filter(|&&memory| row.has(contestant, memory));
-                cells.extend(memories.map(|&memory| Cell { row, contestant, memory }));
+                let memories = engine.memories().iter().filter(|&&memory| row.has(engine, memory));
+                cells.extend(memories.map(|&memory| Cell { row, engine, memory }));
             }
         }
         cells
@@ -167,16 +167,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_contestant_has_a_cell() {
+    fn every_engine_has_a_cell() {
         for scale in [Scale::Full, Scale::Quick, Scale::Test] {
-            let plan = Plan { scale, rounds: 1, contestants: Vec::new() };
+            let plan = Plan { scale, rounds: 1, engines: Vec::new() };
             let cells = plan.cells();
-            for &contestant in Contestant::value_variants() {
-                let has = cells.iter().any(|cell| cell.contestant == contestant);
-                assert!(
-                    has || !cfg!(feature = "peers") && contestant == Contestant::Zeropool,
-                    "{contestant:?}"
-                );
+            for &engine in Engine::value_variants() {
+                let has = cells.iter().any(|cell| cell.engine == engine);
+                assert!(has || !cfg!(feature = "peers") && engine == Engine::Zeropool, "{engine:?}");
             }
         }
     }

@@ -11,7 +11,7 @@ use bufuring::{Arena, Driver, Mode};
 use serde::{Deserialize, Serialize};
 
 use crate::cell::{Cell, Measured};
-use crate::contestant::{Contestant, Memory};
+use crate::engine::{Engine, Memory};
 use crate::file::Tensors;
 use crate::foreign;
 use crate::work::{self, Did, Job};
@@ -99,27 +99,27 @@ fn one(cell: Cell, job: &Job<'_>) -> Result<(Did, bool)> {
         };
         Ok((pool.read(job, &driver)?, as_wanted))
     };
-    match cell.contestant {
-        Contestant::Vec => over(plain(), &mut foreign::fresh()),
-        Contestant::Zeroed => over(plain(), &mut foreign::zeroed(direct)),
-        Contestant::Aligned => over(plain(), &mut foreign::aligned()),
-        Contestant::Map => Ok((work::by_map(job)?, true)),
+    match cell.engine {
+        Engine::Vec => over(plain(), &mut foreign::fresh()),
+        Engine::Zeroed => over(plain(), &mut foreign::zeroed(direct)),
+        Engine::Aligned => over(plain(), &mut foreign::aligned()),
+        Engine::Map => Ok((work::by_map(job)?, true)),
         #[cfg(feature = "peers")]
-        Contestant::Zeropool => over(plain(), &mut foreign::zeropool(direct)),
+        Engine::Zeropool => over(plain(), &mut foreign::zeropool(direct)),
         #[cfg(not(feature = "peers"))]
-        Contestant::Zeropool => anyhow::bail!("zeropool is not built in"),
-        Contestant::Mirror => {
+        Engine::Zeropool => anyhow::bail!("zeropool is not built in"),
+        Engine::Mirror => {
             let mut ring = MirrorRing::new(2 * row.bytes)?;
             Ok((work::by_ring(job, &mut ring)?, ring.is_mapped()))
         }
-        Contestant::Slot => {
+        Engine::Slot => {
             let slots = row.depth + 1;
             let builder = bufslot::Builder::new().slots(slots).capacity(slots * row.bytes).alignment(PAGE);
             let arena = arena(builder.required_bytes()?, cell.memory)?;
             let region = arena.part(builder.required_bytes()?, PAGE)?;
             over(driver(&arena, cell.memory), &mut builder.build_in(region, NoFallback)?)
         }
-        Contestant::Ring => {
+        Engine::Ring => {
             let buffers = row.depth + 2;
             let builder =
                 bufring::Builder::new().buffers(buffers).capacity(buffers * row.bytes).alignment(PAGE);
@@ -127,7 +127,7 @@ fn one(cell: Cell, job: &Job<'_>) -> Result<(Did, bool)> {
             let region = arena.part(builder.required_bytes()?, PAGE)?;
             over(driver(&arena, cell.memory), &mut builder.build_in(region)?)
         }
-        Contestant::Shard | Contestant::Bump => growing(cell, &over),
+        Engine::Shard | Engine::Bump => growing(cell, &over),
     }
 }
 
@@ -140,7 +140,7 @@ fn growing(cell: Cell, over: Over<'_>) -> Result<(Did, bool)> {
     let row = cell.row;
     let shard = bufshard::ShardPool::builder().alignment(PAGE);
     let bump = bufbump::BumpPool::builder().alignment(PAGE);
-    let is_shard = cell.contestant == Contestant::Shard;
+    let is_shard = cell.engine == Engine::Shard;
     if cell.memory == Memory::Plain {
         let driver = Driver::builder().build();
         return if is_shard { over(driver, &mut shard.build()?) } else { over(driver, &mut bump.build()?) };

@@ -17,7 +17,7 @@ fn a_tiny_run_has_every_figure() {
     let files = ["report.md", "index.html", "reader.svg"];
     let program = env!("CARGO_BIN_EXE_bufreader");
     let results: Results = buftrials::results::of_tiny_run(program, &[], &out, &files);
-    let plan = Plan { scale: Scale::Test, rounds: 1, contestants: Vec::new() };
+    let plan = Plan { scale: Scale::Test, rounds: 1, engines: Vec::new() };
     assert_eq!(results.cells.len(), plan.cells().len());
     for (cell, rounds) in &results.cells {
         assert!(rounds.len() == 1 && rounds[0].reads > 0, "{cell:?}: {rounds:?}");

@@ -9,7 +9,7 @@ use buftrials::system;
 use clap::{Parser, Subcommand};
 
 use crate::plan::Plan;
-use crate::work::{Amount, Cell, Contestant, Part};
+use crate::work::{Amount, Cell, Engine, Part};
 use crate::{burst, marks, report, server};
 
 /// Programs that users know, over pools and over what programs use without one.
@@ -25,7 +25,7 @@ enum Task {
     /// Run the programs, and write a report.
     Run {
         #[command(flatten)]
-        run: RunOptions<Contestant>,
+        run: RunOptions<Engine>,
         /// Run only these parts.
         #[arg(long, short, value_enum, value_delimiter = ',', value_name = "P")]
         part: Vec<Part>,
@@ -63,10 +63,10 @@ fn print(cell: Cell, amount: Amount) -> Result<()> {
     Ok(())
 }
 
-fn perform(run: &RunOptions<Contestant>, parts: Vec<Part>, allocators: Vec<Allocator>) -> Result<()> {
+fn perform(run: &RunOptions<Engine>, parts: Vec<Part>, allocators: Vec<Allocator>) -> Result<()> {
     let scale = run.scale();
     let rounds = run.rounds.unwrap_or(if scale == Scale::Full { 3 } else { 1 });
-    let plan = Plan { scale, rounds, parts, contestants: run.contestant.clone(), allocators };
+    let plan = Plan { scale, rounds, parts, engines: run.engine.clone(), allocators };
     let results = plan.run()?;
     run.finish(&results, &report::of(&results), &marks::all(&results))
 }

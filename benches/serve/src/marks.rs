@@ -8,7 +8,7 @@ use crate::plan::Results;
 use crate::service::Framework;
 use crate::stock::Stock;
 use crate::trial::{Figure, Measured};
-use crate::work::{Cell, Contestant, Work};
+use crate::work::{Cell, Engine, Work};
 
 const SECONDS: Figure = |run| run.used.seconds();
 const KERNEL: Figure = |run| run.used.kernel;
@@ -28,12 +28,12 @@ pub fn all(results: &Results) -> Vec<Mark> {
 
 fn of_work(results: &Results, work: Work, allocator: Allocator) -> Vec<Mark> {
     let is_stock = matches!(work, Work::Stock(_));
-    let judged = if is_stock { Contestant::Stock } else { Contestant::PoolKeeper };
-    let one = Cell { work, contestant: judged, allocator };
-    let plain = Cell { contestant: Contestant::Pool, ..one };
+    let judged = if is_stock { Engine::Stock } else { Engine::PoolKeeper };
+    let one = Cell { work, engine: judged, allocator };
+    let plain = Cell { engine: Engine::Pool, ..one };
     // What people write today is over the allocator of the system.
-    let habit = if is_stock { Contestant::Stock } else { Contestant::Vec };
-    let today = Cell { contestant: habit, allocator: Allocator::Glibc, ..one };
+    let habit = if is_stock { Engine::Stock } else { Engine::Vec };
+    let today = Cell { engine: habit, allocator: Allocator::Glibc, ..one };
     let mark = |cell: Cell, what: &str, found: String, holds| Mark {
         what: format!("{}, {}: {what}", work.title(), cell.title()),
         found,
@@ -121,15 +121,15 @@ mod tests {
         for work in Work::all() {
             if let Work::Stock(_) = work {
                 for (allocator, times) in [(Allocator::Glibc, 1.0), (Allocator::Bufalloc, times)] {
-                    let (cell, measured) = fixture::run(work, Contestant::Stock, times);
+                    let (cell, measured) = fixture::run(work, Engine::Stock, times);
                     runs.push((Cell { allocator, ..cell }, measured));
                 }
                 continue;
             }
-            for contestant in [Contestant::Vec, Contestant::Pool, Contestant::PoolKeeper] {
-                let is_judged = work.has(Contestant::PoolKeeper, Allocator::Glibc)
-                    == (contestant == Contestant::PoolKeeper);
-                runs.push(fixture::run(work, contestant, if is_judged { times } else { 1.0 }));
+            for engine in [Engine::Vec, Engine::Pool, Engine::PoolKeeper] {
+                let is_judged =
+                    work.has(Engine::PoolKeeper, Allocator::Glibc) == (engine == Engine::PoolKeeper);
+                runs.push(fixture::run(work, engine, if is_judged { times } else { 1.0 }));
             }
         }
         all(&fixture::results(runs)).iter().map(|mark| mark.holds).collect()
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn who_is_killed_has_no_peak() {
-        let (cell, measured) = fixture::run(Work::Container, Contestant::Pool, 1.0);
+        let (cell, measured) = fixture::run(Work::Container, Engine::Pool, 1.0);
         let killed = Measured { contained: true, killed: true, ..measured };
         let marks = all(&fixture::results(vec![(cell, killed)]));
         assert_eq!(marks.iter().map(|mark| mark.holds).collect::<Vec<_>>(), [false]);

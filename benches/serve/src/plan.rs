@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use crate::trial::Measured;
-use crate::work::{Amount, Cell, Contestant, Part, Work};
+use crate::work::{Amount, Cell, Engine, Part, Work};
 
 /// What runs.
 #[derive(Debug, Clone)]
@@ -20,8 +20,8 @@ pub struct Plan {
     pub rounds: usize,
     /// Only these parts; without any, all.
     pub parts: Vec<Part>,
-    /// Only these contestants; without any, all.
-    pub contestants: Vec<Contestant>,
+    /// Only these engines; without any, all.
+    pub engines: Vec<Engine>,
     /// Only these allocators; without any, those that there are programs for.
     pub allocators: Vec<Allocator>,
 }
@@ -48,12 +48,12 @@ impl Plan {
         let mut cells = Vec::new();
         for work in Work::all().filter(|work| chosen(&self.parts, &work.part())) {
             for &allocator in Allocator::value_variants() {
-                let contestants = Contestant::value_variants().iter().copied();
+                let engines = Engine::value_variants().iter().copied();
                 cells.extend(
-                    contestants
-                        .filter(|one| work.has(*one, allocator) && chosen(&self.contestants, one))
+                    engines
+                        .filter(|one| work.has(*one, allocator) && chosen(&self.engines, one))
                         .filter(|_| chosen(&self.allocators, &allocator))
-                        .map(|contestant| Cell { work, contestant, allocator }),
+                        .map(|engine| Cell { work, engine, allocator }),
                 );
             }
         }
@@ -122,7 +122,7 @@ pub(crate) mod fixture {
     use super::*;
 
     /// A program of which each figure is `times` what a good one has.
-    pub(crate) fn run(work: Work, contestant: Contestant, times: f64) -> (Cell, Measured) {
+    pub(crate) fn run(work: Work, engine: Engine, times: f64) -> (Cell, Measured) {
         let mib = |mib: f64| (mib * times) as u64 * (1 << 20);
         let used = Usage { user: times, kernel: times, faults: (100_000.0 * times) as u64 };
         let (peak, after) = (mib(50.0), mib(if matches!(work, Work::Stock(_)) { 20.0 } else { 7.0 }));
@@ -136,7 +136,7 @@ pub(crate) mod fixture {
             held: 7 << 20,
             ..Measured::default()
         };
-        (Cell { work, contestant, allocator: Allocator::Glibc }, measured)
+        (Cell { work, engine, allocator: Allocator::Glibc }, measured)
     }
 
     pub(crate) fn results(runs: Vec<(Cell, Measured)>) -> Results {
@@ -154,13 +154,13 @@ mod tests {
             scale: Scale::Full,
             rounds: 1,
             parts: Vec::new(),
-            contestants: Vec::new(),
+            engines: Vec::new(),
             allocators: Vec::new(),
         };
         // Of glibc: the services over hyper and tonic. Of two allocators: that over axum, the container, three relays with a codec and one without, six bursts.
         // Of all five: the servers without a pool, and two of them with bounded buffers.
         assert_eq!(all.cells().len(), 2 * 2 + 2 * (3 + 2 + 3 * 4 + 3 + 6 * 3) + 5 * (5 + 2));
-        let some = Plan { parts: vec![Part::Relay], contestants: vec![Contestant::Codec], ..all };
+        let some = Plan { parts: vec![Part::Relay], engines: vec![Engine::Codec], ..all };
         assert_eq!(some.cells().len(), 2 * 3);
     }
 }

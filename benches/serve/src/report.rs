@@ -12,7 +12,7 @@ use crate::plan::Results;
 use crate::service::Framework;
 use crate::stock::Stock;
 use crate::trial::Figure;
-use crate::work::{Cell, Contestant, Work};
+use crate::work::{Cell, Engine, Work};
 
 const MIB: f64 = (1 << 20) as f64;
 /// The shortest bar stands for this ratio.
@@ -121,13 +121,12 @@ fn chart(results: &Results) -> Option<Picture> {
     ];
     let group = |work: Work, (name, unit, figure, least): (&str, &str, Figure, f64)| {
         let cells = results.cells(work);
-        let is_today =
-            |cell: &&Cell| cell.contestant == Contestant::Vec && cell.allocator == Allocator::Glibc;
+        let is_today = |cell: &&Cell| cell.engine == Engine::Vec && cell.allocator == Allocator::Glibc;
         let today = results.median(*cells.iter().find(is_today)?, figure)?;
         let bars = cells.iter().filter_map(|cell| {
             let found = results.median(*cell, figure)?;
             let name = format!("{}: {} {unit}", cell.title(), number::three_digits(found));
-            Some(Bar { name, class: cell.contestant.class(), value: found.max(least) / today.max(least) })
+            Some(Bar { name, class: cell.engine.class(), value: found.max(least) / today.max(least) })
         });
         Some((format!("{}: {name}", work.title()), bars.collect()))
     };
@@ -155,8 +154,8 @@ mod tests {
     fn the_report_has_tables_and_a_chart_and_what_has_to_hold() {
         let burst = Work::Burst { bytes: 4000, survivors: true };
         let runs = [Work::Service(Framework::Axum), burst, Work::Stock(Stock::Upload)].map(|work| {
-            [Contestant::Vec, Contestant::PoolKeeper].map(|one| {
-                let times = if one == Contestant::Vec { 1.0 } else { 2.0 };
+            [Engine::Vec, Engine::PoolKeeper].map(|one| {
+                let times = if one == Engine::Vec { 1.0 } else { 2.0 };
                 fixture::run(work, one, times)
             })
         });

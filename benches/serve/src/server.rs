@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::codec::{FramedRead, FramedWrite, LengthDelimitedCodec};
 
-use crate::work::{Cell, Contestant, Work};
+use crate::work::{Cell, Engine, Work};
 
 /// The header of an answer that has the checksum.
 pub const CHECKSUM: &str = "checksum";
@@ -69,8 +69,8 @@ impl<B: AsRef<[u8]>> AsRef<[u8]> for Counted<B> {
 ///
 /// When it cannot listen, or its pool cannot be made.
 pub fn run(cell: Cell) -> Result<()> {
-    let store = match (cell.contestant, cell.pool()?) {
-        (Contestant::Codec, _) => Store::Codec,
+    let store = match (cell.engine, cell.pool()?) {
+        (Engine::Codec, _) => Store::Codec,
         (_, Some(pool)) => Store::Pool(pool),
         (_, None) => Store::Vec(Budget::new(cell.work.budget())),
     };
@@ -84,7 +84,7 @@ pub fn run(cell: Cell) -> Result<()> {
             std::process::exit(0);
         });
         if let Work::Stock(stock) = cell.work {
-            return stock.serve(listener, cell.contestant == Contestant::Bounded).await;
+            return stock.serve(listener, cell.engine == Engine::Bounded).await;
         }
         if let Some(framework) = cell.work.framework() {
             return framework.serve(listener, store).await;

@@ -18,7 +18,7 @@ pub const PROGRAM: &str = "bufserve";
 /// What a program has its buffers from. Each is as a user makes it who sets nothing but a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Contestant {
+pub enum Engine {
     /// tokio-util's `LengthDelimitedCodec`, both ways.
     Codec,
     /// A `Vec` for each buffer, or what the service's framework collects. A `tokio::sync::Semaphore` of KiB is the budget.
@@ -33,7 +33,7 @@ pub enum Contestant {
     Bounded,
 }
 
-impl Contestant {
+impl Engine {
     /// The name that readers know it by.
     #[must_use]
     pub fn title(self, work: Work) -> &'static str {
@@ -181,23 +181,23 @@ impl Work {
         matches!(self, Self::Relay { .. }).then_some(64 << 10)
     }
 
-    /// Whether this contestant makes sense here over this allocator.
+    /// Whether this engine makes sense here over this allocator.
     #[must_use]
-    pub fn has(self, contestant: Contestant, allocator: Allocator) -> bool {
+    pub fn has(self, engine: Engine, allocator: Allocator) -> bool {
         // Large blocks of programs that have no pool are the allocator's business.
         if let Self::Stock(stock) = self {
-            let is_bounded = contestant == Contestant::Bounded && stock.can_be_bounded();
-            return contestant == Contestant::Stock || is_bounded;
+            let is_bounded = engine == Engine::Bounded && stock.can_be_bounded();
+            return engine == Engine::Stock || is_bounded;
         }
         let is_brief = matches!(self, Self::Service(Framework::Hyper | Framework::Tonic));
         (allocator == Allocator::Glibc || allocator == Allocator::Mimalloc && !is_brief)
-            && match contestant {
-                Contestant::Stock | Contestant::Bounded => false,
-                Contestant::Codec => matches!(self, Self::Relay { bounded: false, .. }),
+            && match engine {
+                Engine::Stock | Engine::Bounded => false,
+                Engine::Codec => matches!(self, Self::Relay { bounded: false, .. }),
                 // As the README has it.
-                Contestant::PoolKeeper => self != Self::Container,
-                Contestant::Pool => !is_brief,
-                Contestant::Vec => true,
+                Engine::PoolKeeper => self != Self::Container,
+                Engine::Pool => !is_brief,
+                Engine::Vec => true,
             }
     }
 
@@ -228,7 +228,7 @@ pub struct Cell {
     /// What it does.
     pub work: Work,
     /// Where its buffers come from.
-    pub contestant: Contestant,
+    pub engine: Engine,
     /// The allocator below.
     pub allocator: Allocator,
 }
@@ -237,7 +237,7 @@ impl Cell {
     /// It in words, without its work.
     #[must_use]
     pub fn title(&self) -> String {
-        format!("{}, {}", self.contestant.title(self.work), self.allocator.name())
+        format!("{}, {}", self.engine.title(self.work), self.allocator.name())
     }
 
     /// The pool that it has its buffers from, if it has one.
@@ -248,10 +248,10 @@ impl Cell {
     pub fn pool(&self) -> anyhow::Result<Option<ShardPool>> {
         let builder = ShardPool::builder();
         let builder = self.work.budget().map_or(builder, |bytes| builder.max_bytes(bytes));
-        Ok(match self.contestant {
-            Contestant::Codec | Contestant::Vec | Contestant::Stock | Contestant::Bounded => None,
-            Contestant::Pool => Some(builder.build()?),
-            Contestant::PoolKeeper => {
+        Ok(match self.engine {
+            Engine::Codec | Engine::Vec | Engine::Stock | Engine::Bounded => None,
+            Engine::Pool => Some(builder.build()?),
+            Engine::PoolKeeper => {
                 let pool = builder.build()?;
                 // Its end would be that of the watch.
                 core::mem::forget(Keeper::new().watch(&pool).spawn()?);

@@ -1,4 +1,4 @@
-//! Strategies by their name, behind the pool whose strategy is chosen at run time. Beside a contestant
+//! Strategies by their name, behind the pool whose strategy is chosen at run time. Beside an engine
 //! of its own, that shows what the choice costs. A strategy that has none takes part in the matrix
 //! through this one.
 
@@ -6,7 +6,7 @@ use bufcore::Buf;
 use bufworks::AnyPool;
 use bufworks::any::{AnyBuilder, AnyLease, SettingError};
 
-use crate::harness::contestant::{Contestant, Kind};
+use crate::harness::engine::{Engine, Kind};
 use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::Pool;
 
@@ -16,9 +16,9 @@ const ONLY: &[&str] = &["reuse", "mixed"];
 /// the heap there.
 const BOUNDED: &str = "bounded-slot";
 
-/// Contestants for a strategy by its place in [`AnyBuilder::NAMES`], which is a parameter of the type
+/// Engines for a strategy by its place in [`AnyBuilder::NAMES`], which is a parameter of the type
 /// that serves.
-type ByName = fn(&[Contestant]) -> Vec<Contestant>;
+type ByName = fn(&[Engine]) -> Vec<Engine>;
 
 const PLACES: [ByName; 16] = [
     by_name::<0>,
@@ -41,31 +41,31 @@ const PLACES: [ByName; 16] = [
 const _: () = assert!(AnyBuilder::NAMES.len() <= PLACES.len());
 
 /// The strategies by their names, beside those that are `known`.
-pub(super) fn contestants(known: &[Contestant]) -> Vec<Contestant> {
+pub(super) fn engines(known: &[Engine]) -> Vec<Engine> {
     let places = AnyBuilder::NAMES.iter().zip(PLACES).filter(|(name, _)| **name != BOUNDED);
-    places.flat_map(|(_, contestants)| contestants(known)).collect()
+    places.flat_map(|(_, engines)| engines(known)).collect()
 }
 
-fn by_name<const PLACE: usize>(known: &[Contestant]) -> Vec<Contestant> {
+fn by_name<const PLACE: usize>(known: &[Engine]) -> Vec<Engine> {
     let name = AnyBuilder::NAMES[PLACE];
     // Made for as long as the program runs, as names that are written out are.
-    match known.iter().find(|contestant| contestant.name == name).map(|contestant| contestant.kind) {
+    match known.iter().find(|engine| engine.name == name).map(|engine| engine.kind) {
         None => {}
         Some(Kind::Strategy) => {
             let idiom = "the strategy with settings for the row, chosen at run time: an `AnyPool`";
-            let any = Contestant::setting(format!("any-{name}").leak(), name, ONLY, idiom);
+            let any = Engine::setting(format!("any-{name}").leak(), name, ONLY, idiom);
             return vec![any.whole::<Named<PLACE>>()];
         }
         Some(_) => return Vec::new(),
     }
-    let tuned = Contestant::new(
+    let tuned = Engine::new(
         name,
         Kind::Strategy,
         "the strategy by its name, as an `AnyPool` with room for what the workload has out at once, where it has a setting for that, \
          and the heap as fallback; several threads share one if they can",
     );
     let tuned = tuned.whole::<Named<PLACE>>().sends::<Named<PLACE>>();
-    let tuned = tuned.no_frames("has no contestant of its own, and so no frames");
+    let tuned = tuned.no_frames("has no engine of its own, and so no frames");
     let pool = AnyBuilder::named(name).map(AnyBuilder::build);
     let tuned = if pool.is_ok_and(|pool| pool.is_ok_and(|pool| pool.share().is_some())) {
         tuned.threads_share::<Named<PLACE>>()
@@ -148,15 +148,15 @@ mod tests {
     /// A strategy is in the matrix by its name alone, for every group of workloads.
     #[test]
     fn every_strategy_serves_by_its_name() {
-        let others = contestants(&[]);
+        let others = engines(&[]);
         assert_eq!(others.len(), 2 * (AnyBuilder::NAMES.len() - 1), "with settings, and without");
         let mut cases = crate::workloads::cases(crate::harness::measure::Scale::Test);
         cases.dedup_by_key(|case| case.workload());
-        for contestant in others {
+        for engine in others {
             for case in &cases {
-                if contestant.takes_part(case) && contestant.refusal(case).is_none() {
-                    let built = contestant.cell(case);
-                    assert!(built.is_ok(), "{} at {case}: {:?}", contestant.name, built.err());
+                if engine.takes_part(case) && engine.refusal(case).is_none() {
+                    let built = engine.cell(case);
+                    assert!(built.is_ok(), "{} at {case}: {:?}", engine.name, built.err());
                 }
             }
         }

@@ -4,7 +4,7 @@ use bufbump::BumpPool;
 use bufcore::ConfigError;
 
 use super::whole::{Growing, Planned, Whole};
-use crate::harness::contestant::{Contestant, Kind};
+use crate::harness::engine::{Engine, Kind};
 use crate::harness::plan::{Plan, Settings};
 
 /// Shards as they are unless set, but where the requests are so large that few would fit.
@@ -12,8 +12,8 @@ const SHARD_BYTES: usize = 256 << 10;
 /// This number of the largest requests fits into one.
 const LEAST_FIT: usize = 4;
 
-pub(super) fn contestant() -> Contestant {
-    Contestant::new(
+pub(super) fn engine() -> Engine {
+    Engine::new(
         "bump",
         Kind::Strategy,
         "`BumpPool` with shards of 256 KiB, or of four of the largest buffers where that is more. The budget of idle memory is \
@@ -26,8 +26,8 @@ pub(super) fn contestant() -> Contestant {
 }
 
 /// Shards of 256 KiB.
-pub(super) fn without_settings() -> Contestant {
-    contestant().without_settings("bump-default", "`BumpPool::new()`; several threads share one")
+pub(super) fn without_settings() -> Engine {
+    engine().without_settings("bump-default", "`BumpPool::new()`; several threads share one")
 }
 
 impl Planned for BumpPool {

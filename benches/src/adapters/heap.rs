@@ -3,11 +3,11 @@
 use bufcore::{ConfigError, HeapPool};
 
 use super::whole::{Growing, Planned, Whole};
-use crate::harness::contestant::{Contestant, Kind};
+use crate::harness::engine::{Engine, Kind};
 use crate::harness::plan::Plan;
 
-pub(super) fn contestant() -> Contestant {
-    Contestant::new(
+pub(super) fn engine() -> Engine {
+    Engine::new(
         "heap",
         Kind::Control,
         "`HeapPool`: each buffer a fresh, zeroed allocation; frames through a `Writer`, which moves them as they grow",

@@ -3,14 +3,14 @@
 use bufmirror::messages::{self, Receiver, Sender};
 use bufmirror::{Consumer, MirrorRing, Producer, channel};
 
-use crate::harness::contestant::{Contestant, Kind};
+use crate::harness::engine::{Engine, Kind};
 use crate::harness::plan::Unsupported;
 use crate::harness::serve::{Messages, Pipe, Stream};
 
-pub(super) fn contestant() -> Contestant {
+pub(super) fn engine() -> Engine {
     let idiom = "`MirrorRing`: `put` and `get`; `channel`: `wait`, and `put` or `get`; `messages`: `send` and `recv_into`, \
                  `send_many` and `recv_many`";
-    Contestant::new("mirror", Kind::Strategy, idiom)
+    Engine::new("mirror", Kind::Strategy, idiom)
         .streams::<MirrorRing>()
         .pipes::<Channel>()
         .messages::<Queue>()

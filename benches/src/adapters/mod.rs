@@ -1,11 +1,11 @@
-//! The registry. Adding a contestant is a file here and a line below. A strategy that has none takes
+//! The registry. Adding an engine is a file here and a line below. A strategy that has none takes
 //! part by its name.
 
 mod any;
 pub(crate) mod bump;
-pub(crate) mod floor;
 pub(crate) mod heap;
 pub(crate) mod mirror;
+pub(crate) mod noop;
 #[cfg(feature = "pools")]
 mod peers;
 mod per_thread;
@@ -16,31 +16,25 @@ pub(crate) mod slot;
 pub(crate) mod vec;
 pub(crate) mod whole;
 
-use crate::harness::contestant::Contestant;
+use crate::harness::engine::Engine;
 
-/// All contestants that this build has, in the order of the report.
+/// All engines that this build has, in the order of the report.
 #[must_use]
-pub fn all() -> Vec<Contestant> {
-    let mut all = vec![
-        slot::contestant(),
-        ring::contestant(),
-        bump::contestant(),
-        shard::contestant(),
-        mirror::contestant(),
-    ];
+pub fn all() -> Vec<Engine> {
+    let mut all = vec![slot::engine(), ring::engine(), bump::engine(), shard::engine(), mirror::engine()];
     all.extend([
         slot::without_settings(),
         ring::without_settings(),
         bump::without_settings(),
         shard::without_settings(),
         shard::with_huge_pages(),
-        heap::contestant(),
-        vec::contestant(),
-        floor::contestant(),
-        pipe::contestant(),
+        heap::engine(),
+        vec::engine(),
+        noop::engine(),
+        pipe::engine(),
     ]);
-    all.extend(any::contestants(&all));
-    all.extend(per_thread::contestants());
+    all.extend(any::engines(&all));
+    all.extend(per_thread::engines());
     #[cfg(feature = "pools")]
     all.extend(peers::all());
     all
@@ -51,36 +45,32 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::harness::contestant::{BASELINE, FLOOR};
+    use crate::harness::engine::{BASELINE, NOOP};
     use crate::harness::measure::Scale;
     use crate::workloads::cases;
 
     #[test]
     fn names_are_unique_and_the_controls_are_there() {
         let all = all();
-        let names: HashSet<_> = all.iter().map(|contestant| contestant.name).collect();
+        let names: HashSet<_> = all.iter().map(|engine| engine.name).collect();
         assert_eq!(names.len(), all.len());
-        assert!(names.contains(BASELINE) && names.contains(FLOOR));
-        assert!(all.iter().all(|contestant| !contestant.idiom.is_empty()));
+        assert!(names.contains(BASELINE) && names.contains(NOOP));
+        assert!(all.iter().all(|engine| !engine.idiom.is_empty()));
     }
 
     /// Each workload that is not served is named, with a reason.
     #[test]
     fn every_cell_is_built_or_refused_with_a_reason() {
-        for contestant in all() {
-            for case in cases(Scale::Test).into_iter().filter(|case| contestant.takes_part(case)) {
-                if let Err(reason) = contestant.cell(&case) {
-                    assert!(!reason.0.is_empty(), "{} at {case}", contestant.name);
+        for engine in all() {
+            for case in cases(Scale::Test).into_iter().filter(|case| engine.takes_part(case)) {
+                if let Err(reason) = engine.cell(&case) {
+                    assert!(!reason.0.is_empty(), "{} at {case}", engine.name);
                     assert!(
                         !reason.0.contains("offers nothing"),
                         "{} at {case}: no reason given",
-                        contestant.name
+                        engine.name
                     );
-                    assert!(
-                        !reason.0.contains("served elsewhere"),
-                        "{} at {case}: misrouted",
-                        contestant.name
-                    );
+                    assert!(!reason.0.contains("served elsewhere"), "{} at {case}: misrouted", engine.name);
                 }
             }
         }

@@ -2,12 +2,12 @@
 
 use std::io::{PipeReader, PipeWriter, Read, Write};
 
-use crate::harness::contestant::{Contestant, Kind};
+use crate::harness::engine::{Engine, Kind};
 use crate::harness::plan::Unsupported;
 use crate::harness::serve::Pipe;
 
-pub(super) fn contestant() -> Contestant {
-    Contestant::new("pipe", Kind::Control, "`std::io::pipe`: `write_all` and `read_exact`").pipes::<System>()
+pub(super) fn engine() -> Engine {
+    Engine::new("pipe", Kind::Control, "`std::io::pipe`: `write_all` and `read_exact`").pipes::<System>()
 }
 
 /// Of 64 KiB, whatever is asked for.

@@ -4,15 +4,15 @@ use bufcore::{Buf, ConfigError, Writer};
 use bufring::{RingLease, RingPool};
 
 use super::whole::{Growing, Planned};
-use crate::harness::contestant::{Contestant, Kind};
+use crate::harness::engine::{Engine, Kind};
 use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::Pool;
 
 /// Bytes that a frame starts with.
 const FIRST_BYTES: usize = 64;
 
-pub(super) fn contestant() -> Contestant {
-    Contestant::new(
+pub(super) fn engine() -> Engine {
+    Engine::new(
         "ring",
         Kind::Strategy,
         "`RingPool` with as many bytes as the workload has out at once (twice as many where sizes differ, a quarter \
@@ -26,10 +26,10 @@ pub(super) fn contestant() -> Contestant {
 }
 
 /// As a program makes it that sets nothing: 8 MiB.
-pub(super) fn without_settings() -> Contestant {
+pub(super) fn without_settings() -> Engine {
     let idiom =
         "`RingPool::builder().build()`; where it is exhausted a ring of its own for each whole buffer";
-    contestant().without_settings("ring-default", idiom)
+    engine().without_settings("ring-default", idiom)
 }
 
 impl Planned for RingPool {

@@ -4,14 +4,14 @@ use bufcore::ConfigError;
 use bufshard::{HugePages, MapOptions, ShardPool};
 
 use super::whole::{Growing, Planned, Whole};
-use crate::harness::contestant::{Contestant, Kind};
+use crate::harness::engine::{Engine, Kind};
 use crate::harness::plan::{Plan, Settings};
 
 /// Buffers of a class in a shard unless the workload holds more.
 const SHARD_BUFFERS: usize = 128;
 
-pub(super) fn contestant() -> Contestant {
-    Contestant::new(
+pub(super) fn engine() -> Engine {
+    Engine::new(
         "shard",
         Kind::Strategy,
         "`ShardPool` whose caches may keep a burst of any size, with shards as large as the burst, or as they are unless set where \
@@ -24,14 +24,14 @@ pub(super) fn contestant() -> Contestant {
 }
 
 /// As a program makes it that sets nothing.
-pub(super) fn without_settings() -> Contestant {
-    contestant().without_settings("shard-default", "`ShardPool::new()`; one pool for all threads")
+pub(super) fn without_settings() -> Engine {
+    engine().without_settings("shard-default", "`ShardPool::new()`; one pool for all threads")
 }
 
 /// Over huge pages.
-pub(super) fn with_huge_pages() -> Contestant {
+pub(super) fn with_huge_pages() -> Engine {
     let idiom = "`ShardPool::builder()` with `HugePages::Advise`; the kernel merges pages where it can";
-    contestant().with_huge_pages("shard-huge", idiom)
+    engine().with_huge_pages("shard-huge", idiom)
 }
 
 impl Planned for ShardPool {

@@ -4,14 +4,14 @@ use bufcore::ConfigError;
 use bufslot::SlotPool;
 
 use super::whole::{Growing, Planned, Whole};
-use crate::harness::contestant::{Contestant, Kind};
+use crate::harness::engine::{Engine, Kind};
 use crate::harness::plan::{Plan, Settings, Spare};
 
 /// Slots beyond what is out where memory is short.
 const SPARE_SLOTS: usize = 2;
 
-pub(super) fn contestant() -> Contestant {
-    Contestant::new(
+pub(super) fn engine() -> Engine {
+    Engine::new(
         "slot",
         Kind::Strategy,
         "`SlotPool` with as many slots and bytes as the workload has out at once (twice as many where sizes differ; in \
@@ -25,9 +25,9 @@ pub(super) fn contestant() -> Contestant {
 }
 
 /// As a program makes it that sets nothing: 8 MiB, 1024 slots.
-pub(super) fn without_settings() -> Contestant {
+pub(super) fn without_settings() -> Engine {
     let idiom = "`SlotPool::builder().build()`; the heap serves what it has no slot or no room for";
-    contestant().without_settings("slot-default", idiom)
+    engine().without_settings("slot-default", idiom)
 }
 
 impl Planned for SlotPool {

@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 use std::io::Read;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use crate::harness::contestant::{Contestant, Kind};
+use crate::harness::engine::{Engine, Kind};
 use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::{Frames, Messages, OpenFrame, Pool, Stream};
 
-pub(super) fn contestant() -> Contestant {
-    Contestant::new(
+pub(super) fn engine() -> Engine {
+    Engine::new(
         "vec",
         Kind::Control,
         "`Vec::with_capacity` on the system's allocator, not zeroed. A frame has the capacity of the largest from the start, or, \
-         in `ring-extend`, that of one step, and grows. A stream is a `VecDeque`: `extend` and `read_exact`. Messages are vectors in a `VecDeque` behind a lock",
+         in `growing`, that of one step, and grows. A stream is a `VecDeque`: `extend` and `read_exact`. Messages are vectors in a `VecDeque` behind a lock",
     )
     .whole::<VecPool>()
     .sends::<VecPool>()

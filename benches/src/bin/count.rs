@@ -57,5 +57,5 @@ fn main() -> Result<()> {
     let word = std::env::args().nth(2).context("a job is told")?;
     let job: Job = told(&word)?;
     // ORDER: Relaxed, as in `counted`.
-    child::perform(&job, &select::named(&job.contestants), || CALLS.load(Ordering::Relaxed))
+    child::perform(&job, &select::named(&job.engines), || CALLS.load(Ordering::Relaxed))
 }

@@ -14,7 +14,7 @@ pub enum Order {
     Fifo,
     /// Newest first.
     Lifo,
-    /// Any, the same for all contestants.
+    /// Any, the same for all engines.
     Random,
 }
 
@@ -101,21 +101,21 @@ pub enum Case {
     },
     /// The newest N buffers are held; each is acquired, filled to a random length, and dropped when
     /// it is the oldest.
-    RingFixed {
+    ShortLived {
         /// Bytes of each buffer.
         bytes: usize,
         /// How many are held.
         held: usize,
     },
     /// The same, with buffers that grow in steps up to that length.
-    RingExtend {
+    Growing {
         /// Bytes of the longest buffer.
         bytes: usize,
         /// How many are held.
         held: usize,
     },
     /// Many tasks, each with one buffer of random size and lifetime after the other.
-    Chaos {
+    Tasks {
         /// What the sizes lie around.
         bytes: usize,
         /// Threads that the tasks are spread over.
@@ -196,7 +196,7 @@ impl Case {
     #[must_use]
     pub fn has_threads(&self) -> bool {
         match self {
-            Self::Chaos { threads, .. } | Self::Threads { threads, .. } => *threads > 1,
+            Self::Tasks { threads, .. } | Self::Threads { threads, .. } => *threads > 1,
             Self::Frame { fate } => *fate != Fate::Stay,
             Self::Handoff { .. } | Self::Spsc { .. } | Self::Messages { .. } | Self::Replay { .. } => true,
             _ => false,
@@ -210,12 +210,12 @@ impl Case {
             Self::Reuse { held: 0, .. } => "reuse",
             Self::Reuse { .. } => "live",
             Self::Burst { .. } => "burst",
-            Self::TwoPools { .. } => "two-pools",
+            Self::TwoPools { .. } => "pools",
             Self::Mixed { .. } => "mixed",
             Self::Queue { .. } => "queue",
-            Self::RingFixed { .. } => "ring-fixed",
-            Self::RingExtend { .. } => "ring-extend",
-            Self::Chaos { .. } => "chaos",
+            Self::ShortLived { .. } => "short-lived",
+            Self::Growing { .. } => "growing",
+            Self::Tasks { .. } => "tasks",
             Self::Frame { .. } => "frame",
             Self::Handoff { .. } => "handoff",
             Self::Threads { .. } => "threads",
@@ -254,11 +254,11 @@ impl Case {
                 if *held == 8 { sizes.into() } else { format!("{sizes} {held} live") }
             }
             Self::Queue { held } => format!("{held} × random"),
-            Self::RingFixed { bytes, held } | Self::RingExtend { bytes, held } => {
+            Self::ShortLived { bytes, held } | Self::Growing { bytes, held } => {
                 format!("{held} × {}", size(*bytes))
             }
-            Self::Chaos { bytes, threads: 1 } => format!("{} 1 thread", size(*bytes)),
-            Self::Chaos { bytes, threads } => format!("{} {threads} threads", size(*bytes)),
+            Self::Tasks { bytes, threads: 1 } => format!("{} 1 thread", size(*bytes)),
+            Self::Tasks { bytes, threads } => format!("{} {threads} threads", size(*bytes)),
             Self::Frame { fate } => match fate {
                 Fate::Stay => "stay".into(),
                 Fate::Thread => "thread".into(),
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(Case::Reuse { bytes: 64, held: 0 }.id(), "reuse/64B");
         assert_eq!(Case::File { bytes: 16 << 20, file_bytes: 1 }.id(), "file/16M");
         assert_eq!(burst.to_string(), "burst 64 × 4 KiB fifo");
-        assert_eq!(Case::RingExtend { bytes: 1024, held: 64 }.id(), "ring-extend/64x1K");
+        assert_eq!(Case::Growing { bytes: 1024, held: 64 }.id(), "growing/64x1K");
         assert_eq!(Case::Queue { held: 64 }.id(), "queue/64xrandom");
         let mixed = |sizes, held| Case::Mixed { sizes, held }.id();
         assert_eq!(
@@ -340,8 +340,8 @@ mod tests {
             ("mixed/zipf".into(), "mixed/two-sizes-1-live".into())
         );
         assert_eq!(Case::Spsc { bytes: None, ring: 64 << 10 }.id(), "spsc/random-ring-64K");
-        assert_eq!(Case::TwoPools { bytes: 64, pools: 2 }.id(), "two-pools/64B-2-in-turn");
+        assert_eq!(Case::TwoPools { bytes: 64, pools: 2 }.id(), "pools/64B-2-in-turn");
         assert_eq!(Case::Stream { bytes: None, left: 501, constant: false }.id(), "stream/random-501B-left");
-        assert_eq!(Case::Chaos { bytes: 2048, threads: 2 }.id(), "chaos/2K-2-threads");
+        assert_eq!(Case::Tasks { bytes: 2048, threads: 2 }.id(), "tasks/2K-2-threads");
     }
 }

@@ -1,10 +1,10 @@
-//! One cell of the matrix: a contestant at work on a case.
+//! One cell of the matrix: an engine at work on a case.
 
 use std::time::Duration;
 
-/// A contestant that is set up for a case.
+/// An engine that is set up for a case.
 pub trait Cell {
-    /// Whether the contestant keeps the bytes of several live buffers apart. Called before anything
+    /// Whether the engine keeps the bytes of several live buffers apart. Called before anything
     /// is timed, on the very pools that are timed then.
     ///
     /// # Errors

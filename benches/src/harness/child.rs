@@ -1,4 +1,4 @@
-//! What runs in a child process: one row of the matrix, for some contestants. Results go to
+//! What runs in a child process: one row of the matrix, for some engines. Results go to
 //! standard output, a line each.
 
 #![allow(clippy::result_large_err, reason = "an outcome is made once a cell, and kept")]
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::harness::measure::{Effort, Runner, Scale, rounds, tails};
 use crate::harness::process::settle_heap;
 use crate::harness::record::{Message, Outcome, Record, Timing};
-use crate::harness::{Case, Cell, Contestant};
+use crate::harness::{Case, Cell, Engine};
 
 /// What a child process has to do.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub struct Job {
     /// The row.
     pub case: Case,
     /// The names of the columns.
-    pub contestants: Vec<String>,
+    pub engines: Vec<String>,
     /// How much.
     pub scale: Scale,
 }
@@ -34,7 +34,7 @@ pub struct Job {
 pub enum What {
     /// Whether the bytes are right. Each cell runs once.
     Test,
-    /// Times: the contestants take turns in each round, and a different one begins each time.
+    /// Times: the engines take turns in each round, and a different one begins each time.
     Times {
         /// Whether single operations are timed too.
         tails: bool,
@@ -58,8 +58,8 @@ fn say(message: &Message) {
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-fn at(contestant: &str) {
-    say(&Message::At { contestant: contestant.into() });
+fn at(engine: &str) {
+    say(&Message::At { engine: engine.into() });
 }
 
 fn found(record: Record) {
@@ -76,7 +76,7 @@ fn guarded<R>(work: impl FnOnce() -> R) -> Result<R, Outcome> {
 
 /// Does what the parent told, and ends the process without dropping anything: some peers wait in their
 /// drop. `heap_calls` reads the counter of a counting global allocator.
-pub fn perform(job: &Job, contestants: &[Contestant], heap_calls: fn() -> u64) -> ! {
+pub fn perform(job: &Job, engines: &[Engine], heap_calls: fn() -> u64) -> ! {
     // Panics are for the report, and not printed.
     panic::set_hook(Box::new(|panic| {
         LAST_PANIC.set(Some(panic.to_string().replace('\n', " ")));
@@ -85,16 +85,16 @@ pub fn perform(job: &Job, contestants: &[Contestant], heap_calls: fn() -> u64) -
     let (case, effort) = (&job.case, Effort::of(job.scale));
     if let What::Times { tails } = job.what {
         let samples = if tails { effort.samples } else { 0 };
-        times(case, contestants, &Effort { samples, ..effort });
+        times(case, engines, &Effort { samples, ..effort });
     } else {
-        for contestant in contestants {
-            at(contestant.name);
-            let mut record = Record::new(&case.id(), contestant.name, Outcome::Checked);
+        for engine in engines {
+            at(engine.name);
+            let mut record = Record::new(&case.id(), engine.name, Outcome::Checked);
             // Whoever fails at numbers has been timed all the same.
             let _ = match job.what {
-                What::Counts => guarded(|| count(case, contestant, effort.counted, heap_calls, &mut record)),
-                What::Memory => guarded(|| memory(case, contestant, &effort, &mut record)),
-                _ => guarded(|| test(case, contestant, &mut record)),
+                What::Counts => guarded(|| count(case, engine, effort.counted, heap_calls, &mut record)),
+                What::Memory => guarded(|| memory(case, engine, &effort, &mut record)),
+                _ => guarded(|| test(case, engine, &mut record)),
             };
             found(record);
         }
@@ -103,9 +103,9 @@ pub fn perform(job: &Job, contestants: &[Contestant], heap_calls: fn() -> u64) -
 }
 
 /// Builds and checks a cell.
-fn ready(contestant: &Contestant, case: &Case) -> Result<Box<dyn Cell>, Outcome> {
-    at(contestant.name);
-    guarded(|| match contestant.cell(case) {
+fn ready(engine: &Engine, case: &Case) -> Result<Box<dyn Cell>, Outcome> {
+    at(engine.name);
+    guarded(|| match engine.cell(case) {
         Err(reason) => Err(Outcome::Unsupported { reason: reason.0 }),
         Ok(mut cell) => match cell.check() {
             Ok(()) => Ok(cell),
@@ -114,21 +114,21 @@ fn ready(contestant: &Contestant, case: &Case) -> Result<Box<dyn Cell>, Outcome>
     })?
 }
 
-fn test(case: &Case, contestant: &Contestant, record: &mut Record) {
+fn test(case: &Case, engine: &Engine, record: &mut Record) {
     let run = |mut cell: Box<dyn Cell>| guarded(|| cell.run(2));
-    if let Err(outcome) = ready(contestant, case).and_then(run) {
+    if let Err(outcome) = ready(engine, case).and_then(run) {
         record.outcome = outcome;
     }
 }
 
 /// Checks and times one row.
-fn times(case: &Case, contestants: &[Contestant], effort: &Effort) {
+fn times(case: &Case, engines: &[Engine], effort: &Effort) {
     let lost = |name: &str, outcome| found(Record::new(&case.id(), name, outcome));
     let mut cells = Vec::new();
-    for contestant in contestants {
-        match ready(contestant, case) {
-            Ok(cell) => cells.push((contestant.name, cell)),
-            Err(outcome) => lost(contestant.name, outcome),
+    for engine in engines {
+        match ready(engine, case) {
+            Ok(cell) => cells.push((engine.name, cell)),
+            Err(outcome) => lost(engine.name, outcome),
         }
     }
     let mut runners = Vec::new();
@@ -177,14 +177,8 @@ fn times(case: &Case, contestants: &[Contestant], effort: &Effort) {
 }
 
 /// Counts heap calls and fallbacks, in at least `operations` operations.
-fn count(
-    case: &Case,
-    contestant: &Contestant,
-    operations: u64,
-    heap_calls: fn() -> u64,
-    record: &mut Record,
-) {
-    let Ok(mut cell) = contestant.cell(case) else { return };
+fn count(case: &Case, engine: &Engine, operations: u64, heap_calls: fn() -> u64, record: &mut Record) {
+    let Ok(mut cell) = engine.cell(case) else { return };
     let fixed = cell.fixed_iterations();
     let iterations = fixed.unwrap_or_else(|| (operations / cell.operations()).max(1));
     // What a run costs in heap calls and fallbacks.
@@ -207,17 +201,17 @@ fn count(
         (more((one.0, two.0)), one.1.zip(two.1).map(more))
     };
     let operations = (iterations * cell.operations() * cell.threads()) as f64;
-    record.heap_calls = contestant.counted.then(|| calls / operations);
+    record.heap_calls = engine.counted.then(|| calls / operations);
     record.fallbacks = fallbacks.map(|fallbacks| fallbacks / operations);
 }
 
 /// Measures memory, for as long as a run takes to reach the steady state.
-fn memory(case: &Case, contestant: &Contestant, effort: &Effort, record: &mut Record) {
+fn memory(case: &Case, engine: &Engine, effort: &Effort, record: &mut Record) {
     // Forgets the peak so far; where that is not allowed the peak is that of the start, which is
     // small.
     let _ = fs::write("/proc/self/clear_refs", "5");
     let before = status("VmRSS:");
-    let Ok(mut cell) = contestant.cell(case) else { return };
+    let Ok(mut cell) = engine.cell(case) else { return };
     let start = Instant::now();
     cell.run(1);
     while start.elapsed() < effort.memory {

@@ -13,13 +13,13 @@ use crate::harness::tail::tail_of;
 pub struct Effort {
     /// Processes, one after the other, that a row is measured in. Where the system puts stack, heap
     /// and code differs from process to process, and can cost a fast cell several nanoseconds; the
-    /// median over some of them is about the contestant.
+    /// median over some of them is about the engine.
     pub layouts: usize,
     /// Rounds at most, in each process.
     pub rounds: usize,
     /// What one run should take.
     pub run: Duration,
-    /// What all rounds of one contestant may take in a process, which limits the rounds of slow
+    /// What all rounds of one engine may take in a process, which limits the rounds of slow
     /// cells.
     pub budget: Duration,
     /// Single operations timed for the tail.
@@ -64,7 +64,7 @@ impl Effort {
     };
 }
 
-/// One contestant in the rounds.
+/// One engine in the rounds.
 pub struct Runner<'a> {
     cell: &'a mut dyn Cell,
     iterations: u64,
@@ -136,7 +136,7 @@ pub fn rounds(effort: &Effort, runners: &[Runner<'_>]) -> usize {
     effort.rounds.min(affordable).max(Effort::LEAST_ROUNDS)
 }
 
-/// Times single operations of all contestants in turn, a batch each.
+/// Times single operations of all engines in turn, a batch each.
 pub fn tails(cells: &mut [&mut dyn Cell], samples: usize, mut at: impl FnMut(usize)) -> Vec<Option<Tail>> {
     const BATCH: usize = 2000;
     let mut all: Vec<Vec<u32>> = cells.iter().map(|_| Vec::with_capacity(samples)).collect();

@@ -1,32 +1,31 @@
 //! The harness: rows, columns and cells, how they are measured, in which processes, and what is
 //! kept of it.
 //!
-//! - `plan`, `serve`: what a contestant is asked for, and implements.
-//! - `case`, `contestant`, `cell`: a row, a column, and the two together. `shape`: a row of any traffic.
+//! - `plan`, `serve`: what an engine is asked for, and implements.
+//! - `case`, `engine`, `cell`: a row, a column, and the two together. `shape`: a row of any traffic.
 //! - `check`, `measure`: right bytes first, then times.
 //! - `crew`, `courier`: threads.
-//! - `parent`, `child`: a process for each row. `record`: what it found; `ratios`: how that
+//! - `parent`, `child`: a process for each row. `record`: what it found, and how that
 //!   compares.
 //!
 //! - `block`, `pattern`: what is done with bytes. `tail`: times of single operations.
 //!
 //! The parts that the adviser needs too are in its library (`bufadvise::measure`).
 //!
-//! It names no workload and no contestant.
+//! It names no workload and no engine.
 
 pub mod block;
 pub mod case;
 pub mod cell;
 pub(crate) mod check;
 pub mod child;
-pub mod contestant;
 pub(crate) mod courier;
 pub(crate) mod crew;
+pub mod engine;
 pub mod measure;
 pub mod parent;
 pub(crate) mod pattern;
 pub mod plan;
-pub mod ratios;
 pub mod record;
 pub mod serve;
 pub mod shape;
@@ -35,5 +34,5 @@ pub mod tail;
 pub use bufadvise::measure::{place, process, statistics};
 pub use case::Case;
 pub use cell::Cell;
-pub use contestant::{Contestant, Kind};
+pub use engine::{Engine, Kind};
 pub use plan::Unsupported;

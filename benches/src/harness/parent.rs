@@ -17,7 +17,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::harness::child::{Job, What};
 use crate::harness::measure::{Effort, Scale};
 use crate::harness::record::{Column, Message, Outcome, Record, Results, Row, SCHEMA, Settings};
-use crate::harness::{Case, Contestant};
+use crate::harness::{Case, Engine};
 
 /// What to run.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct Plan {
     /// The rows.
     pub cases: Vec<Case>,
     /// The columns.
-    pub contestants: Vec<Contestant>,
+    pub engines: Vec<Engine>,
     /// The counting binary, if heap calls are to be counted.
     pub count: Option<PathBuf>,
     /// Whether to measure memory.
@@ -60,9 +60,9 @@ pub fn run(plan: &Plan) -> Result<Results> {
             bar.set_position(base + SHARE * 9 / 10 * done / of);
         })?;
         for record in records.iter().filter(|record| record.outcome.is_failure()) {
-            bar.println(format!("{case}: {} {}", record.contestant, record.outcome.explain()));
+            bar.println(format!("{case}: {} {}", record.engine, record.outcome.explain()));
         }
-        let place = |record: &Record| plan.contestants.iter().position(|one| one.name == record.contestant);
+        let place = |record: &Record| plan.engines.iter().position(|one| one.name == record.engine);
         records.sort_by_key(place);
         cells.extend(records);
     }
@@ -70,11 +70,11 @@ pub fn run(plan: &Plan) -> Result<Results> {
     let effort = Effort::of(plan.scale);
     let row =
         |case: &Case| Row { id: case.id(), workload: case.workload().into(), parameters: case.parameters() };
-    let column = |contestant: &Contestant| Column {
-        name: contestant.name.into(),
-        kind: contestant.kind,
-        of: contestant.setting_of.map(String::from),
-        idiom: contestant.idiom.into(),
+    let column = |engine: &Engine| Column {
+        name: engine.name.into(),
+        kind: engine.kind,
+        of: engine.setting_of.map(String::from),
+        idiom: engine.idiom.into(),
     };
     let mut results = Results {
         schema: SCHEMA,
@@ -86,7 +86,7 @@ pub fn run(plan: &Plan) -> Result<Results> {
             run_ms: effort.run.as_secs_f64() * 1e3,
             samples: effort.samples,
         },
-        contestants: plan.contestants.iter().map(column).collect(),
+        engines: plan.engines.iter().map(column).collect(),
         cases: plan.cases.iter().map(row).collect(),
         cells,
         seconds: started.elapsed().as_secs_f64(),
@@ -100,8 +100,8 @@ pub fn run(plan: &Plan) -> Result<Results> {
 /// # Errors
 ///
 /// When no child can be started.
-pub fn row(case: &Case, contestants: Vec<Contestant>, scale: Scale) -> Result<Vec<Record>> {
-    let plan = Plan { scale, cases: Vec::new(), contestants, count: None, memory: false };
+pub fn row(case: &Case, engines: Vec<Engine>, scale: Scale) -> Result<Vec<Record>> {
+    let plan = Plan { scale, cases: Vec::new(), engines, count: None, memory: false };
     let program = std::env::current_exe().context("cannot find this program")?;
     Rows { plan: &plan, case, program: &program }.run(UNSEEN)
 }
@@ -119,7 +119,7 @@ type Progress<'a> = &'a dyn Fn(u64, u64);
 /// Nobody looks.
 const UNSEEN: Progress<'static> = &|_, _| {};
 
-/// A contestant that took its child down, and how.
+/// An engine that took its child down, and how.
 type Broken = Option<(String, Outcome)>;
 
 impl Rows<'_> {
@@ -127,8 +127,8 @@ impl Rows<'_> {
     fn run(self, progress: Progress<'_>) -> Result<Vec<Record>> {
         let is_test = self.plan.scale == Scale::Test;
         let what = if is_test { What::Test } else { What::Times { tails: true } };
-        let contestants = self.plan.contestants.iter().filter(|contestant| contestant.takes_part(self.case));
-        let mut names: Vec<&str> = contestants.map(|contestant| contestant.name).collect();
+        let engines = self.plan.engines.iter().filter(|engine| engine.takes_part(self.case));
+        let mut names: Vec<&str> = engines.map(|engine| engine.name).collect();
         let mut records = Vec::new();
         while !names.is_empty() {
             let Some((culprit, outcome)) = self.child(self.program, what, &names, &mut records, progress)?
@@ -137,7 +137,7 @@ impl Rows<'_> {
             };
             // The others go on together.
             records.push(Record::new(&self.case.id(), &culprit, outcome));
-            names.retain(|name| !records.iter().any(|record| record.contestant == *name));
+            names.retain(|name| !records.iter().any(|record| record.engine == *name));
         }
         if !is_test {
             self.more_layouts(&mut records)?;
@@ -146,18 +146,18 @@ impl Rows<'_> {
         Ok(records)
     }
 
-    /// Measures the row again in further processes, and takes their rounds in. A contestant that fails
+    /// Measures the row again in further processes, and takes their rounds in. An engine that fails
     /// there keeps the rounds that it has.
     fn more_layouts(self, records: &mut [Record]) -> Result<()> {
         let timed = records.iter().filter(|record| record.timing().is_some());
-        let names: Vec<&str> = timed.map(|record| record.contestant.as_str()).collect();
+        let names: Vec<&str> = timed.map(|record| record.engine.as_str()).collect();
         let mut more = Vec::new();
         for _ in 1..Effort::of(self.plan.scale).layouts {
             self.child(self.program, What::Times { tails: false }, &names, &mut more, UNSEEN)?;
         }
         for record in records {
             let Outcome::Timed(timing) = &mut record.outcome else { continue };
-            let same = more.iter().filter(|other| other.contestant == record.contestant);
+            let same = more.iter().filter(|other| other.engine == record.engine);
             let nanos = same.filter_map(Record::timing).flat_map(|other| &other.nanos);
             timing.merge(&nanos.copied().collect::<Vec<f64>>());
             timing.nanos = Vec::new();
@@ -169,7 +169,7 @@ impl Rows<'_> {
     /// other, unless they have threads that wait for one another.
     fn counts_and_memory(self, records: &mut [Record]) -> Result<()> {
         let timed = records.iter().filter(|record| record.timing().is_some());
-        let names: Vec<&str> = timed.map(|record| record.contestant.as_str()).collect();
+        let names: Vec<&str> = timed.map(|record| record.engine.as_str()).collect();
         let count = self.plan.count.iter().map(|program| (program.as_path(), What::Counts, names.as_slice()));
         let memory = names.chunks(1).filter(|_| self.plan.memory);
         let memory = memory.map(|name| (self.program, What::Memory, name));
@@ -193,7 +193,7 @@ impl Rows<'_> {
         })?
         .concat();
         for record in records {
-            for found in found.iter().filter(|found| found.contestant == record.contestant) {
+            for found in found.iter().filter(|found| found.engine == record.engine) {
                 record.heap_calls = record.heap_calls.or(found.heap_calls);
                 record.fallbacks = record.fallbacks.or(found.fallbacks);
                 record.peak_bytes = record.peak_bytes.or(found.peak_bytes);
@@ -211,9 +211,9 @@ impl Rows<'_> {
         records: &mut Vec<Record>,
         progress: Progress<'_>,
     ) -> Result<Broken> {
-        let contestants: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        let mut culprit = contestants.first().cloned().unwrap_or_default();
-        let job = Job { what, case: self.case.clone(), contestants, scale: self.plan.scale };
+        let engines: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut culprit = engines.first().cloned().unwrap_or_default();
+        let job = Job { what, case: self.case.clone(), engines, scale: self.plan.scale };
         let mut process = Command::new(program)
             .args(["job", &serde_json::to_string(&job)?])
             .stdin(Stdio::null())
@@ -232,7 +232,7 @@ impl Rows<'_> {
         let broken = loop {
             match lines.recv_timeout(patience) {
                 Ok(line) => match serde_json::from_str(&line) {
-                    Ok(Message::At { contestant }) => culprit = contestant,
+                    Ok(Message::At { engine }) => culprit = engine,
                     Ok(Message::Round { done, of }) => progress(done as u64, of as u64),
                     Ok(Message::Cell(record)) => records.push(*record),
                     // Not ours: a peer prints.

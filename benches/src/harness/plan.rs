@@ -1,8 +1,8 @@
-//! What a workload will ask of a contestant, and why one may decline.
+//! What a workload will ask of an engine, and why one may decline.
 
 use crate::harness::case::size;
 
-/// Why a contestant does not serve a case: a sentence for the report.
+/// Why an engine does not serve a case: a sentence for the report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unsupported(pub String);
 

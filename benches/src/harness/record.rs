@@ -1,16 +1,14 @@
 //! What is measured, as it is passed from child to parent and kept in `results.json`.
 
-use std::collections::BTreeMap;
-
 pub use bufadvise::measure::host::Host;
 use serde::{Deserialize, Serialize};
 
-use crate::harness::contestant::Kind;
+use crate::harness::engine::{BASELINE, Kind};
 use crate::harness::statistics::quantile;
 pub use crate::harness::tail::Tail;
 
 /// Version of the file's layout.
-pub const SCHEMA: u32 = 3;
+pub const SCHEMA: u32 = 4;
 
 /// All results of one run of the matrix.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -22,7 +20,7 @@ pub struct Results {
     /// How it was measured.
     pub settings: Settings,
     /// The columns.
-    pub contestants: Vec<Column>,
+    pub engines: Vec<Column>,
     /// The rows.
     pub cases: Vec<Row>,
     /// What was found.
@@ -41,7 +39,7 @@ pub struct Settings {
     pub layouts: usize,
     /// Rounds at most, in each process.
     pub rounds: usize,
-    /// Milliseconds that one contestant's run in a round should take.
+    /// Milliseconds that one engine's run in a round should take.
     pub run_ms: f64,
     /// Single operations timed for the tail.
     pub samples: usize,
@@ -54,7 +52,7 @@ pub struct Column {
     pub name: String,
     /// What it is.
     pub kind: Kind,
-    /// The contestant that it is a setting of, or that it is without settings.
+    /// The engine that it is a setting of, or that it is without settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
     /// How it is used.
@@ -78,16 +76,12 @@ pub struct Record {
     /// The row's id.
     pub case: String,
     /// The column's name.
-    pub contestant: String,
+    pub engine: String,
     /// How it went.
     pub outcome: Outcome,
     /// Median divided by the median of `vec` in the same rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to_vec: Option<f64>,
-    /// For each strategy that was measured in the same rounds, its median divided by this one:
-    /// below 1, the strategy is faster.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub strategies_to_this: BTreeMap<String, f64>,
     /// Calls of the global allocator per operation, in steady state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_calls: Option<f64>,
@@ -107,7 +101,7 @@ pub enum Outcome {
     Timed(Timing),
     /// Right bytes; not timed.
     Checked,
-    /// Cannot be done with this contestant.
+    /// Cannot be done with this engine.
     Unsupported {
         /// Why.
         reason: String,
@@ -143,7 +137,7 @@ impl Outcome {
         }
     }
 
-    /// Whether it is a failure of the contestant.
+    /// Whether it is a failure of the engine.
     #[must_use]
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::Wrong { .. } | Self::Crashed { .. } | Self::Hung { .. })
@@ -189,13 +183,12 @@ impl Timing {
 impl Record {
     /// A cell about which only the outcome is known yet.
     #[must_use]
-    pub fn new(case: &str, contestant: &str, outcome: Outcome) -> Self {
+    pub fn new(case: &str, engine: &str, outcome: Outcome) -> Self {
         Self {
             case: case.into(),
-            contestant: contestant.into(),
+            engine: engine.into(),
             outcome,
             to_vec: None,
-            strategies_to_this: BTreeMap::new(),
             heap_calls: None,
             fallbacks: None,
             peak_bytes: None,
@@ -215,21 +208,30 @@ impl Record {
 impl Results {
     /// The cell of a row and a column.
     #[must_use]
-    pub fn cell(&self, case: &str, contestant: &str) -> Option<&Record> {
-        self.cells.iter().find(|record| record.case == case && record.contestant == contestant)
+    pub fn cell(&self, case: &str, engine: &str) -> Option<&Record> {
+        self.cells.iter().find(|record| record.case == case && record.engine == engine)
     }
 
     /// The median of a cell that was timed.
     #[must_use]
-    pub fn median(&self, case: &str, contestant: &str) -> Option<f64> {
-        Some(self.cell(case, contestant)?.timing()?.median)
+    pub fn median(&self, case: &str, engine: &str) -> Option<f64> {
+        Some(self.cell(case, engine)?.timing()?.median)
     }
 
-    /// The failures of contestants of these kinds, a line each. One with other settings is of the kind
+    /// Fills in the ratios to `vec`, from what was measured in the same rounds.
+    pub fn compare(&mut self) {
+        let ratio = |record: &Record| Some(record.timing()?.median / self.median(&record.case, BASELINE)?);
+        let ratios: Vec<_> = self.cells.iter().map(ratio).collect();
+        for (record, ratio) in self.cells.iter_mut().zip(ratios) {
+            record.to_vec = ratio;
+        }
+    }
+
+    /// The failures of engines of these kinds, a line each. One with other settings is of the kind
     /// of the one that it is a setting of.
     #[must_use]
     pub fn failures(&self, kinds: &[Kind]) -> Vec<String> {
-        let column = |name: &str| self.contestants.iter().find(|column| column.name == name);
+        let column = |name: &str| self.engines.iter().find(|column| column.name == name);
         let is_meant = |name: &str| {
             let kind = |name| column(name).map(|column| column.kind);
             let of = column(name).and_then(|column| kind(column.of.as_deref()?));
@@ -237,8 +239,8 @@ impl Results {
         };
         self.cells
             .iter()
-            .filter(|record| record.outcome.is_failure() && is_meant(&record.contestant))
-            .map(|record| format!("{} at {}: {}", record.contestant, record.case, record.outcome.explain()))
+            .filter(|record| record.outcome.is_failure() && is_meant(&record.engine))
+            .map(|record| format!("{} at {}: {}", record.engine, record.case, record.outcome.explain()))
             .collect()
     }
 }
@@ -247,12 +249,12 @@ impl Results {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub enum Message {
-    /// This contestant is at work now: if nothing more is heard, it is the one to blame.
+    /// This engine is at work now: if nothing more is heard, it is the one to blame.
     At {
         /// Its name.
-        contestant: String,
+        engine: String,
     },
-    /// A round of all contestants is done.
+    /// A round of all engines is done.
     Round {
         /// How many are.
         done: usize,
@@ -272,22 +274,25 @@ pub(crate) mod fixture {
         Column { name: name.into(), kind, of: None, idiom: String::new() }
     }
 
-    pub(crate) fn timed(case: &str, contestant: &str, median: f64) -> Record {
+    pub(crate) fn timed(case: &str, engine: &str, median: f64) -> Record {
         let mut timing = Timing { operations: 1, ..Timing::default() };
         timing.merge(&[median]);
-        Record::new(case, contestant, Outcome::Timed(timing))
+        Record::new(case, engine, Outcome::Timed(timing))
     }
 
-    /// The rows are those that the cells name.
-    pub(crate) fn results(contestants: Vec<Column>, cells: Vec<Record>) -> Results {
+    /// The rows are those that the cells name, of `reuse` where they name no workload.
+    pub(crate) fn results(engines: Vec<Column>, cells: Vec<Record>) -> Results {
         let mut ids: Vec<&String> = cells.iter().map(|record| &record.case).collect();
         ids.dedup();
-        let row = |id: &String| Row { id: id.clone(), workload: "reuse".into(), parameters: id.clone() };
+        let row = |id: &String| {
+            let (workload, parameters) = id.split_once('/').unwrap_or(("reuse", id));
+            Row { id: id.clone(), workload: workload.into(), parameters: parameters.into() }
+        };
         Results {
             schema: SCHEMA,
             host: Host::default(),
             settings: Settings { scale: "test".into(), layouts: 1, rounds: 1, run_ms: 1.0, samples: 0 },
-            contestants,
+            engines,
             cases: ids.into_iter().map(row).collect(),
             cells,
             seconds: 0.0,

@@ -1,4 +1,4 @@
-//! What a contestant implements: [`Pool`], [`Frames`] or both, or what carries bytes. The workloads
+//! What an engine implements: [`Pool`], [`Frames`] or both, or what carries bytes. The workloads
 //! are generic over these traits, so nothing is called through a pointer inside a timed loop.
 
 use crate::harness::block::Block;
@@ -14,7 +14,7 @@ pub trait Pool: Sized + 'static {
     ///
     /// # Errors
     ///
-    /// When this contestant cannot serve such a plan.
+    /// When this engine cannot serve such a plan.
     fn build(plan: &Plan) -> Result<Self, Unsupported>;
 
     /// Takes a buffer of at least `bytes` bytes, at least one.
@@ -25,7 +25,7 @@ pub trait Pool: Sized + 'static {
         None
     }
 
-    /// Whether it knows which buffers are back. The floor does not, and is checked for no more than
+    /// Whether it knows which buffers are back. `noop` does not, and is checked for no more than
     /// its workloads need.
     const KEEPS_BOOKS: bool = true;
 }
@@ -43,7 +43,7 @@ pub trait Frames: Sized + 'static {
     ///
     /// # Errors
     ///
-    /// When this contestant cannot serve such a plan.
+    /// When this engine cannot serve such a plan.
     fn build(plan: &Plan) -> Result<Self, Unsupported>;
 
     /// Starts a frame.
@@ -76,7 +76,7 @@ pub trait Stream: Sized + 'static {
     ///
     /// # Errors
     ///
-    /// When this contestant cannot hold `bytes` bytes.
+    /// When this engine cannot hold `bytes` bytes.
     fn build(bytes: usize) -> Result<Self, Unsupported>;
 
     /// Takes all of `bytes`, for which there is room.
@@ -85,7 +85,7 @@ pub trait Stream: Sized + 'static {
     /// Gives the oldest bytes, of which there are as many as `into` has.
     fn read(&mut self, into: &mut [u8]);
 
-    /// Shows the oldest `len` bytes in one piece, and drops them. A contestant that cannot lend
+    /// Shows the oldest `len` bytes in one piece, and drops them. An engine that cannot lend
     /// them so copies them into `scratch` first, which is as long.
     #[inline(always)]
     fn look<T>(&mut self, len: usize, scratch: &mut [u8], look: impl FnOnce(&[u8]) -> T) -> T {
@@ -94,7 +94,7 @@ pub trait Stream: Sized + 'static {
         look(scratch)
     }
 
-    /// Whether it knows what is in it. The floor gives what was written last, and is checked for no
+    /// Whether it knows what is in it. `noop` gives what was written last, and is checked for no
     /// more.
     const KEEPS_BOOKS: bool = true;
 }
@@ -110,7 +110,7 @@ pub trait Pipe: 'static {
     ///
     /// # Errors
     ///
-    /// When this contestant cannot hold `bytes` bytes.
+    /// When this engine cannot hold `bytes` bytes.
     fn build(bytes: usize) -> Result<(Self::Writer, Self::Reader), Unsupported>;
 
     /// Writes all of `bytes`, and waits for the reader if it has to.
@@ -126,7 +126,7 @@ pub trait Messages: Sized + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// When this contestant cannot hold `bytes` bytes.
+    /// When this engine cannot hold `bytes` bytes.
     fn build(bytes: usize) -> Result<Self, Unsupported>;
 
     /// Sends a message, when there is room.

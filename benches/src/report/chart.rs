@@ -1,4 +1,4 @@
-//! Charts of a row for each line of a workload, with a dot for each contestant on a logarithmic scale,
+//! Charts of a row for each line of a workload, with a dot for each engine on a logarithmic scale,
 //! since times span decades.
 
 use bufadvise::number;
@@ -10,15 +10,15 @@ use super::view;
 use crate::harness::Kind;
 use crate::harness::record::{Results, Row};
 
-/// The class that gives a contestant its colour and its shape.
+/// The class that gives an engine its colour and its shape.
 pub(super) fn class(results: &Results, name: &str) -> String {
-    let column = results.contestants.iter().find(|column| column.name == name);
+    let column = results.engines.iter().find(|column| column.name == name);
     let kind = column.map_or(Kind::Peer, |column| column.kind);
     let mut same = view::names(results, kind);
     class_of(kind, same.position(|other| other == name).unwrap_or(0))
 }
 
-/// The class of the contestant at `place` among those of its kind.
+/// The class of the engine at `place` among those of its kind.
 fn class_of(kind: Kind, place: usize) -> String {
     let letter = match kind {
         Kind::Strategy => 's',
@@ -37,13 +37,13 @@ fn picture(name: &str, dots: &Dots<'_>) -> Option<Picture> {
 /// Mean ratio to `vec` by workload; `None` without data.
 pub(super) fn overview(results: &Results) -> Option<Picture> {
     let line = |(workload, rows): &(&str, Vec<&Row>)| {
-        let columns = results.contestants.iter().filter(|column| column.kind != Kind::Setting);
+        let columns = results.engines.iter().filter(|column| column.kind != Kind::Setting);
         let dots = columns.filter_map(|column| {
             let name = &column.name;
             let (value, count) = view::mean_ratio(results, rows, name)?;
             let ratio = number::three_digits(value);
             let title = format!("{name} at {workload}: {ratio} times vec, mean of {count} rows");
-            Some(Dot { contestant: name.clone(), value, span: None, title })
+            Some(Dot { engine: name.clone(), value, span: None, title })
         });
         Line { label: (*workload).to_owned(), dots: dots.collect() }
     };
@@ -59,7 +59,7 @@ pub(super) fn overview(results: &Results) -> Option<Picture> {
 /// Times of a workload; `None` without data.
 pub(super) fn times(results: &Results, workload: &str, rows: &[&Row]) -> Option<Picture> {
     let line = |row: &&Row| {
-        let dots = results.contestants.iter().filter_map(|column| {
+        let dots = results.engines.iter().filter_map(|column| {
             let timing = results.cell(&row.id, &column.name)?.timing()?;
             let title = format!(
                 "{} at {workload} {}: {} ({} to {})",
@@ -70,7 +70,7 @@ pub(super) fn times(results: &Results, workload: &str, rows: &[&Row]) -> Option<
                 number::time(timing.p90)
             );
             let span = Some((timing.p10, timing.p90));
-            Some(Dot { contestant: column.name.clone(), value: timing.median, span, title })
+            Some(Dot { engine: column.name.clone(), value: timing.median, span, title })
         });
         Line { label: row.parameters.clone(), dots: dots.collect() }
     };
@@ -86,17 +86,17 @@ mod tests {
     use buftrials::drawing::colours::has_colour;
 
     use super::*;
-    use crate::harness::contestant::FLOOR;
+    use crate::harness::engine::NOOP;
 
     /// One without a colour would be drawn in black, or where it is a hollow dot not at all.
     #[test]
-    fn every_contestant_has_a_colour() {
+    fn every_engine_has_a_colour() {
         let all = crate::adapters::all();
         for (index, one) in all.iter().enumerate() {
             let place = all[..index].iter().filter(|other| other.kind == one.kind).count();
             let class = class_of(one.kind, place);
             assert!(has_colour(&class), "{} has no colour {class}", one.name);
-            assert_eq!(class == svg::FLOOR, one.name == FLOOR, "the legend draws {class} hollow");
+            assert_eq!(class == svg::NOOP, one.name == NOOP, "the legend draws {class} hollow");
         }
     }
 }

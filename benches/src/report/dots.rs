@@ -1,7 +1,7 @@
 //! Dots on a logarithmic scale, a row for each line of a workload.
 
 use super::chart::class;
-use crate::harness::contestant::FLOOR;
+use crate::harness::engine::NOOP;
 use crate::harness::record::Results;
 use bufadvise::number;
 use buftrials::drawing::scale::Log;
@@ -13,9 +13,9 @@ pub(super) struct Line {
     pub(super) dots: Vec<Dot>,
 }
 
-/// One contestant's value.
+/// One engine's value.
 pub(super) struct Dot {
-    pub(super) contestant: String,
+    pub(super) engine: String,
     pub(super) value: f64,
     /// The tenth and the ninetieth percentile.
     pub(super) span: Option<(f64, f64)>,
@@ -64,9 +64,8 @@ impl Dots<'_> {
         let longest = self.lines.iter().map(|line| text_width(&line.label)).fold(0.0, f64::max);
         let mut drawing = Drawing::new(WIDTH);
         drawing.title(self.title);
-        let any =
-            |name: &str| self.lines.iter().any(|line| line.dots.iter().any(|dot| dot.contestant == name));
-        let named = self.results.contestants.iter().filter(|column| any(&column.name));
+        let any = |name: &str| self.lines.iter().any(|line| line.dots.iter().any(|dot| dot.engine == name));
+        let named = self.results.engines.iter().filter(|column| any(&column.name));
         let named: Vec<_> =
             named.map(|column| (column.name.clone(), class(self.results, &column.name))).collect();
         let top = drawing.legend(&named) + 10.0;
@@ -104,14 +103,14 @@ impl Dots<'_> {
         drawing.horizontal(frame.left, frame.right, y, "grid");
         // Strategies last, so that they lie on top.
         let mut order: Vec<(&Dot, String)> =
-            line.dots.iter().map(|dot| (dot, class(self.results, &dot.contestant))).collect();
+            line.dots.iter().map(|dot| (dot, class(self.results, &dot.engine))).collect();
         order.sort_by_key(|(_, class)| class.starts_with('s'));
         for (dot, class) in order {
             if let Some((low, high)) = dot.span {
                 let (low, high) = (low.max(frame.scale.low), high.min(frame.scale.high));
                 drawing.horizontal(frame.x(low), frame.x(high), y, &format!("span {class}"));
             }
-            drawing.dot(frame.x(dot.value), y, &class, dot.contestant == FLOOR, &dot.title);
+            drawing.dot(frame.x(dot.value), y, &class, dot.engine == NOOP, &dot.title);
         }
     }
 }

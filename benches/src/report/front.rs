@@ -9,10 +9,10 @@ use buftrials::bars::{Bar, Bars};
 use buftrials::report::Picture;
 
 use crate::harness::Kind;
-use crate::harness::contestant::BASELINE;
+use crate::harness::engine::BASELINE;
 use crate::harness::record::Results;
 
-/// Some contestants at one row, each with the name that readers know it by.
+/// Some engines at one row, each with the name that readers know it by.
 struct Panel {
     row: &'static str,
     title: &'static str,
@@ -61,9 +61,9 @@ pub(super) fn draw(results: &Results) -> Option<Picture> {
 
 /// The bars of a panel, the shortest first.
 fn bars(results: &Results, panel: &Panel) -> Option<Vec<Bar>> {
-    let bar = |&(contestant, name): &(&'static str, &'static str)| {
-        let value = results.cell(panel.row, contestant)?.to_vec?;
-        let class = match contestant {
+    let bar = |&(engine, name): &(&'static str, &'static str)| {
+        let value = results.cell(panel.row, engine)?.to_vec?;
+        let class = match engine {
             BASELINE => "c1",
             ours if super::view::names(results, Kind::Strategy).any(|name| name == ours) => "s0",
             _ => "c0",

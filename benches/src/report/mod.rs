@@ -5,6 +5,7 @@ mod dots;
 mod front;
 mod measures;
 mod sections;
+mod verdict;
 mod view;
 
 use buftrials::report::{Report, facts};
@@ -14,11 +15,13 @@ use crate::harness::record::{Outcome, Results};
 use bufadvise::number;
 
 /// How it was measured, in short.
-const METHOD: &str = "Each row runs in processes of its own. Every contestant first proves that it keeps the bytes of several \
+const METHOD: &str = "The first table has the traffic of the guide of `bufworks`, and the strategy that is the fastest there of those that the \
+guide names and that were measured. It is so many times as fast as `Vec` in the geometric mean of the rows of the workloads that are \
+such traffic; its memory is the largest growth of resident memory in a row. Each row runs in processes of its own. Every engine first proves that it keeps the bytes of several \
 live buffers apart. Then all take turns, a few milliseconds each, in an order that rotates from round to round. Times are the \
 median over the rounds of several processes; ratios are formed of medians of the same rounds, since times on a shared machine mean little by \
 themselves. Building pools is not timed. Heap calls, fallbacks and memory come from separate processes that time nothing. \
-`floor` keeps no books at all: it shows what the workload costs by itself. The rest is in `docs/benchmarking.md`.";
+`noop` keeps no books at all: it shows what the workload costs by itself. The rest is in `docs/benchmarking.md`.";
 
 /// The whole report.
 #[must_use]
@@ -40,19 +43,18 @@ pub fn of(results: &Results) -> Report {
             ),
         ),
     ];
-    Report {
-        title: "Benchmark matrix".into(),
-        head: format!("{}\n{}", facts(host, &more), METHOD),
-        sections: sections::all(results),
-    }
+    let mut sections = sections::all(results);
+    let method = format!("{}\n{METHOD}", facts(host, &more));
+    sections.push(sections::text_section("Machine and method", method));
+    Report { title: "Which strategy to take".into(), head: String::new(), sections }
 }
 
-/// Prints what `--test` found: how many cells of each contestant are right.
+/// Prints what `--test` found: how many cells of each engine are right.
 pub fn print_test(results: &Results) {
-    let mut table = Table::new(&["contestant", "right", "unsupported", "failed"]);
-    for column in &results.contestants {
+    let mut table = Table::new(&["engine", "right", "unsupported", "failed"]);
+    for column in &results.engines {
         let count = |which: fn(&Outcome) -> bool| {
-            let cells = results.cells.iter().filter(|record| record.contestant == column.name);
+            let cells = results.cells.iter().filter(|record| record.engine == column.name);
             cells.filter(|record| which(&record.outcome)).count().to_string()
         };
         table.rows.push(vec![

@@ -1,10 +1,10 @@
-//! The sections: where strategies win and lose, and one for each workload.
+//! The sections: what to take, and folded, where strategies win and lose and one for each workload.
 
 use buftrials::report::Section;
 use buftrials::run::name_of;
 use buftrials::table::Table;
 
-use super::{chart, front, measures, view};
+use super::{chart, front, measures, verdict, view};
 use crate::harness::Kind;
 use crate::harness::record::{Outcome, Record, Results, Row};
 use crate::workloads::WORKLOADS;
@@ -12,10 +12,10 @@ use bufadvise::number;
 
 /// All sections.
 pub(super) fn all(results: &Results) -> Vec<Section> {
-    let mut verdict = verdict(results);
-    verdict.pictures.extend(chart::overview(results));
-    verdict.pictures.extend(front::draw(results));
-    let mut sections = vec![verdict];
+    let mut scores = scores(results);
+    scores.pictures.extend(chart::overview(results));
+    scores.pictures.extend(front::draw(results));
+    let mut sections: Vec<Section> = verdict::section(results).into_iter().chain([scores]).collect();
     for (workload, rows) in view::workloads(results) {
         let about = WORKLOADS.iter().find(|(name, _)| *name == workload);
         sections.push(Section {
@@ -23,10 +23,11 @@ pub(super) fn all(results: &Results) -> Vec<Section> {
             text: about.map_or("", |(_, about)| about).into(),
             pictures: chart::times(results, workload, &rows).into_iter().collect(),
             tables: tables(results, &rows),
+            folded: true,
         });
     }
     sections.extend(missing(results));
-    sections.push(contestants(results));
+    sections.push(engines(results));
     sections
 }
 
@@ -35,7 +36,7 @@ fn at(row: &Row) -> String {
 }
 
 /// Where our strategies win and lose.
-fn verdict(results: &Results) -> Section {
+fn scores(results: &Results) -> Section {
     let mut scores = Table::new(&["strategy", "rows", "faster than `vec`", "the fastest of all"]);
     for strategy in view::names(results, Kind::Strategy) {
         let (rows, fastest, faster) = view::score(results, strategy);
@@ -52,26 +53,20 @@ fn verdict(results: &Results) -> Section {
     if !losses.rows.is_empty() {
         tables.push(losses);
     }
-    Section { title: "Where our strategies win and lose".into(), tables, ..Section::default() }
+    Section { title: "Where our strategies win and lose".into(), tables, folded: true, ..Section::default() }
 }
 
-/// The tables of a workload: times, each strategy's in times of everybody's, and what is measured
-/// besides.
+/// The tables of a workload: times, and what is measured besides.
 fn tables(results: &Results, rows: &[&Row]) -> Vec<Table> {
     let times =
         grid(results, rows, "time per operation (ratio to vec)", |row, record| time(results, row, record));
-    let ratios = view::names(results, Kind::Strategy).map(|strategy| {
-        grid(results, rows, &format!("time of {strategy} to that of"), |_, record| {
-            record.strategies_to_this.get(strategy).copied().map(number::three_digits)
-        })
-    });
     let measures = measures::MEASURES
         .iter()
         .map(|measure| grid(results, rows, measure.title, |_, record| (measure.show)(record)));
-    std::iter::once(times).chain(ratios).chain(measures).flatten().collect()
+    std::iter::once(times).chain(measures).flatten().collect()
 }
 
-/// A table with a line for each row and a column for each contestant; `None` without any figure.
+/// A table with a line for each row and a column for each engine; `None` without any figure.
 fn grid(
     results: &Results,
     rows: &[&Row],
@@ -100,7 +95,7 @@ fn time(results: &Results, row: &Row, record: &Record) -> Option<String> {
             let ratio =
                 record.to_vec.map_or_else(String::new, |ratio| format!(" ({})", number::three_digits(ratio)));
             let shown = format!("{}{ratio}", number::time(timing.median));
-            let wins = view::winner(results, &row.id) == Some(&record.contestant);
+            let wins = view::winner(results, &row.id) == Some(&record.engine);
             if wins { format!("**{shown}**") } else { shown }
         }
         Outcome::Unsupported { .. } => return None,
@@ -118,28 +113,32 @@ fn missing(results: &Results) -> Option<Section> {
         if matches!(record.outcome, Outcome::Timed(_) | Outcome::Checked) {
             continue;
         }
-        let same = |line: &&mut (&str, &Outcome, Vec<&str>)| {
-            line.0 == record.contestant && *line.1 == record.outcome
-        };
+        let same =
+            |line: &&mut (&str, &Outcome, Vec<&str>)| line.0 == record.engine && *line.1 == record.outcome;
         match lines.iter_mut().find(same) {
             Some((_, _, cases)) => cases.push(&record.case),
-            None => lines.push((&record.contestant, &record.outcome, vec![&record.case])),
+            None => lines.push((&record.engine, &record.outcome, vec![&record.case])),
         }
     }
     lines.sort_by_key(|(_, outcome, _)| matches!(outcome, Outcome::Unsupported { .. }));
-    let line = |(contestant, outcome, cases): &(&str, &Outcome, Vec<&str>)| {
-        format!("- {contestant} at {}: {}\n", cases.join(", "), outcome.explain())
+    let line = |(engine, outcome, cases): &(&str, &Outcome, Vec<&str>)| {
+        format!("- {engine} at {}: {}\n", cases.join(", "), outcome.explain())
     };
     let text: String = lines.iter().map(line).collect();
-    (!text.is_empty()).then(|| Section { title: "Cells without times".into(), text, ..Section::default() })
+    (!text.is_empty()).then(|| text_section("Cells without times", text))
 }
 
-fn contestants(results: &Results) -> Section {
+fn engines(results: &Results) -> Section {
     let line = |column: &crate::harness::record::Column| {
         format!("- **{}** ({}): {}\n", column.name, name_of(&column.kind), column.idiom)
     };
-    let text = results.contestants.iter().map(line).collect();
-    Section { title: "Contestants".into(), text, ..Section::default() }
+    let text = results.engines.iter().map(line).collect();
+    text_section("Engines", text)
+}
+
+/// A folded section of text alone.
+pub(super) fn text_section(title: &str, text: String) -> Section {
+    Section { title: title.into(), text, folded: true, ..Section::default() }
 }
 
 #[cfg(test)]
@@ -148,24 +147,22 @@ mod tests {
     use crate::harness::record::fixture::{column, results, timed};
 
     #[test]
-    fn each_strategy_has_its_tables() {
+    fn each_workload_has_its_tables() {
         let mut results = results(
             vec![
                 column("slot", Kind::Strategy),
                 column("ring", Kind::Strategy),
                 column("ring-half", Kind::Setting),
-                column("peer", Kind::Peer),
+                column("vec", Kind::Control),
             ],
-            vec![timed("64 B", "slot", 2.0), timed("64 B", "ring", 1.0), timed("64 B", "peer", 4.0)],
+            vec![timed("64 B", "slot", 2.0), timed("64 B", "ring", 1.0), timed("64 B", "vec", 4.0)],
         );
         results.compare();
         let text = super::super::of(&results).markdown();
         let lines: Vec<&str> = text.lines().collect();
-        // In the verdict, and in the workload's section.
-        assert!(lines.contains(&"| ring | 1 | 0 | 1 |"), "{text}");
-        assert!(lines.contains(&"| time of ring to that of | slot | ring | peer |"), "{text}");
-        assert!(lines.contains(&"| 64 B | 0.50 | – | 0.25 |"), "{text}");
-        assert!(lines.contains(&"| time of slot to that of | slot | ring | peer |"), "{text}");
+        assert!(lines.contains(&"| ring | 1 | 1 | 1 |"), "{text}");
+        assert!(lines.contains(&"| time per operation (ratio to vec) | slot | ring | vec |"), "{text}");
+        assert!(lines.contains(&"| 64 B | 2.00 ns (0.50) | **1.00 ns (0.25)** | 4.00 ns (1.00) |"), "{text}");
         assert!(lines.contains(&"- **ring-half** (setting): "), "{text}");
     }
 }

@@ -1,31 +1,31 @@
 //! What the results say: winners, means, losses.
 
 use crate::harness::Kind;
-use crate::harness::contestant::{BASELINE, FLOOR};
+use crate::harness::engine::{BASELINE, NOOP};
 use crate::harness::record::{Column, Record, Results, Row, Timing};
 
 /// A difference below this share is not called one.
-const NOISE: f64 = 0.05;
+pub(super) const NOISE: f64 = 0.05;
 
 /// The columns that have something to say about these rows. Settings are in the tables of their
 /// workload only.
 pub(super) fn columns<'a>(results: &'a Results, rows: &[&Row]) -> Vec<&'a Column> {
     let shown = |column: &&Column| rows.iter().any(|row| results.cell(&row.id, &column.name).is_some());
-    results.contestants.iter().filter(shown).collect()
+    results.engines.iter().filter(shown).collect()
 }
 
-/// The fastest contestant of a row. The floor does not count: it is not a pool. Nor does a
-/// contestant with other settings.
+/// The fastest engine of a row. `noop` does not count: it is not a pool. Nor does an
+/// engine with other settings.
 pub(super) fn winner<'a>(results: &'a Results, case: &str) -> Option<&'a str> {
     let counts = |name: &str| {
-        let column = results.contestants.iter().find(|column| column.name == name);
-        name != FLOOR && column.is_none_or(|column| column.kind != Kind::Setting)
+        let column = results.engines.iter().find(|column| column.name == name);
+        name != NOOP && column.is_none_or(|column| column.kind != Kind::Setting)
     };
     results
         .cells
         .iter()
-        .filter(|record| record.case == case && counts(&record.contestant))
-        .filter_map(|record| Some((record.contestant.as_str(), record.timing()?.median)))
+        .filter(|record| record.case == case && counts(&record.engine))
+        .filter_map(|record| Some((record.engine.as_str(), record.timing()?.median)))
         .min_by(|one, other| one.1.total_cmp(&other.1))
         .map(|(name, _)| name)
 }
@@ -42,11 +42,11 @@ pub(super) fn workloads(results: &Results) -> Vec<(&str, Vec<&Row>)> {
     workloads
 }
 
-/// The geometric mean of a contestant's ratios to `vec` over the rows that it was timed in, and how
+/// The geometric mean of an engine's ratios to `vec` over the rows that it was timed in, and how
 /// many those are.
-pub(super) fn mean_ratio(results: &Results, rows: &[&Row], contestant: &str) -> Option<(f64, usize)> {
+pub(super) fn mean_ratio(results: &Results, rows: &[&Row], engine: &str) -> Option<(f64, usize)> {
     let logs: Vec<f64> =
-        rows.iter().filter_map(|row| results.cell(&row.id, contestant)?.to_vec).map(f64::ln).collect();
+        rows.iter().filter_map(|row| results.cell(&row.id, engine)?.to_vec).map(f64::ln).collect();
     let mean = logs.iter().sum::<f64>() / logs.len() as f64;
     (!logs.is_empty()).then(|| (mean.exp(), logs.len()))
 }
@@ -65,7 +65,7 @@ pub(super) struct Loss<'a> {
 }
 
 /// Rows in which a strategy is slower than the best control or peer, by more than the noise and
-/// with spreads that do not overlap. Comparisons with the floor are no losses, nor are those with
+/// with spreads that do not overlap. Comparisons with `noop` are no losses, nor are those with
 /// another strategy.
 pub(super) fn losses(results: &Results) -> Vec<Loss<'_>> {
     let mut losses = Vec::new();
@@ -84,39 +84,39 @@ pub(super) fn losses(results: &Results) -> Vec<Loss<'_>> {
     losses
 }
 
-/// The fastest control or peer of a row, measured in the same rounds as the others. The floor is no
+/// The fastest control or peer of a row, measured in the same rounds as the others. `noop` is no
 /// rival.
 pub(super) fn fastest_rival<'a>(results: &'a Results, row: &Row) -> Option<(&'a str, &'a Timing)> {
     results
-        .contestants
+        .engines
         .iter()
-        .filter(|column| matches!(column.kind, Kind::Control | Kind::Peer) && column.name != FLOOR)
+        .filter(|column| matches!(column.kind, Kind::Control | Kind::Peer) && column.name != NOOP)
         .filter_map(|column| Some((column.name.as_str(), results.cell(&row.id, &column.name)?.timing()?)))
         .min_by(|one, other| one.1.median.total_cmp(&other.1.median))
 }
 
-/// How many rows a contestant was timed in, in how many of those it is the fastest, and in how many
+/// How many rows an engine was timed in, in how many of those it is the fastest, and in how many
 /// faster than `vec`.
-pub(super) fn score(results: &Results, contestant: &str) -> (usize, usize, usize) {
-    let timed = |record: &&Record| record.contestant == contestant && record.timing().is_some();
+pub(super) fn score(results: &Results, engine: &str) -> (usize, usize, usize) {
+    let timed = |record: &&Record| record.engine == engine && record.timing().is_some();
     let rows = results.cells.iter().filter(timed);
     let fastest = results
         .cells
         .iter()
         .filter(timed)
-        .filter(|record| winner(results, &record.case) == Some(contestant))
+        .filter(|record| winner(results, &record.case) == Some(engine))
         .count();
     let faster = results
         .cells
         .iter()
         .filter(timed)
-        .filter(|record| record.to_vec.is_some_and(|ratio| ratio < 1.0) && record.contestant != BASELINE);
+        .filter(|record| record.to_vec.is_some_and(|ratio| ratio < 1.0) && record.engine != BASELINE);
     (rows.count(), fastest, faster.count())
 }
 
 /// The names of one kind.
 pub(super) fn names(results: &Results, kind: Kind) -> impl Iterator<Item = &str> {
-    results.contestants.iter().filter(move |column| column.kind == kind).map(|column| column.name.as_str())
+    results.engines.iter().filter(move |column| column.kind == kind).map(|column| column.name.as_str())
 }
 
 #[cfg(test)]
@@ -132,7 +132,7 @@ mod tests {
                 column("ring", Kind::Strategy),
                 column("ring-half", Kind::Setting),
                 column("vec", Kind::Control),
-                column(FLOOR, Kind::Control),
+                column(NOOP, Kind::Control),
                 column("peer", Kind::Peer),
             ],
             vec![
@@ -140,7 +140,7 @@ mod tests {
                 timed("a", "ring", 1.0),
                 timed("a", "ring-half", 0.25),
                 timed("a", "vec", 8.0),
-                timed("a", FLOOR, 0.5),
+                timed("a", NOOP, 0.5),
                 timed("a", "peer", 4.0),
                 timed("b", "ring", 9.0),
                 timed("b", "peer", 1.0),
@@ -149,7 +149,7 @@ mod tests {
         results.compare();
         let losses: Vec<_> = losses(&results).iter().map(|loss| (loss.strategy, loss.faster)).collect();
         assert_eq!(losses, [("ring", "peer")], "in row b only");
-        assert_eq!(winner(&results, "a"), Some("ring"), "neither the floor nor a setting");
+        assert_eq!(winner(&results, "a"), Some("ring"), "neither `noop` nor a setting");
         let rows: Vec<&Row> = results.cases.iter().filter(|row| row.id == "b").collect();
         let shown: Vec<&str> = columns(&results, &rows).iter().map(|column| column.name.as_str()).collect();
         assert_eq!(shown, ["ring", "peer"], "who has no cell there has no column");

@@ -62,7 +62,7 @@ fn open(bytes: usize, file_bytes: u64) -> Result<(File, Vec<u64>), Unsupported> 
 }
 
 /// Fills a buffer from the file. The system call writes to memory that need not be initialised, so that
-/// no contestant has to zero first.
+/// no engine has to zero first.
 fn read_at<B: Block>(file: &File, block: &mut B, bytes: usize, offset: u64) -> io::Result<()> {
     let start: *mut MaybeUninit<u8> = block.start().cast();
     // SAFETY: the buffer has as many bytes, which are its holder's alone (`Block`).

@@ -1,7 +1,6 @@
-//! What the contestants are put to.
+//! What the engines are put to.
 
 pub mod burst;
-pub mod chaos;
 pub mod file;
 pub mod frame;
 pub mod handoff;
@@ -12,11 +11,12 @@ pub mod parse;
 pub mod queue;
 pub mod replay;
 pub mod reuse;
-pub mod ring;
 mod script;
 pub mod shape;
+pub mod short_lived;
 pub mod spsc;
 pub mod stream;
+pub mod tasks;
 pub mod threads;
 pub mod two_pools;
 
@@ -36,7 +36,7 @@ pub const WORKLOADS: [(&str, &str); 19] = [
          buffers. One operation is one buffer that comes and goes.",
     ),
     (
-        "two-pools",
+        "pools",
         "As `reuse`, from two pools in turn, and from one of them alone for comparison: what is \
          cached for one pool must not go when another is used. One operation is one buffer.",
     ),
@@ -63,17 +63,17 @@ pub const WORKLOADS: [(&str, &str); 19] = [
          more for `slot`. One operation is one buffer that comes and the oldest that goes.",
     ),
     (
-        "ring-fixed",
+        "short-lived",
         "RingAl's first table: the newest N buffers are held, each filled to a random part of its \
          size. One operation is one buffer that comes and the oldest that goes.",
     ),
     (
-        "ring-extend",
-        "RingAl's second table: as `ring-fixed`, with buffers that grow in steps to their length, \
+        "growing",
+        "RingAl's second table: as `short-lived`, with buffers that grow in steps to their length, \
          which nobody knows beforehand, and are then finished.",
     ),
     (
-        "chaos",
+        "tasks",
         "bufpool's benchmark: a hundred tasks, each with one buffer after the other, of sizes \
          around 10 B or 2 KiB and with random lifetimes. They run on one thread in turn, or \
          on several threads. One operation is one buffer.",
@@ -98,7 +98,7 @@ pub const WORKLOADS: [(&str, &str); 19] = [
         "stream",
         "Write a message into a ring of 64 KiB and read it, by one thread. Lengths are fixed \
          or random up to 4 KiB, also with bytes left in the ring all the time. `constant` is a length \
-         that the compiler knows. `vec` is a `VecDeque`, `floor` two plain copies through the \
+         that the compiler knows. `vec` is a `VecDeque`, `noop` two plain copies through the \
          same memory. One operation is a write and its read.",
     ),
     (
@@ -110,14 +110,14 @@ pub const WORKLOADS: [(&str, &str); 19] = [
     (
         "spsc",
         "Bytes from one thread to another through a ring of 256 KiB or what the row says, in chunks that are copied in \
-         and out. `pipe` is the operating system's. A contestant that cannot wait is asked again until there is \
+         and out. `pipe` is the operating system's. An engine that cannot wait is asked again until there is \
          something to do. One operation is a chunk.",
     ),
     (
         "messages",
         "Messages through one queue of 64 KiB or what the row says, from some threads to others, each copied in and \
          copied out; lengths fixed or random up to 4 KiB. Where the row says by how many, as many are sent at once, and what \
-         has come is received at once, in place where the contestant lends it. `vec` is a `VecDeque` of vectors behind one \
+         has come is received at once, in place where the engine lends it. `vec` is a `VecDeque` of vectors behind one \
          lock. One operation is one message.",
     ),
     ("file", "Read a large file in chunks and sum the bytes. One operation is one chunk."),
@@ -137,11 +137,11 @@ pub fn cases(scale: Scale) -> Vec<Case> {
     cases.extend(mixed::cases());
     cases.extend(shape::cases());
     cases.extend(queue::cases());
-    cases.extend(ring::cases());
+    cases.extend(short_lived::cases());
     cases.extend(frame::cases());
     cases.extend(handoff::cases());
     cases.extend(threads::cases());
-    cases.extend(chaos::cases());
+    cases.extend(tasks::cases());
     cases.extend(stream::cases());
     cases.extend(parse::cases());
     cases.extend(spsc::cases());
@@ -159,8 +159,8 @@ pub(crate) fn whole<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn 
         Case::TwoPools { .. } => two_pools::cell::<P>(case, settings),
         Case::Mixed { .. } => mixed::cell::<P>(case, settings),
         Case::Queue { .. } => queue::cell::<P>(case, settings),
-        Case::RingFixed { .. } => ring::fixed::<P>(case, settings),
-        Case::Chaos { .. } => chaos::alone::<P>(case, settings),
+        Case::ShortLived { .. } => short_lived::fixed::<P>(case, settings),
+        Case::Tasks { .. } => tasks::alone::<P>(case, settings),
         Case::File { .. } => file::cell::<P>(case, settings),
         Case::Replay { .. } => replay::cell::<P>(case, settings),
         Case::Shape { .. } => shape::cell::<P>(case, settings),
@@ -171,7 +171,7 @@ pub(crate) fn whole<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn 
 /// The cells with frames.
 pub(crate) fn frames<F: Frames>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
     match case {
-        Case::RingExtend { .. } => ring::extend::<F>(case, settings),
+        Case::Growing { .. } => short_lived::extend::<F>(case, settings),
         _ => frame::cell::<F>(case, settings),
     }
 }
@@ -199,7 +199,7 @@ fn threads<P: Pool>(
     crew: MakeCrew<'_, P>,
 ) -> Result<Box<dyn Cell>, Unsupported> {
     match case {
-        Case::Chaos { .. } => chaos::cell(case, is_shared, crew),
+        Case::Tasks { .. } => tasks::cell(case, is_shared, crew),
         _ => threads::cell(case, is_shared, crew),
     }
 }
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
     use crate::adapters;
     use crate::harness::Kind;
-    use crate::harness::contestant::Contestant;
+    use crate::harness::engine::Engine;
 
     #[test]
     fn ids_are_unique_and_all_workloads_have_rows() {
@@ -264,10 +264,10 @@ mod tests {
         }
     }
 
-    /// In every workload with pools, the contestant without settings gets none.
+    /// In every workload with pools, the engine without settings gets none.
     #[test]
     fn settings_reach_the_pool_in_every_workload() {
-        let bare = Contestant::new("asking", Kind::Strategy, "").whole::<Asking>().sends::<Asking>();
+        let bare = Engine::new("asking", Kind::Strategy, "").whole::<Asking>().sends::<Asking>();
         let each = bare.threads_each::<Asking>().frames::<Asking>();
         let mut cases = cases(Scale::Test);
         cases.retain(|case| bare.takes_part(case));
@@ -275,7 +275,7 @@ mod tests {
         for planned in [each, bare.threads_share::<Asking>().frames::<Asking>()] {
             let unset = planned.without_settings("asking-default", "");
             for case in &cases {
-                let reason = |contestant: &Contestant| contestant.cell(case).err().map(|reason| reason.0);
+                let reason = |engine: &Engine| engine.cell(case).err().map(|reason| reason.0);
                 assert_eq!(reason(&planned).as_deref(), Some("Planned"), "{case}");
                 assert_eq!(reason(&unset).as_deref(), Some("Unset"), "{case}");
             }

@@ -1,9 +1,9 @@
-//! Which workloads a contestant is put to: what it implements, as the cells that it serves.
+//! Which workloads an engine is put to: what it implements, as the cells that it serves.
 
-use crate::harness::contestant::{Contestant, Group, Offer};
+use crate::harness::engine::{Engine, Group, Offer};
 use crate::harness::serve::{Frames, Messages, Pipe, Pool, Stream};
 
-impl Contestant {
+impl Engine {
     /// Serves the workloads in which one thread acquires and releases.
     #[must_use]
     pub fn whole<P: Pool>(self) -> Self {
@@ -39,7 +39,7 @@ impl Contestant {
     pub fn streams<S: Stream>(self) -> Self {
         let this = self.offers(Group::Streams, Offer::Cell(|case, _| super::stream::cell::<S>(case)));
         if !S::KEEPS_BOOKS {
-            // The floor keeps nothing that could be parsed.
+            // `noop` keeps nothing that could be parsed.
             return this;
         }
         this.offers(Group::Parses, Offer::Cell(|case, _| super::parse::cell::<S>(case)))

@@ -22,7 +22,7 @@ pub(super) fn cases() -> Vec<Case> {
     HELD.into_iter().map(|held| Case::Queue { held }).collect()
 }
 
-/// The same for all contestants.
+/// The same for all engines.
 fn script(held: u32) -> Script {
     let mut random = fastrand::Rng::with_seed(6);
     let step = |index: u32| Step { place: index % held, bytes: random.u32(1..=LARGEST) };

@@ -1,5 +1,5 @@
 //! Requests that are drawn or recorded beforehand, played in their order: the cells of `mixed`,
-//! `queue`, `chaos` and `replay`.
+//! `queue`, `tasks` and `replay`.
 
 use std::time::{Duration, Instant};
 
@@ -216,7 +216,7 @@ mod tests {
         use crate::adapters::ring::RingBuffers;
         use crate::adapters::slot::SlotBuffers;
         let is_script = |case: &Case| {
-            matches!(case, Case::Mixed { .. } | Case::Queue { .. } | Case::Chaos { threads: 1, .. })
+            matches!(case, Case::Mixed { .. } | Case::Queue { .. } | Case::Tasks { threads: 1, .. })
         };
         for case in cases(Scale::Test).into_iter().filter(is_script) {
             let planned = Settings::Planned;

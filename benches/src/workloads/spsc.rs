@@ -1,6 +1,6 @@
 //! `spsc`: bytes from one thread to another, in chunks of one length.
 //!
-//! Each contestant waits in its own way when the other thread is not ready: those that have none
+//! Each engine waits in its own way when the other thread is not ready: those that have none
 //! spin and look. Chunks are copied in and copied out, from and to places that move, as in
 //! `stream`.
 

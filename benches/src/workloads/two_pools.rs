@@ -1,4 +1,4 @@
-//! `two-pools`: as `reuse`, from two pools in turn. The row with one pool runs the same loop, and
+//! `pools`: as `reuse`, from two pools in turn. The row with one pool runs the same loop, and
 //! picks the same pool each time.
 
 use core::hint::black_box;

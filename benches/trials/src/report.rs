@@ -17,9 +17,11 @@ use crate::table::Table;
 const TERMINAL: usize = 120;
 
 /// The look of the page.
-const STYLE: &str = "body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem } \
+const STYLE: &str = ":root { color-scheme: light dark } body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem } \
     table { border-collapse: collapse; margin-bottom: 1.5em; display: block; overflow-x: auto; font-variant-numeric: tabular-nums } \
-    th, td { padding: 0.2rem 0.6rem; border-bottom: 1px solid #8884; white-space: nowrap } img { max-width: 100% }";
+    th, td { padding: 0.2rem 0.6rem; border-bottom: 1px solid #8884; white-space: nowrap } \
+    h1 + table :is(th, td) { white-space: normal; vertical-align: top; text-align: left !important } img { max-width: 100% } \
+    summary { font-weight: 600; cursor: pointer; padding: 0.2rem 0 }";
 
 /// A report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,8 +37,10 @@ pub struct Report {
 /// A part of a report.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Section {
-    /// The title.
+    /// The title; none for a section that stands directly below the report's.
     pub title: String,
+    /// Whether a reader has to open it.
+    pub folded: bool,
     /// Text in front of the pictures and tables, in Markdown.
     pub text: String,
     /// The pictures.
@@ -60,10 +64,18 @@ impl Report {
     /// Returns it in Markdown.
     #[must_use]
     pub fn markdown(&self) -> String {
-        let mut text = format!("# {}\n\n{}\n", self.title, self.head.trim_end());
+        let mut text = format!("# {}\n", self.title);
+        if !self.head.is_empty() {
+            let _ = write!(text, "\n{}\n", self.head.trim_end());
+        }
         // Writing to a string does not fail.
         for section in &self.sections {
-            let _ = write!(text, "\n## {}\n", section.title);
+            let title = &section.title;
+            if section.folded {
+                let _ = write!(text, "\n<details><summary>{title}</summary>\n");
+            } else if !title.is_empty() {
+                let _ = write!(text, "\n## {title}\n");
+            }
             if !section.text.is_empty() {
                 let _ = write!(text, "\n{}\n", section.text.trim_end());
             }
@@ -73,6 +85,9 @@ impl Report {
             for table in &section.tables {
                 let _ = write!(text, "\n{}", table.markdown());
             }
+            if section.folded {
+                text += "\n</details>\n";
+            }
         }
         text
     }
@@ -81,7 +96,8 @@ impl Report {
     #[must_use]
     pub fn page(&self) -> String {
         let mut page = format!(
-            "<!DOCTYPE html><html lang=\"en\"><meta charset=\"utf-8\"><title>{}</title><style>{STYLE}</style>\n",
+            "<!DOCTYPE html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
+             content=\"width=device-width\"><title>{}</title><style>{STYLE}</style>\n",
             self.title
         );
         html::push_html(&mut page, Parser::new_ext(&self.markdown(), Options::ENABLE_TABLES));
@@ -107,7 +123,7 @@ impl Report {
         put("index.html", &self.page())
     }
 
-    /// Writes the report, and prints the first table of each section.
+    /// Writes the report, and prints the first table of each section, those that are not folded last.
     ///
     /// # Errors
     ///
@@ -120,9 +136,11 @@ impl Report {
 
     fn print(&self, folder: &Path) {
         let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-        for section in &self.sections {
+        let part = |folded| self.sections.iter().filter(move |section| section.folded == folded);
+        for section in part(true).chain(part(false)) {
+            let title = if section.title.is_empty() { &self.title } else { &section.title };
             if let Some(table) = section.tables.first() {
-                println!("\n{}\n\n{}", section.title, table.plain(width.unwrap_or(TERMINAL)));
+                println!("\n{title}\n\n{}", table.plain(width.unwrap_or(TERMINAL)));
             }
         }
         println!("report: {}", folder.join("index.html").display());
@@ -156,12 +174,16 @@ mod tests {
         Report {
             title: "Speed".to_owned(),
             head: facts(&Host::default(), &[("rounds", "3".to_owned())]),
-            sections: vec![Section {
-                title: "reads".to_owned(),
-                text: "With `read`.".to_owned(),
-                pictures: vec![picture],
-                tables: vec![table],
-            }],
+            sections: vec![
+                Section {
+                    title: "reads".to_owned(),
+                    text: "With `read`.".to_owned(),
+                    pictures: vec![picture],
+                    tables: vec![table.clone()],
+                    ..Section::default()
+                },
+                Section { title: "more".to_owned(), folded: true, tables: vec![table], ..Section::default() },
+            ],
         }
     }
 
@@ -179,6 +201,8 @@ mod tests {
             "With `read`.\n",
             "![Times](times.svg)\n",
             "| a < b | 10 |",
+            "<details><summary>more</summary>\n\n| name | µs |",
+            "\n\n</details>\n",
         ];
         let places: Vec<_> = parts.map(|part| text.find(part)).to_vec();
         assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}\n{text}");

@@ -34,7 +34,7 @@ pub fn read<T: DeserializeOwned>(folder: &Path) -> Result<T> {
     serde_json::from_str(&text).with_context(|| format!("cannot understand {}", path.display()))
 }
 
-/// Runs a whole program with a little of each contestant, and returns its results; for tests.
+/// Runs a whole program with a little of each engine, and returns its results; for tests.
 ///
 /// # Panics
 ///

@@ -45,12 +45,12 @@ pub struct RunOptions<C: ValueEnum + Clone + Send + Sync + 'static> {
     /// Run a little of each, to see that all of it works.
     #[arg(long, conflicts_with = "quick")]
     test: bool,
-    /// The number of turns of each contestant.
+    /// The number of turns of each engine.
     #[arg(long, value_name = "N")]
     pub rounds: Option<usize>,
-    /// Run only these contestants.
-    #[arg(long, short, value_enum, value_delimiter = ',', value_name = "C")]
-    pub contestant: Vec<C>,
+    /// Run only these engines.
+    #[arg(long, short, value_enum, value_delimiter = ',', value_name = "E")]
+    pub engine: Vec<C>,
     /// The folder that the report is written to.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,

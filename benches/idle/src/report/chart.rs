@@ -1,4 +1,4 @@
-//! Resident memory over time, a line for each contestant: on a logarithmic scale, since what is
+//! Resident memory over time, a line for each engine: on a logarithmic scale, since what is
 //! kept may be a hundredth of what was used.
 
 use core::fmt::Write;
@@ -8,7 +8,7 @@ use buftrials::drawing::scale::{Log, apart};
 use buftrials::drawing::svg::{self, Drawing, MARGIN, text_width};
 use buftrials::report::Picture;
 
-use crate::contestant::{Allocator, Contestant};
+use crate::engine::{Allocator, Engine};
 use crate::record::{IdleRun, Results};
 
 const WIDTH: f64 = 960.0;
@@ -19,19 +19,14 @@ const LABEL: f64 = 15.0;
 const SECONDS: f64 = 44.0;
 
 /// The lines of the front page's chart.
-const FRONT: [Contestant; 5] = [
-    Contestant::BytesMut,
-    Contestant::Codec,
-    Contestant::BumpKeeper,
-    Contestant::Shard,
-    Contestant::ShardKeeper,
-];
+const FRONT: [Engine; 5] =
+    [Engine::BytesMut, Engine::Codec, Engine::BumpKeeper, Engine::Shard, Engine::ShardKeeper];
 
 /// The chart of an allocator; `None` without data.
 #[must_use]
 pub fn over(results: &Results, allocator: Allocator) -> Option<Picture> {
     let title = format!("Resident memory of a server over time, over {}", allocator.name());
-    let runs = Contestant::all().filter_map(|one| results.runs(one, allocator).next());
+    let runs = Engine::all().filter_map(|one| results.runs(one, allocator).next());
     draw(format!("idle-{}", allocator.name()), title, &runs.collect::<Vec<_>>())
 }
 
@@ -84,7 +79,7 @@ fn draw(name: String, title: String, runs: &[&IdleRun]) -> Option<Picture> {
     let last = times.fold(first + 1.0, f64::max);
     let mut drawing = Drawing::new(WIDTH);
     let top = drawing.title(&title) + 36.0;
-    let longest = runs.iter().map(|run| text_width(run.contestant.title())).fold(0.0, f64::max);
+    let longest = runs.iter().map(|run| text_width(run.engine.title())).fold(0.0, f64::max);
     let (left, right) = (MARGIN + 64.0, WIDTH - MARGIN - longest - 40.0);
     let frame = Frame { scale, times: (first, last), left, right, top, bottom: top + HEIGHT };
     grid(&mut drawing, &frame);
@@ -147,28 +142,28 @@ fn line(drawing: &mut Drawing, frame: &Frame, run: &IdleRun) {
         // Writing to a string does not fail.
         let _ = write!(path, "{}{x:.1},{y:.1} ", if path.is_empty() { "M" } else { "L" });
     }
-    drawing.path(&path, run.contestant.class(), is_dashed(run));
+    drawing.path(&path, run.engine.class(), is_dashed(run));
 }
 
 /// A strategy without its keeper has the colour that it has with it.
 fn is_dashed(run: &IdleRun) -> bool {
-    run.contestant.lacks_keeper()
+    run.engine.lacks_keeper()
 }
 
 /// Names at the lines' ends, moved apart where they would overlap.
 fn names(drawing: &mut Drawing, frame: &Frame, runs: &[&IdleRun]) {
-    let end = |run: &&IdleRun| Some((frame.y(run.samples.last()?.bytes as f64), run.contestant));
-    let mut ends: Vec<(f64, Contestant)> = runs.iter().filter_map(end).collect();
+    let end = |run: &&IdleRun| Some((frame.y(run.samples.last()?.bytes as f64), run.engine));
+    let mut ends: Vec<(f64, Engine)> = runs.iter().filter_map(end).collect();
     ends.sort_by(|one, other| one.0.total_cmp(&other.0));
     let heights: Vec<f64> = ends.iter().map(|end| end.0).collect();
     let places = apart(&heights, LABEL, frame.top - 20.0, frame.bottom + 6.0);
-    for ((y, contestant), place) in ends.into_iter().zip(places) {
+    for ((y, engine), place) in ends.into_iter().zip(places) {
         let path = format!("M{:.1},{y:.1} L{:.1},{place:.1}", frame.right + 5.0, frame.right + 16.0);
-        drawing.path(&path, &format!("leader {}", contestant.class()), false);
-        let hollow = contestant.lacks_keeper();
-        drawing.dot(frame.right + 23.0, place, contestant.class(), hollow, contestant.title());
-        let strong = if contestant.has_keeper() { " strong" } else { "" };
-        drawing.text(frame.right + 33.0, place + 4.0, "start", &format!("name{strong}"), contestant.title());
+        drawing.path(&path, &format!("leader {}", engine.class()), false);
+        let hollow = engine.lacks_keeper();
+        drawing.dot(frame.right + 23.0, place, engine.class(), hollow, engine.title());
+        let strong = if engine.has_keeper() { " strong" } else { "" };
+        drawing.text(frame.right + 33.0, place + 4.0, "start", &format!("name{strong}"), engine.title());
     }
 }
 
@@ -179,20 +174,20 @@ mod tests {
     use super::*;
     use crate::record::{Phase, fixture};
 
-    fn run(contestant: Contestant, bytes: u64) -> IdleRun {
+    fn run(engine: Engine, bytes: u64) -> IdleRun {
         let samples = (0..30).map(|at| Sample { at: at * 100, bytes: bytes << 20 }).collect();
         let phase = |name: &str, from, to| Phase { name: name.to_owned(), from, to };
         let phases = vec![phase("burst", 0, 1000), phase("silence", 1000, 3000)];
-        IdleRun { phases, samples, ..fixture::run(contestant, 1, 1, 1, 1) }
+        IdleRun { phases, samples, ..fixture::run(engine, 1, 1, 1, 1) }
     }
 
     #[test]
     fn a_line_and_a_name_for_each() {
-        let runs = [run(Contestant::Codec, 10), run(Contestant::Shard, 300), run(Contestant::ShardKeeper, 5)];
+        let runs = [run(Engine::Codec, 10), run(Engine::Shard, 300), run(Engine::ShardKeeper, 5)];
         let draw = |runs: &[&IdleRun]| draw("memory".to_owned(), "Memory".to_owned(), runs);
         let drawing = draw(&runs.iter().collect::<Vec<_>>()).unwrap().svg;
         for run in &runs {
-            assert!(drawing.contains(&format!(">{}</text>", run.contestant.title())), "{drawing}");
+            assert!(drawing.contains(&format!(">{}</text>", run.engine.title())), "{drawing}");
         }
         assert_eq!(drawing.matches("<path class=\"line").count(), 3, "{drawing}");
         for label in ["silence", "100 MiB", "-1 s", "1 s"] {

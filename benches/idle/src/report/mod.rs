@@ -7,7 +7,7 @@ use bufadvise::number::exact_memory;
 use buftrials::mark;
 use buftrials::report::{Report, Section, facts};
 
-use crate::contestant::Allocator;
+use crate::engine::Allocator;
 use crate::marks;
 use crate::record::Results;
 
@@ -52,13 +52,13 @@ pub fn of(results: &Results) -> Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contestant::Contestant;
+    use crate::engine::Engine;
     use crate::record::fixture;
 
     #[test]
     fn the_report_has_tables_and_what_has_to_hold() {
-        let run = |contestant| fixture::run(contestant, 1 << 20, 3 << 20, 2 << 20, 1);
-        let results = fixture::results(Contestant::all().map(run).collect());
+        let run = |engine| fixture::run(engine, 1 << 20, 3 << 20, 2 << 20, 1);
+        let results = fixture::results(Engine::all().map(run).collect());
         let text = of(&results).markdown();
         for line in [
             "- course: 1000 connections, a frame of 1 MiB from each; 8 s of silence\n",

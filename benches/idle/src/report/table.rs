@@ -4,7 +4,7 @@ use bufadvise::number;
 use buftrials::median;
 use buftrials::table::{Table, mib, spread};
 
-use crate::contestant::{Allocator, Contestant};
+use crate::engine::{Allocator, Engine};
 use crate::record::{BudgetRun, IdleRun, Results};
 
 /// Memory around a burst, over an allocator; `None` without runs.
@@ -20,8 +20,8 @@ pub fn idle(results: &Results, allocator: Allocator) -> Option<Table> {
         "requests/s after the silence",
         "µs of a processor for each",
     ]);
-    for contestant in Contestant::all() {
-        let runs: Vec<&IdleRun> = results.runs(contestant, allocator).collect();
+    for engine in Engine::all() {
+        let runs: Vec<&IdleRun> = results.runs(engine, allocator).collect();
         let of = |of: fn(&IdleRun) -> f64| median(runs.iter().map(|run| of(run)));
         let (Some(before), Some(peak), Some(idle)) =
             (of(|run| run.before as f64), of(|run| run.peak as f64), of(|run| run.idle as f64))
@@ -29,7 +29,7 @@ pub fn idle(results: &Results, allocator: Allocator) -> Option<Table> {
             continue;
         };
         table.rows.push(vec![
-            contestant.title().to_owned(),
+            engine.title().to_owned(),
             mib(before),
             mib(peak),
             mib(idle),
@@ -60,7 +60,7 @@ pub fn budget(runs: &[BudgetRun]) -> Table {
     let or_none = |bytes: Option<usize>| bytes.map_or("–".to_owned(), |bytes| mib(bytes as f64));
     for run in runs {
         table.rows.push(vec![
-            run.contestant.title().to_owned(),
+            run.engine.title().to_owned(),
             run.clients.to_string(),
             run.slow.to_string(),
             or_none(run.budget),

@@ -1,4 +1,4 @@
-//! The servers: one for each contestant, all with the same protocol on the same runtime.
+//! The servers: one for each engine, all with the same protocol on the same runtime.
 
 mod growing;
 mod mirrored;
@@ -15,7 +15,7 @@ use bufworks::{Keeper, Watch};
 use serde::{Deserialize, Serialize};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
-use crate::contestant::Contestant;
+use crate::engine::Engine;
 use pooled::{Locked, Shard, Source};
 
 /// As many connections may wait to be accepted; the system may allow fewer.
@@ -27,7 +27,7 @@ const READ_BYTES: usize = 4096;
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Options {
     /// Where it has its buffers from.
-    pub contestant: Contestant,
+    pub engine: Engine,
     /// The most bytes of its pool. Frames that do not fit wait in the system.
     pub budget: Option<usize>,
     /// Bytes that the system keeps for a client that does not read.
@@ -69,29 +69,29 @@ impl Options {
     }
 
     async fn serve(self, listener: TcpListener) -> Result<()> {
-        if self.budget.is_some() && !matches!(self.contestant, Contestant::Shard | Contestant::ShardKeeper) {
-            bail!("{:?} has no budget", self.contestant);
+        if self.budget.is_some() && !matches!(self.engine, Engine::Shard | Engine::ShardKeeper) {
+            bail!("{:?} has no budget", self.engine);
         }
-        match self.contestant {
-            Contestant::BytesMut => {
+        match self.engine {
+            Engine::BytesMut => {
                 answer_status(Status::default);
                 accept(listener, growing::serve_bytes_mut).await
             }
-            Contestant::Codec => {
+            Engine::Codec => {
                 answer_status(Status::default);
                 accept(listener, growing::serve_codec).await
             }
-            Contestant::Mirror => {
+            Engine::Mirror => {
                 answer_status(Status::default);
                 accept(listener, mirrored::serve).await
             }
-            Contestant::SlotKeeper => self.serve_locked(listener, "slot").await,
-            Contestant::RingKeeper => self.serve_locked(listener, "ring").await,
-            Contestant::Bump | Contestant::BumpKeeper => {
+            Engine::SlotKeeper => self.serve_locked(listener, "slot").await,
+            Engine::RingKeeper => self.serve_locked(listener, "ring").await,
+            Engine::Bump | Engine::BumpKeeper => {
                 let pool = BumpPool::new()?;
                 self.serve_pool(listener, &pool, pool.clone()).await
             }
-            Contestant::Shard | Contestant::ShardKeeper => {
+            Engine::Shard | Engine::ShardKeeper => {
                 let builder = ShardPool::builder();
                 let pool = self.budget.map_or(builder, |bytes| builder.max_bytes(bytes)).build()?;
                 self.serve_pool(listener, &pool, Shard::new(pool.clone())).await
@@ -106,7 +106,7 @@ impl Options {
     }
 
     async fn serve_pool<S: Source>(self, listener: TcpListener, pool: &impl Watch, source: S) -> Result<()> {
-        if self.contestant.has_keeper() {
+        if self.engine.has_keeper() {
             // Its end would be that of the watch.
             std::mem::forget(Keeper::new().watch(pool).spawn()?);
         }

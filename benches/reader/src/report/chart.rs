@@ -1,4 +1,4 @@
-//! Processor time of reads past the page cache: a bar for each contestant, on a logarithmic scale.
+//! Processor time of reads past the page cache: a bar for each engine, on a logarithmic scale.
 
 use bufadvise::number;
 use buftrials::bars::{Bar, Bars};
@@ -21,7 +21,7 @@ pub fn draw(results: &Results) -> Option<Picture> {
         let cells = results.cells.iter().map(|(cell, _)| *cell).filter(|cell| cell.row == row);
         let bars = cells.filter_map(|cell| {
             let value = results.median(&cell, Measured::micros)?;
-            Some(Bar { name: cell.name(), class: cell.contestant.class(), value })
+            Some(Bar { name: cell.name(), class: cell.engine.class(), value })
         });
         (format!("{}, depth {depth}", size(bytes)), bars.collect::<Vec<_>>())
     };

@@ -1,4 +1,4 @@
-//! Tables: one for each row, with a line for each contestant.
+//! Tables: one for each row, with a line for each engine.
 
 use bufadvise::number;
 use buftrials::table::Table;

@@ -4,15 +4,15 @@ use buffer_sv2::{Buffer, BufferFromSystemMemory, BufferPool, Slice};
 
 use super::Theirs;
 use crate::harness::block::Block;
-use crate::harness::contestant::{Contestant, Kind};
+use crate::harness::engine::{Engine, Kind};
 use crate::harness::plan::{Plan, Spare, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool};
 
 /// Slices that the pool can have out; further ones come from the heap.
 const MOST_SLICES: usize = 8;
 
-pub(super) fn contestant() -> Contestant {
-    Contestant::new(
+pub(super) fn engine() -> Engine {
+    Engine::new(
         "buffer_sv2",
         Kind::Peer,
         "`BufferPool` over as many bytes as the workload has out at once: `get_writable`, `get_data_owned`. It has eight slots \

@@ -6,15 +6,15 @@ use bytes::{BufMut, BytesMut};
 
 use super::Theirs;
 use crate::harness::block::Block;
-use crate::harness::contestant::{Contestant, Kind};
+use crate::harness::engine::{Engine, Kind};
 use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool};
 
 /// How often the peak fits into the arena, so that it is not reclaimed each time.
 const LAPS: usize = 4;
 
-pub(super) fn contestant() -> Contestant {
-    Contestant::new(
+pub(super) fn engine() -> Engine {
+    Engine::new(
         "bytes",
         Kind::Peer,
         "one `BytesMut` of four times the planned bytes as an arena: `reserve`, then split the front off; frames are appended \

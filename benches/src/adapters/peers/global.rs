@@ -1,4 +1,4 @@
-//! Other global allocators, under a vector of their own, so that all contestants can live in one
+//! Other global allocators, under a vector of their own, so that all engines can live in one
 //! process.
 
 use core::alloc::{GlobalAlloc, Layout};
@@ -6,22 +6,22 @@ use core::marker::PhantomData;
 use std::alloc::handle_alloc_error;
 
 use crate::harness::block::Block;
-use crate::harness::contestant::{Contestant, Kind};
+use crate::harness::engine::{Engine, Kind};
 use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool};
 
-pub(super) fn all() -> [Contestant; 2] {
+pub(super) fn all() -> [Engine; 2] {
     [
-        contestant::<tikv_jemallocator::Jemalloc>(
+        engine::<tikv_jemallocator::Jemalloc>(
             "jemalloc",
             "as `vec`, on jemalloc (`tikv-jemallocator`), not the global allocator",
         ),
-        contestant::<mimalloc::MiMalloc>("mimalloc", "as `vec`, on mimalloc, not the global allocator"),
+        engine::<mimalloc::MiMalloc>("mimalloc", "as `vec`, on mimalloc, not the global allocator"),
     ]
 }
 
-fn contestant<A: Global>(name: &'static str, idiom: &'static str) -> Contestant {
-    Contestant::new(name, Kind::Peer, idiom)
+fn engine<A: Global>(name: &'static str, idiom: &'static str) -> Engine {
+    Engine::new(name, Kind::Peer, idiom)
         .whole::<On<A>>()
         .sends::<On<A>>()
         .threads_each::<On<A>>()

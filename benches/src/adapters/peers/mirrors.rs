@@ -2,12 +2,12 @@
 
 use slice_ring_buffer::SliceRingBuffer;
 
-use crate::harness::contestant::{Contestant, Kind};
+use crate::harness::engine::{Engine, Kind};
 use crate::harness::plan::Unsupported;
 use crate::harness::serve::Stream;
 
-pub(super) fn slice_ring_buffer() -> Contestant {
-    Contestant::new(
+pub(super) fn slice_ring_buffer() -> Engine {
+    Engine::new(
         "slice-ring-buffer",
         Kind::Peer,
         "`SliceRingBuffer<u8>`: `extend_from_slice`, a copy out, `move_head`",

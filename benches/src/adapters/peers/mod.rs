@@ -13,7 +13,7 @@ mod objects;
 mod pipes;
 mod ringal;
 
-use crate::harness::contestant::Contestant;
+use crate::harness::engine::Engine;
 
 /// A buffer of another crate's: a trait of one crate is implemented for types of that crate, or of
 /// the implementing one.
@@ -21,10 +21,10 @@ use crate::harness::contestant::Contestant;
 pub struct Theirs<T>(T);
 
 /// All peers that this build has.
-pub(super) fn all() -> Vec<Contestant> {
-    let mut all = vec![buffer_sv2::contestant(), ringal::contestant()];
+pub(super) fn all() -> Vec<Engine> {
+    let mut all = vec![buffer_sv2::engine(), ringal::engine()];
     all.extend(objects::all());
-    all.push(bytes::contestant());
+    all.push(bytes::engine());
     #[cfg(feature = "peers")]
     all.extend(global::all());
     all.extend([mirrors::slice_ring_buffer(), pipes::rtrb(), pipes::ringbuf(), pipes::bbqueue()]);

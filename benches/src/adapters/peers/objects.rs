@@ -8,7 +8,7 @@ use zeropool::{BufUninit, ZeroPool};
 
 use super::Theirs;
 use crate::harness::block::Block;
-use crate::harness::contestant::{Contestant, Kind};
+use crate::harness::engine::{Engine, Kind};
 use crate::harness::plan::{Plan, Settings, Unsupported};
 use crate::harness::serve::Pool;
 
@@ -46,7 +46,7 @@ impl<P: Shared> Pool for Leaked<P> {
 }
 
 /// All of them.
-pub(super) fn all() -> [Contestant; 6] {
+pub(super) fn all() -> [Engine; 6] {
     let zeropool = whole::<ZeroPool>(
         "zeropool",
         "`ZeroPool` that keeps small buffers too, with caches of at least eight and as large as the burst: `alloc_uninit`, so \
@@ -76,8 +76,8 @@ pub(super) fn all() -> [Contestant; 6] {
     ]
 }
 
-fn whole<P: Shared<Buf: Send> + Sync>(name: &'static str, idiom: &'static str) -> Contestant {
-    Contestant::new(name, Kind::Peer, idiom)
+fn whole<P: Shared<Buf: Send> + Sync>(name: &'static str, idiom: &'static str) -> Engine {
+    Engine::new(name, Kind::Peer, idiom)
         .whole::<Leaked<P>>()
         .sends::<Leaked<P>>()
         .threads_share::<Leaked<P>>()

@@ -8,24 +8,24 @@ use ringbuf::traits::{Consumer as _, Observer as _, Producer as _, Split as _};
 use ringbuf::{HeapCons, HeapProd, HeapRb};
 use rtrb::RingBuffer;
 
-use crate::harness::contestant::{Contestant, Kind};
+use crate::harness::engine::{Engine, Kind};
 use crate::harness::plan::Unsupported;
 use crate::harness::serve::Pipe;
 use crate::workloads::spsc::CAPACITY;
 
-pub(super) fn rtrb() -> Contestant {
+pub(super) fn rtrb() -> Engine {
     let idiom = "`RingBuffer<u8>`: chunks, filled and read by `copy_from_slice`, looked for by spinning";
-    Contestant::new("rtrb", Kind::Peer, idiom).pipes::<Rtrb>()
+    Engine::new("rtrb", Kind::Peer, idiom).pipes::<Rtrb>()
 }
 
-pub(super) fn ringbuf() -> Contestant {
+pub(super) fn ringbuf() -> Engine {
     let idiom = "`HeapRb<u8>`: `push_slice` and `pop_slice`, looked for by spinning";
-    Contestant::new("ringbuf", Kind::Peer, idiom).pipes::<Ringbuf>()
+    Engine::new("ringbuf", Kind::Peer, idiom).pipes::<Ringbuf>()
 }
 
-pub(super) fn bbqueue() -> Contestant {
+pub(super) fn bbqueue() -> Engine {
     let idiom = "`BBBuffer`: `grant_exact` and `read`, looked for by spinning";
-    Contestant::new("bbqueue", Kind::Peer, idiom).pipes::<BbQueue>()
+    Engine::new("bbqueue", Kind::Peer, idiom).pipes::<BbQueue>()
 }
 
 /// A ring of elements.

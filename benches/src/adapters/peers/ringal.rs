@@ -5,7 +5,7 @@ use std::io::Write;
 use ringal::{ExtBuf, FixedBufMut, RingAl};
 
 use crate::harness::block::Block;
-use crate::harness::contestant::{Contestant, Kind};
+use crate::harness::engine::{Engine, Kind};
 use crate::harness::plan::{Plan, Spare, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool};
 
@@ -14,8 +14,8 @@ const OVERHEAD_BYTES: usize = 128;
 /// Bytes that an extendable buffer starts with at most, as in the crate's documentation.
 const FIRST_BYTES: usize = 64;
 
-pub(super) fn contestant() -> Contestant {
-    Contestant::new(
+pub(super) fn engine() -> Engine {
+    Engine::new(
         "ringal",
         Kind::Peer,
         "`RingAl` of the planned bytes and one buffer more (twice where sizes differ, or for the few frames of `frame`), rounded \

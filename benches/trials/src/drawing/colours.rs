@@ -1,4 +1,4 @@
-//! The charts' style sheet: a colour for each role and for each contestant, on a light page and on
+//! The charts' style sheet: a colour for each role and for each engine, on a light page and on
 //! a dark one.
 
 use std::fmt::Write;
@@ -14,7 +14,7 @@ svg .dot { stroke-width: 0.75; } svg .hollow { stroke-width: 1.5; } svg .name.st
 svg .value { font-weight: 600; }
 ";
 
-/// Colours that belong to no contestant.
+/// Colours that belong to no engine.
 const ROLES: [(&str, &str, &str); 5] = [
     ("ink", "#1f2328", "#e6edf3"),
     ("soft", "#656d76", "#9198a1"),
@@ -23,9 +23,9 @@ const ROLES: [(&str, &str, &str); 5] = [
     ("paper", "#ffffff", "#0d1117"),
 ];
 
-/// Colours of the contestants, by kind and place in it: strategies (`s`), other settings of them
+/// Colours of the engines, by kind and place in it: strategies (`s`), other settings of them
 /// (`v`), controls (`c`), peers (`p`). No two are alike, and all stand out from the page.
-const CONTESTANTS: [(&str, &str, &str); 43] = [
+const ENGINES: [(&str, &str, &str); 43] = [
     ("s0", "#d9480f", "#ff922b"),
     ("s1", "#1864ab", "#4dabf7"),
     ("s2", "#2b8a3e", "#8ce99a"),
@@ -74,7 +74,7 @@ const CONTESTANTS: [(&str, &str, &str); 43] = [
 /// Returns whether the style sheet has a colour of that name.
 #[must_use]
 pub fn has_colour(class: &str) -> bool {
-    CONTESTANTS.iter().any(|colour| colour.0 == class)
+    ENGINES.iter().any(|colour| colour.0 == class)
 }
 
 /// Returns the style sheet: light, and dark where the reader prefers it. Colours are written out,
@@ -98,7 +98,7 @@ fn rules(pick: fn(&(&str, &'static str, &'static str)) -> &'static str) -> Strin
         of("fainter"),
         of("paper")
     );
-    for colour in &CONTESTANTS {
+    for colour in &ENGINES {
         let (class, value) = (colour.0, pick(colour));
         let _ = writeln!(
             rules,
@@ -137,16 +137,16 @@ mod tests {
     }
 
     #[test]
-    fn no_two_contestants_look_alike() {
-        let light: BTreeSet<_> = CONTESTANTS.iter().map(|colour| colour.1).collect();
-        let dark: BTreeSet<_> = CONTESTANTS.iter().map(|colour| colour.2).collect();
-        assert_eq!((light.len(), dark.len()), (CONTESTANTS.len(), CONTESTANTS.len()));
+    fn no_two_engines_look_alike() {
+        let light: BTreeSet<_> = ENGINES.iter().map(|colour| colour.1).collect();
+        let dark: BTreeSet<_> = ENGINES.iter().map(|colour| colour.2).collect();
+        assert_eq!((light.len(), dark.len()), (ENGINES.len(), ENGINES.len()));
     }
 
     #[test]
     fn every_colour_stands_out_from_the_page() {
         let (_, light, dark) = ROLES[4];
-        for (name, on_light, on_dark) in CONTESTANTS {
+        for (name, on_light, on_dark) in ENGINES {
             let (on_light, on_dark) = (contrast(on_light, light), contrast(on_dark, dark));
             assert!(on_light > 2.5 && on_dark > 2.5, "{name}: {on_light:.2}, {on_dark:.2}");
         }

@@ -83,7 +83,7 @@ impl Drawing {
                 x = MARGIN;
                 y += LABEL;
             }
-            self.dot(x + 5.0, y - 4.0, class, class == FLOOR, name);
+            self.dot(x + 5.0, y - 4.0, class, class == NOOP, name);
             self.text(x + 14.0, y, "start", "legend", name);
             x += width;
         }
@@ -119,7 +119,7 @@ impl Drawing {
         );
     }
 
-    /// Draws a path of SVG's, as the line of a contestant.
+    /// Draws a path of SVG's, as the line of an engine.
     pub fn path(&mut self, path: &str, class: &str, dashed: bool) {
         let class = match class.as_bytes().first() {
             Some(b'l') => class.to_owned(),
@@ -173,8 +173,8 @@ impl Drawing {
 
 /// The height of a line in a legend.
 pub const LABEL: f64 = 18.0;
-/// The class of the contestant that is drawn hollow.
-pub const FLOOR: &str = "c2";
+/// The class of the engine that is drawn hollow.
+pub const NOOP: &str = "c2";
 
 #[cfg(test)]
 mod tests {

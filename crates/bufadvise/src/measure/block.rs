@@ -1,13 +1,13 @@
 //! Tells the harness where the bytes of a buffer are, whoever made it.
 //!
-//! All contestants' buffers are touched, filled, read and checked by the code here, through one raw
+//! All engines' buffers are touched, filled, read and checked by the code here, through one raw
 //! pointer. So none of them pays for its own accessors, and all of them pay the same.
 
 use core::slice;
 
 use bufcore::{Buf, Lease};
 
-/// A buffer of a contestant.
+/// A buffer of an engine.
 ///
 /// # Safety
 ///
@@ -20,7 +20,7 @@ pub unsafe trait Block: 'static {
 }
 
 // SAFETY: a vector's pointer is stable while it does not grow, and valid for its capacity. The
-// contestants that hand out vectors make them with at least the capacity that was asked for.
+// engines that hand out vectors make them with at least the capacity that was asked for.
 unsafe impl Block for Vec<u8> {
     #[inline(always)]
     fn start(&mut self) -> *mut u8 {

@@ -8,7 +8,7 @@ use std::io::Read;
 ///
 /// glibc gives memory at the heap's end back to the kernel, and takes large blocks from it
 /// directly. Both have thresholds, which rise for good when such a block is freed for the first
-/// time. Without this call it would depend on the other contestants whether `vec` faults its pages
+/// time. Without this call it would depend on the other engines whether `vec` faults its pages
 /// in again and again.
 pub fn settle_heap() {
     /// The largest block that glibc raises its thresholds for is 32 MiB.

@@ -11,7 +11,7 @@ pub const PROGRAM: &str = "bufidle";
 /// sets nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Contestant {
+pub enum Engine {
     /// A `BytesMut` for each connection, as mini-redis has it.
     BytesMut,
     /// tokio-util's `LengthDelimitedCodec`.
@@ -32,7 +32,7 @@ pub enum Contestant {
     ShardKeeper,
 }
 
-impl Contestant {
+impl Engine {
     /// All of them, in the order of the report.
     pub fn all() -> impl Iterator<Item = Self> {
         Self::value_variants().iter().copied()
@@ -82,7 +82,7 @@ impl Contestant {
         }
     }
 
-    /// Whether another contestant is the same with a keeper.
+    /// Whether another engine is the same with a keeper.
     #[must_use]
     pub fn lacks_keeper(self) -> bool {
         matches!(self, Self::Bump | Self::Shard)
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_contestant_has_a_colour() {
-        assert!(Contestant::all().all(|one| buftrials::drawing::colours::has_colour(one.class())));
+    fn every_engine_has_a_colour() {
+        assert!(Engine::all().all(|one| buftrials::drawing::colours::has_colour(one.class())));
     }
 }

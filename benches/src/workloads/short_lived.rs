@@ -1,4 +1,4 @@
-//! `ring-fixed` and `ring-extend`: the two tables in the README of `ringal`, whose program is not
+//! `short-lived` and `growing`: the two tables in the README of `ringal`, whose program is not
 //! published.
 //!
 //! There are N buffers at a time, the oldest makes room for the next, and each is filled to a
@@ -26,12 +26,12 @@ const STEP: usize = 64;
 const LENGTHS: usize = 1 << 16;
 
 pub(super) fn cases() -> Vec<Case> {
-    let fixed = ROWS.into_iter().map(|(bytes, held)| Case::RingFixed { bytes, held });
-    let extend = ROWS.into_iter().map(|(bytes, held)| Case::RingExtend { bytes, held });
+    let fixed = ROWS.into_iter().map(|(bytes, held)| Case::ShortLived { bytes, held });
+    let extend = ROWS.into_iter().map(|(bytes, held)| Case::Growing { bytes, held });
     fixed.chain(extend).collect()
 }
 
-/// What is written where, the same for all contestants.
+/// What is written where, the same for all engines.
 struct Load {
     bytes: usize,
     lengths: Vec<usize>,
@@ -161,13 +161,13 @@ struct Ring<S: Source> {
 }
 
 pub(super) fn fixed<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
-    let &Case::RingFixed { bytes, held } = case else { return Err(not_mine(case)) };
+    let &Case::ShortLived { bytes, held } = case else { return Err(not_mine(case)) };
     let source = Fixed(P::build(&Plan::equal(held, bytes).with(settings))?);
     Ok(Box::new(Ring::new(source, Load::new(bytes), held)))
 }
 
 pub(super) fn extend<F: Frames>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
-    let &Case::RingExtend { bytes, held } = case else { return Err(not_mine(case)) };
+    let &Case::Growing { bytes, held } = case else { return Err(not_mine(case)) };
     let load = Load::new(bytes);
     // A quarter at most, so that the smallest grows as well.
     let step = STEP.min(bytes / 4);
@@ -254,14 +254,14 @@ mod tests {
         // optimised.
         let rows = if cfg!(debug_assertions) { ROWS.len() - 1 } else { ROWS.len() };
         let is_small = |case: &Case| {
-            let &(Case::RingFixed { bytes, .. } | Case::RingExtend { bytes, .. }) = case else {
+            let &(Case::ShortLived { bytes, .. } | Case::Growing { bytes, .. }) = case else {
                 return false;
             };
             ROWS[..rows].iter().any(|row| row.0 == bytes)
         };
         for case in cases().into_iter().filter(is_small) {
             let cells = match case {
-                Case::RingFixed { .. } => [
+                Case::ShortLived { .. } => [
                     fixed::<VecPool>(&case, Settings::Planned),
                     fixed::<SlotBuffers>(&case, Settings::Planned),
                 ],

@@ -1,6 +1,6 @@
 //! The columns: who takes part, and what each of them has to offer.
 //!
-//! A contestant is one file in `adapters/` and one line in its registry. It implements
+//! An engine is one file in `adapters/` and one line in its registry. It implements
 //! [`Pool`](super::serve::Pool), [`Frames`](super::serve::Frames) or both, and says which groups of
 //! workloads it can serve with them (`workloads/offers.rs`); for the others it says why not.
 
@@ -8,16 +8,16 @@ use crate::harness::case::Case;
 use crate::harness::cell::Cell;
 use crate::harness::plan::{Settings, Unsupported};
 
-/// The contestant that all are compared with.
+/// The engine that all are compared with.
 pub const BASELINE: &str = "vec";
-/// The contestant that does nothing.
-pub const FLOOR: &str = "floor";
+/// The engine that does nothing.
+pub const NOOP: &str = "noop";
 
-/// The workloads that contestants without settings are in: those in which settings matter.
+/// The workloads that engines without settings are in: those in which settings matter.
 const UNSET: &[&str] =
-    &["reuse", "burst", "mixed", "queue", "chaos", "frame", "handoff", "threads", "replay", "shape"];
+    &["reuse", "burst", "mixed", "queue", "tasks", "frame", "handoff", "threads", "replay", "shape"];
 
-/// What kind of contestant one is.
+/// What kind of engine one is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -35,7 +35,7 @@ pub enum Kind {
 /// Builds the typed cell of a case.
 pub(crate) type Maker = fn(&Case, Settings) -> Result<Box<dyn Cell>, Unsupported>;
 
-/// How a contestant serves one group of workloads.
+/// How an engine serves one group of workloads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Offer {
     Cell(Maker),
@@ -44,12 +44,12 @@ pub(crate) enum Offer {
 
 /// One column of the matrix.
 #[derive(Debug, Clone, Copy)]
-pub struct Contestant {
+pub struct Engine {
     /// As in reports and on the command line.
     pub name: &'static str,
     /// Strategy, setting, control or peer.
     pub kind: Kind,
-    /// The contestant that it is a setting of, or that it is without settings.
+    /// The engine that it is a setting of, or that it is without settings.
     pub setting_of: Option<&'static str>,
     /// The workloads that it is in; all if there are none.
     only: &'static [&'static str],
@@ -63,8 +63,8 @@ pub struct Contestant {
     offers: [Offer; 8],
 }
 
-impl Contestant {
-    /// A contestant that offers nothing yet.
+impl Engine {
+    /// An engine that offers nothing yet.
     #[must_use]
     pub const fn new(name: &'static str, kind: Kind, idiom: &'static str) -> Self {
         let nothing = Offer::None("the adapter offers nothing here");
@@ -92,7 +92,7 @@ impl Contestant {
         Self { only, setting_of: Some(of), ..Self::new(name, Kind::Setting, idiom) }
     }
 
-    /// The contestant as a program makes it that sets nothing. The same code serves both, so where the
+    /// The engine as a program makes it that sets nothing. The same code serves both, so where the
     /// compiler put a loop makes no difference between them.
     #[must_use]
     pub const fn without_settings(self, name: &'static str, idiom: &'static str) -> Self {
@@ -100,14 +100,14 @@ impl Contestant {
         Self { name, kind: Kind::Setting, setting_of, only: UNSET, settings, idiom, ..self }
     }
 
-    /// The contestant without settings but for huge pages, where files are read.
+    /// The engine without settings but for huge pages, where files are read.
     #[must_use]
     pub const fn with_huge_pages(self, name: &'static str, idiom: &'static str) -> Self {
         let settings = Settings::HugePages;
         Self { only: &["file"], settings, ..self.without_settings(name, idiom) }
     }
 
-    /// The contestant, with what it has for a group of workloads.
+    /// The engine, with what it has for a group of workloads.
     #[must_use]
     pub(crate) fn offers(mut self, group: Group, offer: Offer) -> Self {
         self.offers[group as usize] = offer;
@@ -136,7 +136,7 @@ impl Contestant {
         self
     }
 
-    /// Why the contestant does not serve such cases at all; `None` if it does, though building one
+    /// Why the engine does not serve such cases at all; `None` if it does, though building one
     /// may still fail.
     #[must_use]
     pub fn refusal(&self, case: &Case) -> Option<Unsupported> {
@@ -150,7 +150,7 @@ impl Contestant {
     ///
     /// # Errors
     ///
-    /// When the contestant does not serve that case.
+    /// When the engine does not serve that case.
     pub fn cell(&self, case: &Case) -> Result<Box<dyn Cell>, Unsupported> {
         match self.offer(case) {
             Offer::Cell(make) => make(case, self.settings),
@@ -163,7 +163,7 @@ impl Contestant {
     }
 }
 
-/// Workloads that ask the same of a contestant.
+/// Workloads that ask the same of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Group {
     /// One thread acquires and releases whole buffers.
@@ -192,14 +192,14 @@ impl Group {
             | Case::TwoPools { .. }
             | Case::Mixed { .. }
             | Case::Queue { .. }
-            | Case::RingFixed { .. }
-            | Case::Chaos { threads: 1, .. }
+            | Case::ShortLived { .. }
+            | Case::Tasks { threads: 1, .. }
             | Case::File { .. }
             | Case::Replay { .. }
             | Case::Shape { .. } => Self::Whole,
             Case::Handoff { .. } => Self::Sends,
-            Case::Threads { .. } | Case::Chaos { .. } => Self::Threads,
-            Case::Frame { .. } | Case::RingExtend { .. } => Self::Frames,
+            Case::Threads { .. } | Case::Tasks { .. } => Self::Threads,
+            Case::Frame { .. } | Case::Growing { .. } => Self::Frames,
             Case::Stream { .. } => Self::Streams,
             Case::Parse { .. } => Self::Parses,
             Case::Spsc { .. } => Self::Pipes,

@@ -1,4 +1,4 @@
-//! `chaos`: the benchmark of that name of jsign's `bufpool`. A hundred tasks; each acquires a
+//! `tasks`: the benchmark `chaos` of jsign's `bufpool`. A hundred tasks; each acquires a
 //! buffer of random size, holds it for a random while, drops it and continues with the next, a
 //! thousand times.
 //!
@@ -6,7 +6,7 @@
 //! goes to the scheduler. Here the scheduler's work is done beforehand: lifetimes are drawn from
 //! the same distribution, and the tasks' requests are put in the order in which they then come. One
 //! thread serves all tasks in that order, or several threads serve a share of the tasks each, from
-//! one pool where the contestant has such.
+//! one pool where the engine has such.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,7 +35,7 @@ const TICKS: f64 = 1e6;
 
 pub(super) fn cases() -> Vec<Case> {
     let threads = thread::available_parallelism().map_or(2, usize::from).max(2);
-    let case = |bytes| [1, threads].map(|threads| Case::Chaos { bytes, threads });
+    let case = |bytes| [1, threads].map(|threads| Case::Tasks { bytes, threads });
     SIZES.into_iter().flat_map(case).collect()
 }
 
@@ -71,7 +71,7 @@ fn script(bytes: usize, threads: usize, thread: usize) -> Script {
 
 /// The cell in which one thread serves all tasks.
 pub(super) fn alone<P: Pool>(case: &Case, settings: Settings) -> Result<Box<dyn Cell>, Unsupported> {
-    let &Case::Chaos { bytes, threads: 1 } = case else { return Err(not_mine(case)) };
+    let &Case::Tasks { bytes, threads: 1 } = case else { return Err(not_mine(case)) };
     let script = script(bytes, 1, 0);
     let plan = script.plan();
     script::cell::<P>(script, plan, settings)
@@ -87,7 +87,7 @@ struct Together<P> {
 
 /// The scripts of all threads, with the plan of all and that of one.
 fn parts(case: &Case) -> Result<(Vec<Script>, Plan, Plan), Unsupported> {
-    let &Case::Chaos { bytes, threads } = case else { return Err(not_mine(case)) };
+    let &Case::Tasks { bytes, threads } = case else { return Err(not_mine(case)) };
     let scripts: Vec<Script> = (0..threads).map(|thread| script(bytes, threads, thread)).collect();
     let sum = |of: fn(&Script) -> usize| scripts.iter().map(of).sum();
     let largest = scripts.iter().map(|script| script.largest).max().unwrap_or(0);
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn threads_share_the_tasks() {
-        let case = Case::Chaos { bytes: 10, threads: 3 };
+        let case = Case::Tasks { bytes: 10, threads: 3 };
         let (scripts, whole, share) = parts(&case).unwrap();
         assert_eq!(scripts.iter().map(|script| script.steps.len()).sum::<usize>(), TASKS * BUFFERS);
         assert_eq!((whole.live, share.live), (TASKS, 34));

@@ -7,14 +7,14 @@
 use core::hint::black_box;
 
 use crate::harness::block::Block;
-use crate::harness::contestant::{Contestant, Kind};
+use crate::harness::engine::{Engine, Kind};
 use crate::harness::plan::{Plan, Unsupported};
 use crate::harness::serve::{Frames, OpenFrame, Pool, Stream};
 use bufkit::staggered;
 
-pub(super) fn contestant() -> Contestant {
-    Contestant::new(
-        "floor",
+pub(super) fn engine() -> Engine {
+    Engine::new(
+        "noop",
         Kind::Control,
         "no bookkeeping: the same memory each time. For N buffers at once, N parts of one block in turn. For frames, a cursor \
          in one block. For streams, a copy into the same memory and one out",
@@ -61,7 +61,7 @@ impl Pool for Parts {
     type Buf = Part;
 
     fn build(plan: &Plan) -> Result<Self, Unsupported> {
-        // Staggered as in the strategies, so that the floor is not above them.
+        // Staggered as in the strategies, so that `noop` is not slower than they are.
         let step = staggered(plan.largest);
         let parts = plan.live.max(1);
         let bytes = step.saturating_mul(parts);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Where a reader has its buffers from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Contestant {
+pub enum Engine {
     /// A fresh vector for each read, as `Vec::with_capacity` makes it.
     Vec,
     /// A fresh vector for each read, zeroed.
@@ -57,7 +57,7 @@ impl Memory {
     }
 }
 
-impl Contestant {
+impl Engine {
     /// Whether it is one of this project's strategies.
     #[must_use]
     pub fn is_ours(self) -> bool {

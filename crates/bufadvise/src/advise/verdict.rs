@@ -282,11 +282,8 @@ mod tests {
         let far = |saved, price| Compared { saved, low: saved, least: saved, most: saved, price, rounds: 5 };
         assert!(doubt(0.4, 0.0, &far(0.2, 0.0)).is_none() && doubt(0.4, 0.0, &far(0.01, 0.0)).is_none());
         assert!(doubt(0.01, 0.4, &far(0.05, 0.1)).is_some() && doubt(0.01, 0.1, &far(0.05, 0.1)).is_none());
-        assert!(
-            prices
-                .doubt(&Compared { most: 0.3, rounds: ROUNDS, ..far(0.01, 0.0) })
-                .is_some_and(|why| why.contains("longer recording"))
-        );
+        let differ = prices.doubt(&Compared { most: 0.3, rounds: ROUNDS, ..far(0.01, 0.0) });
+        assert!(differ.is_some_and(|why| why.contains("longer recording")));
         let few = Prices { requests: Requests { work_error: 0.4, ..prices.requests }, ..prices };
         assert!(few.doubt_of_little(0.01).is_none() && few.doubt_of_little(0.02).is_some());
         assert!(compared.helps() && compared.is_clear() && compared.price == 0.0);
@@ -303,13 +300,8 @@ mod tests {
     #[test]
     fn a_part_is_as_much_as_it_costs() {
         let (small, large) = (work(10, 1e3), work(300, 300.0 * 41_943_040.0));
-        let requests = Requests {
-            count: 310.0,
-            work: small + large,
-            replayed_work: small + large / 10.0,
-            ..prices().requests
-        };
-        let part = Prices { requests, ..prices() };
+        let (work, replayed_work) = (small + large, small + large / 10.0);
+        let part = Prices { requests: Requests { work, replayed_work, ..prices().requests }, ..prices() };
         let share = |faults, bytes| part.share(&replayed(100, faults, bytes), &replayed(600, 0, 0));
         // None for the first time, and 25 600 pages of two microseconds.
         let (all, first) = (share(0, 0), share(1_000_000, 100 * MIB));

@@ -147,11 +147,12 @@ struct Part {
 impl Part {
     /// Returns what a heap requested.
     fn of(heap: &Profile) -> Self {
+        let peak = heap.expanded_peak(|_| true);
         Self {
-            peak: heap.expanded_peak(|_| true),
+            peak,
             growth: heap.whole().peak_growth,
             largest: heap.objects().iter().map(|one| one.largest).max().unwrap_or(0),
-            requests: requests_of(heap),
+            requests: requests_of(heap, peak.1),
             trace: heap.expanded_trace(MOST_EVENTS, |_| true),
         }
     }
@@ -226,15 +227,14 @@ fn is_rust(input: &Input) -> bool {
     }
 }
 
-/// Returns what was requested of a heap.
-fn requests_of(heap: &Profile) -> Requests {
-    let (mut bytes, mut large) = (0.0, 0.0);
-    // Of requests, of what they cost, and of bytes times the time that they are in use.
-    let (mut sums, mut variances) = ([0.0; 3], [0.0; 3]);
+/// Returns what was requested of a heap that had so many bytes in use at its peak.
+fn requests_of(heap: &Profile, peak: f64) -> Requests {
+    let (mut bytes, mut large, mut held, mut held_variance) = (0.0, 0.0, 0.0, 0.0);
+    // Of requests, and of what they cost.
+    let (mut sums, mut variances) = ([0.0; 2], [0.0; 2]);
     for object in heap.objects() {
         let (weight, largest) = (object.weight(), object.largest as f64);
-        let held = object.lifetime_ns().unwrap_or(heap.duration_ns().saturating_sub(object.at_ns)) as f64;
-        for (of, one) in [1.0, work(1, largest), largest * held].into_iter().enumerate() {
+        for (of, one) in [1.0, work(1, largest)].into_iter().enumerate() {
             sums[of] += weight * one;
             variances[of] += weight * (weight - 1.0) * one * one;
         }
@@ -242,10 +242,14 @@ fn requests_of(heap: &Profile) -> Requests {
         if object.largest >= LARGE_BYTES {
             large += weight * largest;
         }
+        let nanos = object.lifetime_ns().unwrap_or(heap.duration_ns().saturating_sub(object.at_ns)) as f64;
+        held += weight * largest * nanos;
+        held_variance += weight * (weight - 1.0) * largest * largest * nanos;
     }
-    let [error, work_error, held_error] =
-        [0, 1, 2].map(|of| f64::sqrt(variances[of]) / f64::max(sums[of], 1.0));
-    let ([count, work, _], samples) = (sums, heap.objects().len());
+    let [error, work_error] = [0, 1].map(|of| f64::sqrt(variances[of]) / f64::max(sums[of], 1.0));
+    // The peak is of the objects at one time.
+    let held_error = f64::sqrt(held_variance / f64::max(held, 1.0) / peak.max(1.0));
+    let ([count, work], samples) = (sums, heap.objects().len());
     let large_share = large / f64::max(bytes, 1.0);
     Requests { count, error, work, work_error, held_error, samples, large_share, ..Requests::default() }
 }

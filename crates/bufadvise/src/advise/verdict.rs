@@ -70,7 +70,7 @@ pub(crate) struct Requests {
     /// The relative error of that.
     pub(crate) error: f64,
     /// What they cost in all, in pages: a request costs as much as a page of its buffer. The
-    /// relative errors of that, and of the bytes in use.
+    /// relative errors of that, and of the bytes that were in use at once.
     pub(crate) work: f64,
     pub(crate) work_error: f64,
     pub(crate) held_error: f64,
@@ -175,17 +175,18 @@ impl Prices {
             return Some(format!("The rounds differ, and {more} may change it"));
         }
         let Requests { work_error, held_error, .. } = self.requests;
-        let (work, held) = (2.0 * work_error, 2.0 * held_error);
-        let low = least * (1.0 - work) - price * (1.0 + held);
-        let high = most * (1.0 + work) - price * (1.0 - held).max(0.0);
+        let low = least * (1.0 - 2.0 * work_error) - price * (1.0 + 2.0 * held_error);
+        let high = most * (1.0 + 2.0 * work_error) - price * (1.0 - 2.0 * held_error).max(0.0);
         (low < NOTICED && high >= NOTICED).then(|| self.few_samples())
     }
 
     /// Says that the samples leave it open.
     fn few_samples(&self) -> String {
-        let open = percent(2.0 * self.requests.work_error.max(self.requests.held_error));
+        let Requests { work_error, held_error, .. } = self.requests;
+        let (of, error) = if held_error > work_error { ("memory", held_error) } else { ("time", work_error) };
+        let open = percent(2.0 * error);
         format!(
-            "The samples leave ± {open} of it open: record it with --settings exact, or with a smaller rate"
+            "The samples leave ± {open} of its {of} open: --settings exact, or a smaller rate, leaves less"
         )
     }
 }
@@ -275,14 +276,14 @@ mod tests {
             Prices { requests, ..prices }.doubt(&Compared { rounds: 5, ..*compared })
         };
         assert!(doubt(0.0, 0.0, &compared).is_none() && doubt(0.1, 9.0, &compared).is_none());
-        assert!(doubt(0.2, 0.0, &compared).is_some_and(|why| why.contains("± 40.0 % of it open")));
+        assert!(doubt(0.2, 0.0, &compared).is_some_and(|why| why.contains("± 40.0 % of its time open")));
         assert!(prices.doubt(&compared).is_some_and(|why| why.contains("had no time")));
         // What is far above is sure, or far below; not what rests on a price of few samples.
         let far = |saved, price| Compared { saved, low: saved, least: saved, most: saved, price, rounds: 5 };
         assert!(doubt(0.4, 0.0, &far(0.2, 0.0)).is_none() && doubt(0.4, 0.0, &far(0.01, 0.0)).is_none());
         assert!(doubt(0.01, 0.4, &far(0.05, 0.1)).is_some() && doubt(0.01, 0.1, &far(0.05, 0.1)).is_none());
-        let differ = Compared { most: 0.3, rounds: ROUNDS, ..far(0.01, 0.0) };
-        assert!(prices.doubt(&differ).is_some_and(|why| why.contains("longer recording")));
+        let differ = prices.doubt(&Compared { most: 0.3, rounds: ROUNDS, ..far(0.01, 0.0) });
+        assert!(differ.is_some_and(|why| why.contains("longer recording")));
         let few = Prices { requests: Requests { work_error: 0.4, ..prices.requests }, ..prices };
         assert!(few.doubt_of_little(0.01).is_none() && few.doubt_of_little(0.02).is_some());
         assert!(compared.helps() && compared.is_clear() && compared.price == 0.0);
@@ -299,18 +300,12 @@ mod tests {
     #[test]
     fn a_part_is_as_much_as_it_costs() {
         let (small, large) = (work(10, 1e3), work(300, 300.0 * 41_943_040.0));
-        let requests = Requests {
-            count: 310.0,
-            work: small + large,
-            replayed_work: small + large / 10.0,
-            ..prices().requests
-        };
-        let part = Prices { requests, ..prices() };
+        let (work, replayed_work) = (small + large, small + large / 10.0);
+        let part = Prices { requests: Requests { work, replayed_work, ..prices().requests }, ..prices() };
         let share = |faults, bytes| part.share(&replayed(100, faults, bytes), &replayed(600, 0, 0));
-        assert!((share(0, 0) - 0.1).abs() < 1e-4, "{}", share(0, 0));
-        // 25 600 pages of two microseconds.
-        let first = share(1_000_000, 100 * MIB);
-        assert!((first - (0.01 * 0.5 + 0.1 * 0.5)).abs() < 1e-3, "{first}");
+        // None for the first time, and 25 600 pages of two microseconds.
+        let (all, first) = (share(0, 0), share(1_000_000, 100 * MIB));
+        assert!((all - 0.1).abs() < 1e-4 && (first - (0.005 + 0.05)).abs() < 3e-3, "{all}, {first}");
     }
 
     /// `zstd`: what the replay faults in again and again was no fault of the program.

@@ -141,7 +141,9 @@ fn programs_that_cannot_be_recorded_are_told() {
 /// As many scripts are each other's interpreters as the system allows for, and no pipe is waited for.
 #[test]
 fn scripts_and_pipes_are_no_end() {
-    let folder = folder("scripts");
+    // An interpreter's path ends at the first space.
+    let folder = std::env::temp_dir().join(format!("advise-scripts-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
     let script = |name: &str, interpreter: &Path| {
         let path = folder.join(name);
         // By another process: a child of another test could have the file open for writing, which cannot be run.
@@ -171,6 +173,7 @@ fn scripts_and_pipes_are_no_end() {
     for path in [&pipe, &script("piped", &pipe)] {
         assert!(said(path).contains("cannot run"), "{}", said(path));
     }
+    fs::remove_dir_all(&folder).expect("it is there");
 }
 
 /// A program that brings an allocator along is recorded, which is said.

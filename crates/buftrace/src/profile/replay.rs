@@ -7,8 +7,10 @@ use crate::format::MAX_TEXT_BYTES;
 use crate::{Event, EventKind, Meta, Trace};
 
 /// Samples of a call stack are near to each other by chance, and so many together seldom are: the
-/// copies of one are spread over the time of as many.
+/// copies of one that stands for several are spread over the time of as many.
 const NEAR: usize = 8;
+/// From this weight on. Of larger objects most are recorded, and when they were is kept.
+const FEW: f64 = 3.0;
 
 /// An event before the numbers of buffers and threads are given.
 struct Step {
@@ -26,10 +28,17 @@ impl Profile {
     /// use at once, as the program is estimated to have had. An object that grew is one buffer of
     /// its largest size: the buffer that a pool would serve.
     ///
+<<<<<<< HEAD
     /// The copies of an object are distributed evenly over the time until the eighth next object of
     /// the same call stack: those of the last eight over as long a time as the last nine are apart,
     /// and those of a stack with fewer over the whole time. A trace of over `max_events` events is
     /// truncated there and marked as cut.
+=======
+    /// The copies of an object are spread evenly over the time until the eighth next object of the
+    /// same call stack, or the next where it stands for less than three. Those of the last ones are
+    /// spread over as long a time as so many are apart, and where there are not so many, over the
+    /// whole time. A trace of over `max_events` events is marked as cut and ends there.
+>>>>>>> m42b
     ///
     /// Cost: memory for the events, at most `max_events` and those of one object more.
     ///
@@ -133,12 +142,12 @@ impl Profile {
             (object.stack, times.len() - 1)
         });
         let stacks: Vec<_> = stacks.collect();
-        let gap = |(stack, nth): (u32, usize)| {
-            let times = &times[&stack];
-            let first = nth.min(times.len().saturating_sub(NEAR + 1));
-            times.get(first + NEAR).map_or(self.duration_ns(), |next| next - times[first])
+        let gap = |(object, (stack, nth)): (&Object, (u32, usize))| {
+            let (times, near) = (&times[&stack], if object.weight() < FEW { 1 } else { NEAR });
+            let first = nth.min(times.len().saturating_sub(near + 1));
+            times.get(first + near).map_or(self.duration_ns(), |next| next - times[first])
         };
-        stacks.into_iter().map(gap).collect()
+        self.objects().iter().zip(stacks).map(gap).collect()
     }
 
     fn meta(&self) -> Meta {

@@ -31,7 +31,8 @@ impl Profile {
     /// The copies of an object are distributed evenly over the time until the eighth next object of
     /// the same call stack, or the next where it stands for less than three. Those of the last ones
     /// are distributed over as long a time as so many are apart, and where there are not so many,
-    /// over the whole time. A trace of over `max_events` events is truncated there and marked as cut.
+    /// over the whole time. A trace of over `max_events` events is truncated there and marked as
+    /// cut.
     ///
     /// Cost: memory for the events, at most `max_events` and those of one object more.
     ///

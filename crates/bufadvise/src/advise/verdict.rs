@@ -145,7 +145,9 @@ impl Prices {
     pub(crate) fn compare(&self, now: &[Replayed], pool: &[Replayed]) -> Compared {
         let mut saved: Vec<f64> = now.iter().zip(pool).map(|pair| self.saved(pair)).collect();
         saved.sort_by(f64::total_cmp);
-        let price = now.iter().zip(pool).map(|(now, pool)| self.price(now, pool)).fold(0.0, f64::max);
+        let mut prices: Vec<f64> = now.iter().zip(pool).map(|(now, pool)| self.price(now, pool)).collect();
+        prices.sort_by(f64::total_cmp);
+        let price = quantile(&prices, 0.5);
         let at = |share| quantile(&saved, share);
         Compared { saved: at(0.5), low: at(0.25), least: at(0.1), most: at(0.9), price, rounds: saved.len() }
     }
@@ -153,7 +155,8 @@ impl Prices {
     /// Returns why it is not sure that so large a share is less than a user notices, if it is not:
     /// as many more requests as the samples allow for would not be.
     pub(crate) fn doubt_of_little(&self, share: f64) -> Option<String> {
-        (share * (1.0 + 2.0 * self.requests.work_error) >= NOTICED).then(|| self.few_samples())
+        (share * (1.0 + 2.0 * self.requests.work_error) >= NOTICED)
+            .then(|| few_samples("time", self.requests.work_error))
     }
 
     /// Returns whether all page faults of the program take less than a user notices. Of a part that
@@ -177,18 +180,15 @@ impl Prices {
         let Requests { work_error, held_error, .. } = self.requests;
         let low = least * (1.0 - 2.0 * work_error) - price * (1.0 + 2.0 * held_error);
         let high = most * (1.0 + 2.0 * work_error) - price * (1.0 - 2.0 * held_error).max(0.0);
-        (low < NOTICED && high >= NOTICED).then(|| self.few_samples())
-    }
-
-    /// Says that the samples leave it open.
-    fn few_samples(&self) -> String {
-        let Requests { work_error, held_error, .. } = self.requests;
         let (of, error) = if held_error > work_error { ("memory", held_error) } else { ("time", work_error) };
-        let open = percent(2.0 * error);
-        format!(
-            "The samples leave ± {open} of its {of} open: --settings exact, or a smaller rate, leaves less"
-        )
+        (low < NOTICED && high >= NOTICED).then(|| few_samples(of, error))
     }
+}
+
+/// Says that the samples leave it open.
+fn few_samples(of: &str, error: f64) -> String {
+    let open = percent(2.0 * error);
+    format!("The samples leave ± {open} of its {of} open: --settings exact, or a smaller rate, leaves less")
 }
 
 /// What a pool saves, as shares of the program's time.
@@ -346,5 +346,11 @@ mod tests {
         let now = [500, 500, 120, 500, 500, 500, 500].map(|millis| replayed(millis, 9, MIB));
         let compared = prices.compare(&now, &pool);
         assert!(compared.helps() && !compared.is_clear(), "{compared:?}");
+    }
+
+    #[test]
+    fn memory_of_one_round_has_no_price() {
+        let pools = [100, 100, 200].map(|mib| replayed(90, 10, mib * MIB));
+        assert_eq!(prices().compare(&[replayed(100, 10, 100 * MIB); 3], &pools).price, 0.0);
     }
 }

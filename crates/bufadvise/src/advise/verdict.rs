@@ -185,7 +185,6 @@ impl Prices {
     }
 }
 
-/// Says that the samples leave it open.
 fn few_samples(of: &str, error: f64) -> String {
     let open = percent(2.0 * error);
     format!("The samples leave ± {open} of its {of} open: --settings exact, or a smaller rate, leaves less")

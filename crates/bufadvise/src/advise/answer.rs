@@ -149,8 +149,7 @@ fn seconds(share: f64, program: &Program) -> String {
 
 /// Says what a pool costs in memory.
 fn costs(study: &Study, best: &Tried, compared: &Compared) -> String {
-    let bytes = best.replayed.map_or(0, |replayed| replayed.bytes);
-    let now = study.now.bytes;
+    let (bytes, now) = (best.replayed.map_or(0, |replayed| replayed.bytes), study.now.bytes);
     if compared.price > 0.0 {
         format!(
             "It takes {} more memory, the price of which is {} of the time.",

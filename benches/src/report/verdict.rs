@@ -29,12 +29,12 @@ const TRAFFIC: [Traffic; 6] = [
         engines: SLOT_OR_RING,
     },
     Traffic {
-        name: "packets or rows, made by one thread, short-lived",
+        name: "short-lived packets or rows, made by one thread",
         workloads: &["reuse", "live", "pools", "burst", "queue", "short-lived", "handoff"],
         engines: SLOT_OR_RING,
     },
     Traffic {
-        name: "a server whose threads read, work and answer, all sizes",
+        name: "a server whose threads read, compute and answer, all sizes",
         workloads: &["mixed", "tasks", "threads", "replay"],
         engines: &[("shard", "sharded pool")],
     },
@@ -161,7 +161,7 @@ mod tests {
             "| --- | ---: | ---: | ---: |",
             "| a codec reads a header, then the payload that it announces, and passes both on \
              | slot pool | 4.00 | 5.0 MiB (9.0 MiB) |",
-            "| a server whose threads read, work and answer, all sizes | sharded pool | 2.50 | – (–) |",
+            "| a server whose threads read, compute and answer, all sizes | sharded pool | 2.50 | – (–) |",
             "| jobs for a pool of workers | nothing: `Vec` is faster | 0.50 | – (–) |",
             "| a few large files, one after the other | nothing: `Vec` is as fast | 0.96 | 2.0 MiB (2.0 MiB) |",
         ];

@@ -46,7 +46,7 @@ const TRAFFIC: [Traffic; 6] = [
     Traffic {
         name: "jobs for a pool of workers",
         workloads: &["messages"],
-        engines: &[("mirror", "mirrored ring, `messages`")],
+        engines: &[("mirror", "mirrored ring")],
     },
     Traffic {
         name: "a few large files, one after the other",

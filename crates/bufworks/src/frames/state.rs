@@ -60,6 +60,9 @@ pub(super) struct State<F, L: Lease> {
     own: Vec<u8>,
     own_len: usize,
     plan: Plan,
+    /// The frame that the next buffer is for has come as a whole.
+    #[cfg_attr(not(feature = "tokio"), expect(dead_code, reason = "blocking reads wait for nothing else"))]
+    is_whole: bool,
     /// The bytes up to the next frame are dropped: those of one that is too long.
     is_skipping: bool,
 }
@@ -75,6 +78,7 @@ impl<F: Framing, L: Lease> State<F, L> {
             own: Vec::new(),
             own_len: 0,
             plan: Plan::Chunk,
+            is_whole: false,
             is_skipping: false,
         }
     }
@@ -108,6 +112,12 @@ impl<F: Framing, L: Lease> State<F, L> {
     #[cfg(all(feature = "futures-core-0_3", feature = "tokio"))]
     pub(super) fn is_skipping(&self) -> bool {
         self.is_skipping
+    }
+
+    /// Returns whether the buffer that [`step`](Self::step) asked for needs bytes of the stream.
+    #[cfg(feature = "tokio")]
+    pub(super) fn needs_more(&self) -> bool {
+        !self.is_whole
     }
 
     /// Says what comes next.
@@ -200,6 +210,7 @@ impl<F: Framing, L: Lease> State<F, L> {
 
     /// Plans the next buffer. It has more room than what has come takes.
     fn acquire(&mut self, parsed: Parsed) -> Step<L> {
+        self.is_whole = matches!(parsed, Parsed::Frame { total, .. } if total <= self.rest().len());
         // A chunk with a large part of a frame would be copied to its buffer.
         if matches!(parsed, Parsed::Frame { total, .. } if total > self.chunks.end() / 2) {
             self.chunk = *self.chunks.start();

@@ -21,6 +21,9 @@ use super::framing::{Framing, Parsed};
 /// the next ones, and not in a chunk.
 const OWN_BYTES: usize = 64;
 
+/// Bytes of a header for which `own` has room in advance, whatever a framing claims.
+const HEADER_BYTES: usize = 4096;
+
 /// What comes next.
 pub(super) enum Step<L: Lease> {
     /// A frame is whole.
@@ -172,8 +175,14 @@ impl<F: Framing, L: Lease> State<F, L> {
                 }
                 None => {
                     let parsed = parse(&self.framing, &self.own[..self.own_len], 0, self.is_skipping)?;
-                    let is_header = parsed == Parsed::Incomplete && self.chunk == 0;
-                    return Ok(if is_header { Step::Read } else { self.acquire(parsed) });
+                    return match parsed {
+                        Parsed::Incomplete if self.chunk == 0 => Ok(Step::Read),
+                        // Its header was read first, and is longer than the frame.
+                        Parsed::Frame { total, .. } if self.chunk < total && total < self.own_len => {
+                            Err(FrameError::Contradiction)
+                        }
+                        parsed => Ok(self.acquire(parsed)),
+                    };
                 }
             }
         }
@@ -283,7 +292,7 @@ impl<F: Framing, L: Lease> State<F, L> {
             let mut own = core::mem::take(&mut self.own);
             own.clear();
             // A header follows without growing (F3).
-            own.reserve(self.rest().len().max(self.framing.header_bytes()));
+            own.reserve(self.rest().len().max(self.framing.header_bytes().min(HEADER_BYTES)));
             own.extend_from_slice(self.rest());
             (self.own_len, self.own) = (own.len(), own);
             self.held = None;
@@ -312,7 +321,8 @@ impl<F: Framing, L: Lease> State<F, L> {
             Some(Held::Whole(_)) => &mut [],
             None => {
                 // A header whose length is not known grows byte by byte.
-                let bytes = self.framing.header_bytes().max(self.own_len + 1);
+                let (least, most) = (self.own_len + 1, self.own_len + HEADER_BYTES);
+                let bytes = self.framing.header_bytes().clamp(least, most);
                 if bytes > self.own.capacity() {
                     let mut own = Vec::with_capacity(bytes.next_power_of_two());
                     own.extend_from_slice(&self.own[..self.own_len]);

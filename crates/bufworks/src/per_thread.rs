@@ -26,8 +26,8 @@ const PAUSE: Duration = Duration::from_micros(100);
 ///   example from the pool's fallback or from the destructor of a thread-local. Reentrant requests
 ///   are served like all others.
 /// - Dropping the last handle drops the pools, whatever their threads do. A pool that serves a
-///   request at that moment lives until its thread ends or first takes a pool of another handle, and
-///   so do all pools that threads have if the system refuses a fence (`membarrier(2)`).
+///   request at that moment lives until its thread ends or takes its first pool of another handle;
+///   so do the pools of all threads if the system refuses a fence (`membarrier(2)`).
 /// - `grow` moves a buffer that was acquired on another thread to the pool of this one.
 ///
 /// Memory: the limit of each pool applies to each thread. For one limit over all threads, and for

@@ -64,7 +64,6 @@ pub(super) struct State<F, L: Lease> {
     own_len: usize,
     plan: Plan,
     /// The frame that the next buffer is for has come as a whole.
-    #[cfg_attr(not(feature = "tokio"), expect(dead_code, reason = "blocking reads wait for nothing else"))]
     is_whole: bool,
     /// The bytes up to the next frame are dropped: those of one that is too long.
     is_skipping: bool,

@@ -25,7 +25,9 @@ const PAUSE: Duration = Duration::from_micros(100);
 ///   many pools as threads that use this handle at once, plus one for each reentrant request, for
 ///   example from the pool's fallback or from the destructor of a thread-local. Reentrant requests
 ///   are served like all others.
-/// - Dropping the last handle drops the pools, whatever their threads do.
+/// - Dropping the last handle drops the pools, whatever their threads do. A pool that serves a
+///   request at that moment lives until its thread ends or takes its first pool of another handle;
+///   so do the pools of all threads if the system refuses a fence (`membarrier(2)`).
 /// - `grow` moves a buffer that was acquired on another thread to the pool of this one.
 ///
 /// Memory: the limit of each pool applies to each thread. For one limit over all threads, and for
@@ -231,7 +233,13 @@ impl<P> Held<P> {
     fn of(shared: &Arc<Shared<P>>) -> Option<Self> {
         let home = Arc::downgrade(shared);
         let mut pools = lock(&shared.pools);
-        let idle = pools.idle.pop();
+        let idle = if local::is_looking() {
+            // This thread cannot use the one that it looks at.
+            let at = pools.idle.iter().rposition(|pool| pool.enter().is_some());
+            at.map(|at| pools.idle.swap_remove(at))
+        } else {
+            pools.idle.pop()
+        };
         drop(pools);
         if let Some(pool) = idle {
             return Some(Self { pool: Some(pool), home });

@@ -15,7 +15,7 @@ impl Sender {
     ///
     /// They are consecutive: no other sender's message comes in between, and on an error none of
     /// them is sent. The frames of the batch must fit the [`capacity`](Self::capacity). For no
-    /// messages the range is `0..0`.
+    /// messages the range is `0..0`, even if the queue is closed.
     ///
     /// Cost: as [`send`](Self::send) of one message as long as all the frames, and a copy of each
     /// message. The call spins for a moment, then sleeps.

@@ -48,6 +48,30 @@ fn every_way_to_send_and_receive_a_batch() {
     for send in sent {
         assert_eq!(send(), Err(SendError::Closed));
     }
+    assert_eq!(sender.send_many(&[]), Ok(0..0), "nothing is refused");
+}
+
+/// Messages that are the same bytes, so that no number has the sum of their lengths.
+#[cfg(all(target_os = "linux", target_arch = "x86_64", not(miri)))]
+#[test]
+fn batches_of_more_bytes_than_a_number_has() {
+    const LEN: usize = 1 << 46;
+    // SAFETY: a new mapping, which nothing writes, of pages that are zero and take no memory.
+    let bytes = unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        libc::mmap(std::ptr::null_mut(), LEN, libc::PROT_READ, flags, -1, 0)
+    };
+    assert_ne!(bytes, libc::MAP_FAILED, "addresses for 64 TiB");
+    // SAFETY: mapped above, readable, and never unmapped before it is last used.
+    let bytes = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), LEN) };
+    let batch = vec![bytes; 1 << 18];
+    let (sender, _receiver) = queue();
+    let refused = Err(SendError::TooLong { requested: usize::MAX, limit: sender.capacity() - 8 });
+    assert_eq!(sender.try_send_many(&batch), refused);
+    assert_eq!(sender.send_many(&batch), refused);
+    assert_eq!(block_on(sender.send_many_async(&batch)), refused);
+    // SAFETY: as it was mapped; `batch` is not used any more.
+    assert_eq!(unsafe { libc::munmap(bytes.as_ptr().cast_mut().cast(), LEN) }, 0);
 }
 
 /// A batch that does not fit is refused whole, now or for ever.

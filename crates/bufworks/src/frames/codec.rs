@@ -18,9 +18,11 @@ use super::state::parse;
 /// as they arrive. The buffer of `Framed` thus keeps its 8 KiB, whereas that of
 /// `LengthDelimitedCodec` grows to the largest frame.
 ///
-/// A decoder cannot wait: if the pool fails, the item is [`FrameError::Acquire`], and no byte is
-/// lost. [`FrameReader`](super::FrameReader) waits for a budget, and holds no buffer for a silent
-/// connection.
+/// A decoder cannot wait: if the pool fails, the item is [`FrameError::Acquire`]. As any error of a
+/// decoder it ends the stream of `Framed`, whose next item is `None`: close the connection. No byte
+/// is lost, but a `Framed` that is polled further reads on before it decodes, and doubles its own
+/// buffer, outside of the budget, whenever that is full. To wait for a budget, use
+/// [`FrameReader`](super::FrameReader), which holds no buffer for a silent connection either.
 ///
 /// Cost: one copy of each frame in each direction, from and to the buffers of `Framed`. These
 /// buffers are not zeroed, even if the pool wipes.

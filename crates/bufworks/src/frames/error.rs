@@ -40,7 +40,8 @@ pub enum FrameError {
         /// The frame's length in bytes.
         length: usize,
     },
-    /// The framing describes a frame without bytes, or a payload outside of it.
+    /// The framing describes a frame without bytes, a payload outside of it, or a header that is
+    /// longer than it.
     Contradiction,
     /// A frame to be written contains the delimiter.
     HasDelimiter {

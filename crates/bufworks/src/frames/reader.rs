@@ -163,7 +163,8 @@ impl<S: Read, F: Framing, L: Lease> FrameReader<S, F, L> {
     /// [`FrameError`]. After `Acquire`, `NoRoom` and `Io`, even of the kind `WouldBlock`, no byte
     /// is lost: another call continues. `Interrupted` is handled internally. After `TooLong`,
     /// unless the framing [skips](super::Delimited::skip_too_long) the frame, and after other
-    /// errors each call returns the same error again.
+    /// errors each call returns the same error again. After `Truncated` a call reads the stream
+    /// again first: if more bytes have arrived, as in a file that grows, the frame continues.
     ///
     /// ```
     /// use bufworks::frames::{FrameReader, LengthDelimited};

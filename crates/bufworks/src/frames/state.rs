@@ -21,6 +21,9 @@ use super::framing::{Framing, Parsed};
 /// the next ones, and not in a chunk.
 const OWN_BYTES: usize = 64;
 
+/// Bytes of a header for which `own` has room in advance, whatever a framing claims.
+const HEADER_BYTES: usize = 4096;
+
 /// What comes next.
 pub(super) enum Step<L: Lease> {
     /// A frame is whole.
@@ -60,6 +63,8 @@ pub(super) struct State<F, L: Lease> {
     own: Vec<u8>,
     own_len: usize,
     plan: Plan,
+    /// The frame that the next buffer is for has come as a whole.
+    is_whole: bool,
     /// The bytes up to the next frame are dropped: those of one that is too long.
     is_skipping: bool,
 }
@@ -75,6 +80,7 @@ impl<F: Framing, L: Lease> State<F, L> {
             own: Vec::new(),
             own_len: 0,
             plan: Plan::Chunk,
+            is_whole: false,
             is_skipping: false,
         }
     }
@@ -108,6 +114,12 @@ impl<F: Framing, L: Lease> State<F, L> {
     #[cfg(all(feature = "futures-core-0_3", feature = "tokio"))]
     pub(super) fn is_skipping(&self) -> bool {
         self.is_skipping
+    }
+
+    /// Returns whether the buffer that [`step`](Self::step) asked for needs bytes of the stream.
+    #[cfg(feature = "tokio")]
+    pub(super) fn needs_more(&self) -> bool {
+        !self.is_whole
     }
 
     /// Says what comes next.
@@ -162,8 +174,14 @@ impl<F: Framing, L: Lease> State<F, L> {
                 }
                 None => {
                     let parsed = parse(&self.framing, &self.own[..self.own_len], 0, self.is_skipping)?;
-                    let is_header = parsed == Parsed::Incomplete && self.chunk == 0;
-                    return Ok(if is_header { Step::Read } else { self.acquire(parsed) });
+                    return match parsed {
+                        Parsed::Incomplete if self.chunk == 0 => Ok(Step::Read),
+                        // Its header was read first, and is longer than the frame.
+                        Parsed::Frame { total, .. } if self.chunk < total && total < self.own_len => {
+                            Err(FrameError::Contradiction)
+                        }
+                        parsed => Ok(self.acquire(parsed)),
+                    };
                 }
             }
         }
@@ -200,6 +218,7 @@ impl<F: Framing, L: Lease> State<F, L> {
 
     /// Plans the next buffer. It has more room than what has come takes.
     fn acquire(&mut self, parsed: Parsed) -> Step<L> {
+        self.is_whole = matches!(parsed, Parsed::Frame { total, .. } if total <= self.rest().len());
         // A chunk with a large part of a frame would be copied to its buffer.
         if matches!(parsed, Parsed::Frame { total, .. } if total > self.chunks.end() / 2) {
             self.chunk = *self.chunks.start();
@@ -272,7 +291,7 @@ impl<F: Framing, L: Lease> State<F, L> {
             let mut own = core::mem::take(&mut self.own);
             own.clear();
             // A header follows without growing (F3).
-            own.reserve(self.rest().len().max(self.framing.header_bytes()));
+            own.reserve(self.rest().len().max(self.framing.header_bytes().min(HEADER_BYTES)));
             own.extend_from_slice(self.rest());
             (self.own_len, self.own) = (own.len(), own);
             self.held = None;
@@ -301,7 +320,8 @@ impl<F: Framing, L: Lease> State<F, L> {
             Some(Held::Whole(_)) => &mut [],
             None => {
                 // A header whose length is not known grows byte by byte.
-                let bytes = self.framing.header_bytes().max(self.own_len + 1);
+                let (least, most) = (self.own_len + 1, self.own_len + HEADER_BYTES);
+                let bytes = self.framing.header_bytes().clamp(least, most);
                 if bytes > self.own.capacity() {
                     let mut own = Vec::with_capacity(bytes.next_power_of_two());
                     own.extend_from_slice(&self.own[..self.own_len]);

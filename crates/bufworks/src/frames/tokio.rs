@@ -138,7 +138,8 @@ impl<S: ReadReady, F: Framing, L: Lease> FrameReader<S, F, L> {
             match self.state.step()? {
                 Step::Frame(frame) => return Ok(Some(frame)),
                 Step::Acquire(bytes) => {
-                    if bytes > 0 {
+                    let needs_more = self.state.needs_more();
+                    if needs_more {
                         self.state.let_go_of_few();
                         self.stream.readable().await?;
                     }
@@ -147,7 +148,7 @@ impl<S: ReadReady, F: Framing, L: Lease> FrameReader<S, F, L> {
                         Err(_) if self.state.refused() => continue,
                         Err(error) => return Err(error.into()),
                     }
-                    if bytes > 0 && self.read_now().await?.is_break() {
+                    if needs_more && self.read_now().await?.is_break() {
                         return self.state.end();
                     }
                 }

@@ -87,9 +87,10 @@ impl<E: Error + 'static> Error for CollectError<E> {
 /// Collects a body of up to `limit` bytes into one buffer.
 ///
 /// `acquire` is called with a number of bytes when the first bytes of the body have come; for a
-/// body without bytes, at its end with 0. Its future may wait, as `acquire_async` of a bounded pool
-/// does. Meanwhile nothing of the pool is held, and the body is not read. To refuse at once, use
-/// `async |bytes| pool.acquire(bytes)`; to wait for a limited time, put a timeout around it.
+/// body without bytes, at its end with 0. The buffer that it returns is cleared. Its future may
+/// wait, as `acquire_async` of a bounded pool does. Meanwhile nothing of the pool is held, and the
+/// body is not read. To refuse at once, use `async |bytes| pool.acquire(bytes)`; to wait for a
+/// limited time, put a timeout around it.
 ///
 /// A body whose length is announced gets a buffer of this length. Others begin with 16 KiB, and
 /// move to a buffer of twice the size when it is full. For the larger one the future does not wait:
@@ -159,11 +160,11 @@ where
         }
         let mut buf = match collected.take() {
             None if needed == 0 => continue,
-            None => acquire(needed.max(first)).await.map_err(CollectError::Acquire)?,
+            None => emptied(acquire(needed.max(first)).await)?,
             Some(buf) if buf.spare_capacity() >= data.remaining() => buf,
             Some(full) => {
                 let bytes = needed.max(len.saturating_mul(2)).min(limit);
-                let mut buf = without_waiting(acquire(bytes), bytes).await.map_err(CollectError::Acquire)?;
+                let mut buf = emptied(without_waiting(acquire(bytes), bytes).await)?;
                 append(&mut buf, &full)?;
                 buf
             }
@@ -178,8 +179,15 @@ where
     }
     match collected {
         Some(buf) => Ok(buf),
-        None => acquire(0).await.map_err(CollectError::Acquire),
+        None => emptied(acquire(0).await),
     }
+}
+
+/// Clears what was acquired.
+fn emptied<L: Lease, E>(acquired: Result<Buf<L>, AcquireError>) -> Result<Buf<L>, CollectError<E>> {
+    let mut buf = acquired.map_err(CollectError::Acquire)?;
+    buf.clear();
+    Ok(buf)
 }
 
 /// Appends to a buffer that was asked for with enough room.

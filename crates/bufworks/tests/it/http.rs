@@ -209,6 +209,19 @@ fn a_pool_that_gives_too_little_is_an_error() {
 }
 
 #[test]
+fn buffers_that_are_not_empty_are_cleared() {
+    let used = async |bytes: usize| {
+        let mut buf = HeapPool::new().acquire(bytes.max(5))?;
+        buf.extend_from_slice(b"stale").expect("room for it");
+        Ok(buf)
+    };
+    for pieces in [[0, 0, 0], [10, 0, 0], [1000, 20_000, 50_000]] {
+        let collected = block_on(collect(Sent::new(pieces), 1 << 20, used)).unwrap();
+        assert!(is_pattern(&collected, pieces.iter().sum()), "{} bytes", collected.len());
+    }
+}
+
+#[test]
 fn parts_are_sent_without_a_copy_and_released_one_by_one() {
     let pool = pool(1 << 20);
     let mut message = pool.acquire(11).unwrap();

@@ -283,6 +283,18 @@ fn pools_that_call_back_in() {
     assert_eq!(pool.acquire(100).unwrap().capacity(), 100);
 }
 
+/// Statistics that acquire, where the only pool is idle and looked at: another one is made, and these
+/// two serve from then on.
+#[test]
+fn statistics_that_acquire() {
+    let (pool, _, back) = own();
+    assert!(back.set(pool.clone()).is_ok());
+    for _ in 0..10 {
+        assert_eq!(pool.stats().in_use, 0);
+    }
+    assert_eq!(format!("{pool:?}"), "PerThread { pools: 2, .. }");
+}
+
 /// A pool that cannot be made: at once for the first, and as an error of the request for later ones.
 #[test]
 fn pools_that_cannot_be_made() {

@@ -75,7 +75,9 @@ impl Queue {
             let mut write = Some(|claim: &Claim| self.copy_all(claim, messages));
             self.send_now(room, true, has_turn, &mut write)
         };
-        let first = self.wait_async(frame_bytes(room.len), attempt).await?;
+        // More is refused by the first attempt.
+        let bytes = frame_bytes(room.len.min(self.max_message()));
+        let first = self.wait_async(bytes, attempt).await?;
         Ok(first..first + room.messages)
     }
 

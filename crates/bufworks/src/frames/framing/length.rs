@@ -161,10 +161,15 @@ impl LengthDelimited {
         self.adjustment as i128 - if self.counts_header { self.place().end as i128 } else { 0 }
     }
 
+    /// Returns the largest number that the header can say.
+    fn most(&self) -> u64 {
+        u64::MAX >> (8 * (MOST_BYTES - usize::from(self.length_bytes)))
+    }
+
     /// Checks a frame's length against the limit, and against what the header can say.
     fn checked(&self, length: usize) -> Result<usize, FrameError> {
-        let most = i128::from(u64::MAX >> (8 * (MOST_BYTES - usize::from(self.length_bytes))));
-        let most = usize::try_from((most + self.added()).max(0)).unwrap_or(usize::MAX);
+        let most = (i128::from(self.most()) + self.added()).max(0);
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
         let limit = self.limit.min(most).min(usize::MAX - self.skipped());
         if length <= limit { Ok(length) } else { Err(FrameError::TooLong { length, limit }) }
     }
@@ -200,7 +205,11 @@ impl Framing for LengthDelimited {
         let length = self.checked(frame.len())?;
         let wrong = FrameError::TooShort { length, header: place.end };
         let number = length as i128 - self.added();
-        let Ok(number) = u64::try_from(number) else { return Err(wrong) };
+        // Where the header can say no length, it cannot say that of an empty frame either.
+        let number = match u64::try_from(number) {
+            Ok(number) if number <= self.most() => number,
+            _ => return Err(wrong),
+        };
         let mut header = [0; Affix::MAX_BYTES];
         let bytes = &number.to_be_bytes()[MOST_BYTES - place.len()..];
         header[place.clone()].copy_from_slice(bytes);

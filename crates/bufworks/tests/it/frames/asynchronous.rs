@@ -7,8 +7,8 @@ use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use bufworks::frames::{
-    Delimited, FrameReader, Framing, LengthDelimited, write_all_vectored_async, write_frames,
-    write_frames_async,
+    Affix, Delimited, FrameError, FrameReader, Framing, LengthDelimited, Parsed, write_all_vectored_async,
+    write_frames, write_frames_async,
 };
 use bufworks::net::ReadReady;
 use bufworks::shard::ShardPool;
@@ -111,6 +111,54 @@ fn dropped_futures_lose_nothing() {
             }
         }
     }
+}
+
+/// Frames that are no longer than their header. With `true`, the last of the eight bytes is behind
+/// the payload.
+struct Records(bool);
+
+impl Framing for Records {
+    fn parse(&self, stream: &[u8], _searched: usize) -> Result<Parsed, FrameError> {
+        Ok(match stream.len() {
+            8.. => Parsed::Frame { payload: 0..8 - usize::from(self.0), total: 8 },
+            _ => Parsed::Incomplete,
+        })
+    }
+
+    fn max_bytes(&self) -> usize {
+        8
+    }
+
+    fn around(&self, _frame: &[u8]) -> Result<[Affix; 2], FrameError> {
+        Ok([Affix::NONE; 2])
+    }
+
+    fn header_bytes(&self) -> usize {
+        8
+    }
+}
+
+/// Such a frame is returned when it has arrived, whether others follow, the stream ends, or the
+/// client waits for its answer.
+#[tokio::test]
+async fn frames_that_are_all_header() {
+    async fn check(framing: impl Framing, wire: &[u8], frames: &[&[u8]]) {
+        let (mut client, socket) = pair().await;
+        client.write_all(wire).await.unwrap();
+        let mut reader = FrameReader::new(socket, framing).by_frame();
+        for right in frames {
+            let next = reader.next_frame_async(|bytes| acquire_late(bytes, 2));
+            let frame = tokio::time::timeout(Duration::from_secs(20), next).await.expect("it has arrived");
+            assert_eq!(frame.unwrap().unwrap(), **right);
+        }
+        drop(client);
+        assert!(reader.next_frame_async(|bytes| acquire_late(bytes, 2)).await.unwrap().is_none());
+    }
+    check(Records(false), b"record 1record 2", &[b"record 1", b"record 2"]).await;
+    check(Records(true), b"record1\nrecord2\n", &[b"record1", b"record2"]).await;
+    let kept = LengthDelimited::new(100).skip(0);
+    check(kept, b"\0\0\0\x04\0\0\0\x05x\0\0\0\x04", &[&[0, 0, 0, 4], &[0, 0, 0, 5, b'x'], &[0, 0, 0, 4]])
+        .await;
 }
 
 /// Polls a stream to its end.

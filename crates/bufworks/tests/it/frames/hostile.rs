@@ -158,7 +158,7 @@ fn t21_headers_that_are_longer_than_their_frames() {
         let refused = reader.next_frame(|bytes| honest(bytes + 100)).unwrap_err();
         assert!(matches!(refused, FrameError::Contradiction), "{refused}");
     }
-    for header in [1 << 40, isize::MAX as usize, usize::MAX] {
+    for header in [isize::MAX as usize, usize::MAX] {
         // What is claimed is not allocated.
         let mut reader = FrameReader::new(STREAM, Claims { header, has_end: false }).by_frame();
         assert!(matches!(reader.next_frame(honest), Err(FrameError::Truncated)));

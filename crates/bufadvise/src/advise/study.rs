@@ -160,12 +160,10 @@ pub(crate) fn study(
         };
         return study.unless(too_large.or(doubt));
     }
-    let why = |one: &Tried| match &one.dropped {
-        Some(why) if !why.starts_with(TOO_MUCH) => format!("the replay of `{}` {why}", one.settings),
-        _ => "no pool is within the limit of memory".into(),
-    };
-    // One that is over the limit comes first.
-    let why = study.tried.iter().map(why).min();
+    let is_over = |one: &Tried| one.dropped.as_ref().is_none_or(|why| why.starts_with(TOO_MUCH));
+    let dropped = |one: &Tried| Some(format!("the replay of `{}` {}", one.settings, one.dropped.as_ref()?));
+    let over = study.tried.iter().any(is_over).then(|| "no pool is within the limit of memory".into());
+    let why = over.or_else(|| study.tried.iter().find_map(dropped));
     Study { why, ..Study::of(Verdict::NoAnswer) }
 }
 

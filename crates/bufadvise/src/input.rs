@@ -51,6 +51,7 @@ fn bytes(path: &Path) -> io::Result<Vec<u8>> {
 
 impl Input {
     /// Returns whether nothing was requested.
+    #[cfg(target_os = "linux")]
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Self::Trace(trace) => trace.events().is_empty(),

@@ -77,6 +77,8 @@ mod thread_number;
 mod trace;
 
 pub mod format;
+#[doc(hidden)]
+pub mod heap_settings;
 pub mod profile;
 
 pub use error::{DecodeError, Fault, TraceError};

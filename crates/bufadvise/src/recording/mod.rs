@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use buftrace::format;
+use buftrace::heap_settings::{EXPECTED, Settings};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use self::library::Library;
@@ -183,18 +184,8 @@ fn with_end(name: &OsStr, end: &str) -> OsString {
 
 /// Returns settings that the recorder understands.
 fn settings(text: &str) -> Result<String> {
-    let are_bytes = |value: &str| {
-        let unit = value.trim_start_matches(|character: char| character.is_ascii_digit());
-        unit.len() < value.len() && ["", "B", "K", "KiB", "M", "MiB", "G", "GiB"].contains(&unit)
-    };
-    let is_known = |setting: &str| match setting.split_once('=') {
-        Some((name, value)) => ["min", "rate", "depth", "limit"].contains(&name) && are_bytes(value),
-        None => ["exact", ""].contains(&setting),
-    };
-    ensure!(
-        text.split(',').all(is_known),
-        "expected some of `exact`, `min=512`, `rate=1MiB`, `depth=24`, `limit=1GiB`"
-    );
+    let are_known = Settings::DEFAULT.parse(text.as_bytes()).is_some();
+    ensure!(are_known, "expected some of {EXPECTED}");
     Ok(text.to_owned())
 }
 

@@ -3,11 +3,11 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::modules::{Code, Modules};
-use super::options::Settings;
 use super::output::{Output, Stop};
 use super::stacks::{Known, Stack, Stacks};
 use super::system::{self, Maybe};
 use crate::MAX_TIME_NS;
+use crate::heap_settings::Settings;
 use crate::profile::format::{
     self, BLOCK_HEAD_BYTES, GOES_ON, HEAD_BITS, HEAD_GROWN, HEAD_OTHER_THREAD, HEAD_ZEROED, KIND_ACQUIRE,
     KIND_MODULE, KIND_RATE, KIND_RELEASE, KIND_RESIZE, KIND_STACK, KIND_START, KIND_STATE, LIMIT, MAGIC,

@@ -1,10 +1,10 @@
 //! The recorder of a program's heap, for Linux.
 
+mod error;
 mod local;
 mod lock;
 mod log;
 mod modules;
-mod options;
 mod output;
 mod recorder;
 mod stacks;
@@ -14,5 +14,5 @@ mod wrapper;
 
 pub mod hooks;
 
-pub use options::HeapError;
+pub use error::HeapError;
 pub use wrapper::{RecordingAlloc, start_heap_recording, stop_heap_recording};

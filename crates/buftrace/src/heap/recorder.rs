@@ -25,14 +25,15 @@ use core::fmt::Write as _;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence};
 
+use super::error::{Cause, HeapError};
 use super::local::{self, Local};
 use super::lock::{Held, Lock};
 use super::log::{self, Log, Request};
-use super::options::{Cause, HeapError, Settings};
 use super::output::{Line, PATH_BYTES, Stop};
 use super::stacks::{self, Stack};
 use super::system::{self, KeepError, NoCancel, Zeroed};
 use super::table::{self, Entry, Table};
+use crate::heap_settings::Settings;
 
 /// Nobody has looked at the environment yet.
 const UNREAD: u32 = 0;

@@ -4,8 +4,9 @@ use core::alloc::{GlobalAlloc, Layout};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::options::{Cause, HeapError, Settings};
+use super::error::{Cause, HeapError};
 use super::recorder;
+use crate::heap_settings::Settings;
 
 /// An allocator that records its requests, and otherwise behaves as the one that it wraps.
 ///
@@ -15,7 +16,7 @@ use super::recorder;
 ///
 /// A recording consists of samples: a byte is drawn every 1 MiB on average, and the request that
 /// contains it is tracked to its release. A sample costs a walk through the call stack, which is
-/// most of the overhead. `docs/decisions.md` in the repository has figures.
+/// most of the overhead. `docs/adr/0031-heap-sampling.md` in the repository has figures.
 ///
 /// All allocators of this type in a program write into one recording.
 ///

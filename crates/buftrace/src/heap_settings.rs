@@ -1,34 +1,37 @@
-//! The settings of a recording: given by a program, or by two environment variables.
+//! The settings of a heap recording as text, for the recorder and for a program that checks them
+//! before it starts another. Not part of the interface.
 
-use core::fmt;
-
-use super::output::Stop;
 use crate::profile::format::MAX_FRAMES;
 
 /// From this size on, an allocation is worth a buffer of a pool.
-pub(super) const DEFAULT_MIN_BYTES: usize = 512;
+const DEFAULT_MIN_BYTES: usize = 512;
 /// One sample for this number of requested bytes: the cost of a sample is shared by some thousand
 /// requests.
-pub(super) const DEFAULT_RATE_BYTES: u64 = 1 << 20;
+const DEFAULT_RATE_BYTES: u64 = 1 << 20;
 /// The number of frames of a call stack.
-pub(super) const DEFAULT_DEPTH: usize = 24;
+const DEFAULT_DEPTH: usize = 24;
 /// The longest file.
-pub(super) const DEFAULT_LIMIT_BYTES: u64 = 1 << 30;
+const DEFAULT_LIMIT_BYTES: u64 = 1 << 30;
 
 /// What settings look like.
-const SETTINGS: &str = "`exact`, `min=512`, `rate=1MiB`, `depth=24`, `limit=1GiB`";
+pub const EXPECTED: &str = "`exact`, `min=512`, `rate=1MiB`, `depth=24`, `limit=1GiB`";
 
 /// What is recorded, without where to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Settings {
-    pub(super) min_bytes: usize,
-    pub(super) rate_bytes: u64,
-    pub(super) depth: usize,
-    pub(super) limit_bytes: u64,
+pub struct Settings {
+    /// The smallest request that is recorded.
+    pub min_bytes: usize,
+    /// The mean number of requested bytes between two samples; 0 for all requests.
+    pub rate_bytes: u64,
+    /// The frames of a call stack.
+    pub depth: usize,
+    /// The longest file.
+    pub limit_bytes: u64,
 }
 
 impl Settings {
-    pub(super) const DEFAULT: Self = Self {
+    /// Without any settings.
+    pub const DEFAULT: Self = Self {
         min_bytes: DEFAULT_MIN_BYTES,
         rate_bytes: DEFAULT_RATE_BYTES,
         depth: DEFAULT_DEPTH,
@@ -36,7 +39,7 @@ impl Settings {
     };
 
     /// Reads settings such as `min=4KiB,exact`; `None` when one is not understood.
-    pub(super) fn parse(mut self, text: &[u8]) -> Option<Self> {
+    pub fn parse(mut self, text: &[u8]) -> Option<Self> {
         for setting in text.split(|byte| *byte == b',').filter(|setting| !setting.is_empty()) {
             let mut parts = setting.splitn(2, |byte| *byte == b'=');
             let (name, value) = (parts.next().unwrap_or_default(), parts.next());
@@ -72,38 +75,6 @@ fn bytes(text: &[u8]) -> Option<u64> {
     };
     number.checked_mul(1 << shift)
 }
-
-/// Why a heap recording did not start.
-///
-/// ```
-/// let error = buftrace::start_heap_recording("no-such-folder/app.heap", "").unwrap_err();
-/// println!("{error}");
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HeapError(pub(super) Cause);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cause {
-    Running,
-    Setting,
-    NoMemory,
-    Stopped(Stop),
-}
-
-impl fmt::Display for HeapError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Cause::Running => write!(f, "a heap recording is already running"),
-            Cause::Setting => {
-                write!(f, "a setting is not understood: expected some of {SETTINGS}, with commas")
-            }
-            Cause::NoMemory => write!(f, "no memory for a heap recording"),
-            Cause::Stopped(reason) => write!(f, "cannot record the heap: {reason}"),
-        }
-    }
-}
-
-impl core::error::Error for HeapError {}
 
 #[cfg(test)]
 mod tests {

@@ -88,7 +88,8 @@ impl Side {
     /// Returns the position up to which frames were claimed a moment ago.
     #[inline]
     pub(crate) fn claimed(&self) -> usize {
-        // ORDER: Relaxed: it is for those who wait, and they look again with the lock.
+        // ORDER: Relaxed: those who wait look again with the lock, or have seen by a lock all that
+        // ended before.
         self.claimed.load(Ordering::Relaxed)
     }
 
@@ -116,19 +117,22 @@ impl Side {
         positions.completed == positions.claimed
     }
 
-    /// Returns whether all frames that were claimed a moment ago are published.
+    /// Returns whether all claimed frames are published, at the moment of the second look: the
+    /// caller knows that no more than a capacity is claimed in between.
     #[inline]
     pub(crate) fn is_settled(&self) -> bool {
-        let claimed = self.claimed();
-        claimed == self.published()
+        let published = self.published();
+        published == self.claimed()
     }
 
-    /// Returns whether what is not published will be soon: the first frame that is not done is
-    /// being copied.
-    pub(crate) fn settles_soon(&self, frames: &Frames) -> bool {
+    /// Returns up to where frames are done and how many are claimed, unless what is not done will
+    /// be soon: the first frame that is not is being copied.
+    pub(crate) fn resting(&self, frames: &Frames) -> Option<(usize, u64)> {
         let positions = self.lock();
         // SAFETY: up to `claimed` each frame has a header, and the lock is held (N1).
-        !Self::is_complete(&positions) && unsafe { frames.header(positions.completed) }.is_being_copied()
+        let rests =
+            Self::is_complete(&positions) || !unsafe { frames.header(positions.completed) }.is_being_copied();
+        rests.then_some((positions.completed, positions.number))
     }
 
     /// Publishes all that is claimed. The frames up to there are done.

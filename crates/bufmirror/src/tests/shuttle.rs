@@ -251,6 +251,27 @@ fn shuttle_messages_beside_idle_tasks() {
     messages(3, 2, 2, 4, true);
 }
 
+/// Who has sent a message finds one, and who has received one finds its room, whatever others copy
+/// meanwhile. Fails with `a-lap-unseen`, and in longer runs if the looks before and after the last
+/// attempt need not agree.
+#[test]
+fn shuttle_messages_linearizable() {
+    explore(20 * ITERATIONS, || {
+        // One frame for each thread, so that positions come round again soon.
+        let (sender, receiver) = messages::over(Mirror::on_heap(3 * 24).expect("the heap has room"));
+        let threads = [16, 8, 8].map(|len| {
+            let (sender, receiver) = (sender.clone(), receiver.clone());
+            thread::spawn(move || {
+                for _ in 0..4 {
+                    sender.try_send(&[7; 16][..len]).expect("there is room for one of each");
+                    receiver.try_recv_into(&mut [0; 16]).expect("each has sent one");
+                }
+            })
+        });
+        threads.into_iter().for_each(|thread| thread.join().expect("it is fine"));
+    });
+}
+
 /// Fails with `nowake`.
 #[test]
 fn shuttle_messages_one_to_three() {

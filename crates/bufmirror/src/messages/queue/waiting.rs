@@ -52,6 +52,19 @@ impl Queue {
         (&side.wait_queue, move |wanted| if sends { self.room() } else { self.messages(wanted) })
     }
 
+    /// Returns whether there is less than `need` of what a side waits for, although all that the
+    /// other side has claimed is published: both at one moment.
+    fn lacks(&self, sends: bool, need: usize) -> bool {
+        let (own, other) = match sends {
+            true => (&self.producers, &self.consumers),
+            false => (&self.consumers, &self.producers),
+        };
+        // Held, so that the other side is at most a capacity ahead: its positions do not come round
+        // again. In this order: what is published is no less at the second look.
+        let _own = own.lock();
+        other.is_settled() && need > if sends { self.room() } else { self.filled() }
+    }
+
     /// Attempts for the last time, after one that was refused. While a copy of the other side is
     /// under way, what came after that may be there, and cannot be had yet: a message whose `send`
     /// has returned, or the room of one that was copied out. So this does not give up before.
@@ -62,17 +75,16 @@ impl Queue {
         mut attempt: impl FnMut() -> Option<Result<R, E>>,
     ) -> Result<R, E> {
         let other = if E::SENDS { &self.consumers } else { &self.producers };
-        // In this order: where all was published that was claimed, it is seen.
-        if other.is_settled() && (self.waits(E::SENDS).1)(need) < need {
-            return Err(refused);
-        }
         for n in 0.. {
-            // Before the attempt, which sees what was published until then.
-            let is_last = !other.settles_soon(&self.frames);
+            if self.lacks(E::SENDS, need) {
+                break;
+            }
+            let before = other.resting(&self.frames);
             if let Some(answer) = attempt() {
                 return answer;
             }
-            if is_last {
+            // Nothing was claimed or published during the attempt, and nothing was being copied.
+            if before.is_some() && before == other.resting(&self.frames) {
                 break;
             }
             parking::pause(n);

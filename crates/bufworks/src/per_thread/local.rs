@@ -1,11 +1,16 @@
 //! What a thread has: a pool of each handle that it has acquired from.
+//!
+//! # Invariants
+//!
+//! - L1: the entry whose `key` is the address of what handles of `P` share has a `Held<P>`: its
+//!   `home` keeps the address from being another's.
+//! - L2: while there is a handle, its entry stays, until the thread ends.
 
 use alloc::rc::Rc;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
 use core::cell::{Cell, RefCell};
-use core::ptr;
 
 use bufcore::BufferPool;
 
@@ -13,9 +18,10 @@ use super::{Held, Shared};
 
 /// The pool of a thread, of one handle.
 struct Entry {
-    /// Keeps the address of what the handles share, so no other has it.
-    home: Weak<dyn Any + Send + Sync>,
+    /// The address of what the handles share.
+    key: *const (),
     held: Rc<dyn Any>,
+    home: Weak<dyn Any + Send + Sync>,
 }
 
 std::thread_local! {
@@ -45,13 +51,19 @@ pub(super) fn looking<R>(look: impl FnOnce() -> R) -> R {
 
 /// Returns what this thread has of `shared`, if it has something.
 #[inline]
-pub(super) fn find<P: BufferPool + Send + 'static>(shared: &Arc<Shared<P>>) -> Option<Rc<Held<P>>> {
+pub(super) fn find<P: BufferPool + Send + 'static>(shared: &Arc<Shared<P>>) -> Option<&Held<P>> {
+    let key = Arc::as_ptr(shared).cast();
     let find = |entries: &RefCell<Vec<Entry>>| {
         let entries = entries.try_borrow().ok()?;
-        let entry = entries.iter().find(|entry| ptr::addr_eq(entry.home.as_ptr(), Arc::as_ptr(shared)))?;
-        Rc::clone(&entry.held).downcast().ok()
+        let entry = entries.iter().find(|entry| entry.key == key)?;
+        Some(Rc::as_ptr(&entry.held).cast::<Held<P>>())
     };
-    HELD.try_with(find).ok().flatten()
+    let held = HELD.try_with(find).ok()??;
+    // SAFETY:
+    // - of this type (L1).
+    // - it stays while the handle is borrowed (L2), on this thread, which does not end meanwhile:
+    //   the reference is neither `Send` nor returned to users. Nothing refers to it exclusively.
+    Some(unsafe { &*held })
 }
 
 /// Keeps what a thread has taken for its next request, unless it has one already, or ends. Drops
@@ -60,10 +72,10 @@ pub(super) fn find<P: BufferPool + Send + 'static>(shared: &Arc<Shared<P>>) -> O
 pub(super) fn keep<P: BufferPool + Send + 'static>(held: Held<P>) {
     let mut gone = Vec::new();
     let home = held.home.clone();
-    let held = Rc::new(held);
+    let key = home.as_ptr().cast();
     let keep = |entries: &RefCell<Vec<Entry>>| {
         let Ok(mut entries) = entries.try_borrow_mut() else { return };
-        if entries.iter().any(|entry| ptr::addr_eq(entry.home.as_ptr(), home.as_ptr())) {
+        if entries.iter().any(|entry| entry.key == key) {
             return;
         }
         let mut at = 0;
@@ -74,7 +86,7 @@ pub(super) fn keep<P: BufferPool + Send + 'static>(held: Held<P>) {
                 at += 1;
             }
         }
-        entries.push(Entry { home, held });
+        entries.push(Entry { key, held: Rc::new(held), home });
     };
     let _ = HELD.try_with(keep);
 }

@@ -270,6 +270,22 @@ fn pools_end_with_the_handles() {
     assert_eq!(dropped, 3);
 }
 
+/// Handles of two kinds, used in turn, with others that come and go.
+#[test]
+fn each_handle_has_its_own() {
+    let slots = PerThread::new(|| SlotPool::new(4096, 8)).unwrap();
+    let (own, drops, _) = own();
+    for round in 1..5 {
+        assert_eq!(own.acquire(100).unwrap().capacity(), 100);
+        assert_eq!(slots.acquire(100).unwrap().capacity(), 100);
+        let other = PerThread::new(|| Ok(HeapPool::new())).unwrap();
+        assert_eq!(other.acquire(round).unwrap().capacity(), round);
+    }
+    drop(own);
+    assert_eq!(drops.load(Relaxed), 1);
+    assert!(slots.acquire(100).is_ok());
+}
+
 /// Requests and statistics from within a request, and one that panics.
 #[test]
 fn pools_that_call_back_in() {

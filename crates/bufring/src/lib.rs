@@ -4,7 +4,7 @@
 //! # What it gives you
 //!
 //! The ring carves fixed buffers, growing buffers and typed vectors from memory that is allocated
-//! once. Acquiring takes about fifteen plain instructions if sizes recur, and releasing takes one
+//! once. Acquiring takes a few dozen plain instructions if sizes recur, and releasing takes one
 //! plain store, on any thread. Neither executes a locked instruction or allocates. The bookkeeping
 //! is between the buffers, and shares their cache lines. If the ring has no room, it returns
 //! [`AcquireError::Exhausted`].

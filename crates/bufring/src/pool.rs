@@ -327,7 +327,7 @@ impl BufferPool for RingPool {
 
     /// Takes one empty buffer with room for `capacity` bytes.
     ///
-    /// Cost: about fifteen plain instructions if the current block fits, as it does if sizes recur.
+    /// Cost: a few dozen plain instructions if the current block fits, as it does if sizes recur.
     /// Otherwise it splits and merges blocks, and searches past blocks in use: at most 128 in
     /// general, and all of up to 256 before a request fails. It allocates nothing.
     ///

@@ -83,8 +83,8 @@ bufkit::settings! {
             /// ```
             bound max_cached_bytes(bytes);
             /// Sets how many buffers of each size class a shard keeps, at most 65,536. Of each
-            /// class it keeps at most 16 MiB, and none from 256 KiB on. The default is 128, within
-            /// 1 MiB of each class, or 16.
+            /// class it keeps at most 16 MiB, and none from 256 KiB on. The default is
+            /// 1 MiB of each class, but 16 to 128 buffers.
             ///
             /// ```
             /// use bufshard::ShardPool;

@@ -17,8 +17,8 @@
 //! # Features
 //!
 //! Each strategy is a separate crate, and a module here, behind a feature. All five are on by
-//! default, as are `std` and `bytes`. With `default-features = false` and one strategy, no code of the
-//! others is built. The slot pool, the ring and the mirrored ring then need no standard library
+//! default, as are `std` and `bytes`. With `default-features = false` and one strategy, no code of
+//! the others is built. The slot pool, the ring and the mirrored ring then need no standard library
 //! and, over static memory, no allocator. `bump` and `shard` enable `std`.
 //!
 //! | feature | adds |

@@ -30,8 +30,8 @@ pub(crate) struct RecordOptions {
     /// `run` keeps no recording
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// What is recorded: any of `exact`, `min=512`, `rate=1MiB`, `depth=24`, `limit=1GiB`, separated
-    /// by commas
+    /// What is recorded: any of `exact`, `min=512`, `rate=1MiB`, `depth=24`, `limit=1GiB`,
+    /// separated by commas
     #[arg(long, value_name = "SETTINGS", value_parser = settings)]
     settings: Option<String>,
     /// End the program after this number of seconds, as `kill` does

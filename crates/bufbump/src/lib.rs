@@ -22,7 +22,7 @@
 //! ```text
 //!  shard     |16|  bytes  |16| bytes |16|   bytes   |  free                     |
 //!             ^ header of a block: its shard, its size, count of views and parts
-//!                                                     ^ bump: the next block goes here
+//!                                                     ^ bump: start of the next block
 //!  thread    current shard, a list of others with live buffers, up to 4 spares
 //!  pool      idle shards and free pages, up to `max_idle_bytes`
 //! ```

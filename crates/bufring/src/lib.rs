@@ -23,7 +23,7 @@
 //!
 //! ```text
 //!  front | guard | block | guard | block | guard | block | guard | free ................. | end
-//!                                          ^ newest        ^ head: the next request looks here
+//!                                          ^ newest        ^ head: the next request starts here
 //! ```
 //!
 //! A guard stores whether its block is free, its length, and the distance to the previous guard. A

@@ -77,7 +77,7 @@ impl RingPool {
     ///
     /// let mut ring = RingPool::new(4096)?;
     /// let first = ring.acquire(2048)?;
-    /// // The guards of two buffers do not fit beside two halves.
+    /// // Two halves leave no room for the guards of two buffers.
     /// let refused = ring.acquire(2048).unwrap_err();
     /// assert_eq!(refused, AcquireError::Exhausted { requested: 2048, available: 2032 });
     /// # drop(first);

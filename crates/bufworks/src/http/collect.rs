@@ -41,9 +41,9 @@ pub enum CollectError<E> {
 }
 
 impl<E> CollectError<E> {
-    /// Returns the status of the response: 413 (Content Too Large) when the body is over the limit or
-    /// over what the pool can ever serve, 503 (Service Unavailable) when the pool refused, and 400
-    /// (Bad Request) when the body failed.
+    /// Returns the status of the response: 413 (Content Too Large) if the body is over the limit or
+    /// over what the pool can ever serve, 503 (Service Unavailable) if the pool failed, and 400
+    /// (Bad Request) if the body failed.
     ///
     /// ```
     /// use bufworks::AcquireError;

@@ -12,11 +12,10 @@
 //!   contain the numbers of the failed call.
 //! - A [`Region`] is the memory of a pool: the heap, a caller's static memory, or mapped pages.
 //!   Several pools can share a [`SharedRegion`].
-//! - A [`HeapPool`] makes a fresh heap allocation for every acquire. It is the usual fallback, and
-//!   the baseline in every comparison.
+//! - A [`HeapPool`] makes a fresh heap allocation for every acquire. It is the usual fallback.
 //!
-//! The crate itself allocates nothing and implements no strategy: `bufslot` and its siblings do.
-//! [`author`] and the crate `bufkit` have the other parts of a new strategy.
+//! The strategies are separate crates, such as `bufslot`. [`author`] and the crate `bufkit` have the
+//! other parts of a new strategy.
 //!
 //! # The rules that every strategy keeps
 //!

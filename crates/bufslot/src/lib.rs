@@ -8,7 +8,7 @@
 //! executes a locked instruction or allocates. The most recently used memory is reused first, while
 //! it is in the cache. With more than 64 buffers of different ages an index finds free memory, in a
 //! time logarithmic in the number of slots. If the region has no room, the fallback serves the
-//! request: the heap, another pool, or [`NoFallback`](bufcore::NoFallback), which returns an error.
+//! request: the heap, another pool, or [`NoFallback`], which returns an error.
 //!
 //! # When not to use it
 //!

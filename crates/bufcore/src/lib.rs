@@ -14,8 +14,8 @@
 //!   Several pools can share a [`SharedRegion`].
 //! - A [`HeapPool`] makes a fresh heap allocation for every acquire. It is the usual fallback.
 //!
-//! The strategies are separate crates, such as `bufslot`. [`author`] and the crate `bufkit` have the
-//! other parts of a new strategy.
+//! The strategies are separate crates, such as `bufslot`. [`author`] and the crate `bufkit` have
+//! the other parts of a new strategy.
 //!
 //! # The rules that every strategy keeps
 //!

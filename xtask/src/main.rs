@@ -64,11 +64,11 @@ enum Task {
     Api(api::Args),
     /// Run the benchmark matrix, and write a report.
     Bench(bench::Args),
-    /// Run trials against builds with a known defect; each has to fail.
+    /// Run tests on mutants, sources with a known defect: each test must fail.
     Broken(broken::Args),
-    /// Run the tests of waiting beside sixteen endless loops, for some minutes.
+    /// Run the tests of waiting for some minutes while sixteen threads spin.
     Busy(busy::Args),
-    /// Run the jobs of continuous integration: all of them, or those that are named.
+    /// Run the jobs of continuous integration: all of them, or the named ones.
     Ci(ci::Args),
     /// Build each package with none, each and all of its features, and test those that change what a pool does.
     Features(features::Args),
@@ -83,20 +83,21 @@ enum Task {
     /// Run a program without the standard library, and firmware in an emulator. Build the libraries for
     /// microcontrollers.
     Nostd,
-    /// Build and run programs as a user has them, outside of the workspace, and count their lines: each may be as long as what people
-    /// write today, at most.
+    /// Build and run the programs of `examples/outside`, outside of the workspace. Each may have at most as many lines as the one
+    /// without bufworks.
     Programs,
-    /// Measure a reader of large files over every pool, past the page cache and out of it.
+    /// Measure a reader of large files over every pool, past the page cache and from it.
     Reader(measure::Args),
     /// Run the integration tests under a sanitizer.
     Sanitize(sanitize::Args),
-    /// Measure processor time and memory of programs that users know, over the sharded pool and over what people write today.
+    /// Measure processor time and memory of well-known programs, over the sharded pool and without it.
     ///
     /// `service` is the upload and download service of `examples/web` over axum, hyper and tonic, whose buffers may have 64 MiB: bodies of
     /// 64 B to 8 MiB on 500 connections at once. `container` is that of axum with 48 MiB in a container of 64 MiB, where `systemd-run
     /// --user` makes one. `relay` sends frames with their length in front back on 200 connections. `burst` acquires 1 GiB
-    /// of buffers and drops them. Beside the pool, with and without a keeper, are a `Vec` with a semaphore, what axum's extractor of `Bytes`,
-    /// http-body-util and prost collect, with a semaphore too, and tokio-util's codec, over glibc and mimalloc. Servers without a pool, over glibc, jemalloc, mimalloc and bufalloc, answer clients that remain connected:
+    /// of buffers and drops them. Compared are the pool with and without a keeper, a `Vec` with a semaphore, axum's extractor of `Bytes`,
+    /// http-body-util and prost with a semaphore, and tokio-util's codec, over glibc and mimalloc. Servers without a pool, over glibc,
+    /// jemalloc, mimalloc and bufalloc, answer clients that remain connected:
     /// `upload` is axum with bodies of 8 MiB, `requests` the same with small ones, `messages` tonic, `websocket` tokio-tungstenite, and
     /// `frames` the codec. Each program is a fresh process; clients in another one check every answer.
     ///
@@ -106,7 +107,7 @@ enum Task {
     Serve(measure::Args),
     /// Run the larger models of shuttle: schedules of several threads that are drawn at random.
     Shuttle,
-    /// Count lines, words, public types, circles of files and locked packages, beside what they may come to.
+    /// Count lines, words, public types, circles of files and locked packages, and print the limits.
     Size(size::Args),
     /// Run the tests of every crate, the documentation's examples and the example programs. With
     /// `--long`, run the trials in full.

@@ -9,12 +9,12 @@ use clap::{Parser, Subcommand};
 use crate::recording;
 use crate::{advise, print, show};
 
-/// What the codes mean that the program ends with.
+/// The exit codes.
 const EXIT_CODES: &str = "Exit codes:
   0  done, whatever the answer
-  1  no answer: what was recorded could not be replayed in time, is too large for that,
-     or no pool is within the limit
-  2  bad input: no such file or program, no recording, no such options; nothing was recorded;
+  1  no answer: the recording cannot be replayed in time, is too large, or no pool is within
+     the limit
+  2  bad input: no such file, program or option, no recording; nothing was recorded;
      the answer could not be printed";
 
 /// Says which buffer pool fits a recorded program, or that none would help.
@@ -38,8 +38,8 @@ enum Task {
     /// Say whether a pool would help a recorded program, which one, and with which settings
     #[command(after_help = EXIT_CODES)]
     Advise(Box<advise::Options>),
-    /// Show what is in a trace: sizes, lifetimes, bytes out over time, call sites that request and
-    /// hold most
+    /// Show what is in a recording: sizes, lifetimes, bytes in use over time, the call sites that
+    /// request and hold most
     #[command(after_help = EXIT_CODES)]
     Show(show::Options),
     /// Replay a candidate once
@@ -49,7 +49,7 @@ enum Task {
 
 /// Runs the program `bufadvise` with these arguments, the first of which is its name.
 ///
-/// Returns what the program ends with: 0 for yes, 1 for no, 2 for bad input.
+/// Returns the exit code: 0 for an answer, 1 for none, 2 for bad input.
 #[must_use]
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let command = match Command::try_parse_from(arguments) {

@@ -18,16 +18,16 @@ use crate::{print, retention};
 /// which call sites of the program request most, and which hold most.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// The recording: a file that one of `buftrace`'s recorders wrote
+    /// The recording: a file that `bufadvise record` or one of `buftrace`'s recorders wrote
     file: PathBuf,
     /// Print it as JSON
     #[arg(long)]
     json: bool,
-    /// Take call stacks as one call site whose innermost N frames look alike
+    /// Merge call stacks whose innermost N frames are equal into one call site
     #[arg(long, value_name = "N", default_value_t = call_sites::FRAMES)]
     frames: NonZeroUsize,
-    /// Print how long which call site of a heap recording held how many bytes instead: folded
-    /// stacks for flamegraph tools, with bytes times milliseconds
+    /// Print folded stacks for flamegraph tools instead: bytes times milliseconds in use, by call
+    /// stack
     #[arg(long, conflicts_with = "json")]
     folded: bool,
 }

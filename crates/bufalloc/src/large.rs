@@ -112,7 +112,7 @@ impl<A> Large<A> {
 
     /// Returns idle pages to the system: those that no request needed since the last call that did
     /// so. A call earlier than the age after that one does nothing. It is for a program's own loop,
-    /// with [`Upkeep::Ticks`]. It is for a program's own loop, with [`Upkeep::Ticks`].
+    /// with [`Upkeep::Ticks`].
     ///
     /// ```
     /// use bufalloc::{Large, Upkeep};

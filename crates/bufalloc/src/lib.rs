@@ -2,7 +2,7 @@
 //!
 //! # What it gives you
 //!
-//! One line, and blocks of 32 KiB and more are runs of pages of one reserved address range:
+//! With one line, blocks of 32 KiB and more are spans of pages of one reserved address range:
 //!
 //! ```
 //! #[global_allocator]
@@ -15,15 +15,14 @@
 //! - A freed block is merged with its free neighbours, and serves the next request of any size.
 //! - Pages that no request needed for a while are returned to the system: see [`Upkeep`].
 //! - `alloc_zeroed` does not write to pages that are known to be zero.
-//! - [`Large::max_bytes`] limits the resident pages of large blocks.
+//! - [`Large::max_bytes`] limits the pages of large blocks, touched or not.
 //!
 //! Smaller blocks are served by the underlying allocator, by default the system's. They cost one
 //! additional comparison.
 //!
 //! # What it does not
 //!
-//! - Small requests become neither faster nor slower: put it over the allocator of your choice with
-//!   [`Large::over`].
+//! - Small requests cost what the underlying allocator costs: choose it with [`Large::over`].
 //! - If the system reserves no addresses, and under Miri, all blocks are served by the underlying
 //!   allocator.
 //! - Memory that the program keeps is not affected: the [`guide`] shows how much the buffers of

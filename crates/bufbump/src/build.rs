@@ -97,7 +97,7 @@ bufkit::settings! {
             ///     let old = pool.acquire(40_000)?;
             ///     let one = pool.stats().pinned_bytes;
             ///     let newer = pool.acquire(58_000)?; // a shard for each
-            ///     let third = pool.acquire(10_000)?; // fits beside the oldest, if the pool looks there
+            ///     let third = pool.acquire(10_000)?; // fits into the first shard, if that is probed
             ///     assert_eq!(pool.stats().pinned_bytes, shards * one);
             /// #   drop((old, newer, third));
             /// }
@@ -253,10 +253,10 @@ impl Builder {
     /// use bufbump::bufcore::{MemoryProvider, Provided};
     /// use bufbump::{BumpPool, RegionError};
     ///
-    /// /// Memory that a device is told of.
+    /// /// Memory that is registered with a device.
     /// struct Registered;
     ///
-    /// // SAFETY: what the allocator returns is valid until it is freed, for nobody else, and stays.
+    /// // SAFETY: the allocator's block is valid, exclusive and not moved until it is freed.
     /// unsafe impl MemoryProvider for Registered {
     ///     fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
     ///         // SAFETY: the layout is not of zero size.
@@ -267,7 +267,7 @@ impl Builder {
     ///     }
     ///
     ///     unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
-    ///         // SAFETY: from `allocate`, with this layout, and given back once.
+    ///         // SAFETY: from `allocate`, with this layout, and freed once.
     ///         unsafe { dealloc(start.as_ptr(), layout) };
     ///     }
     /// }

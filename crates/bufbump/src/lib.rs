@@ -10,7 +10,7 @@
 //!
 //! # When not to use it
 //!
-//! - A few buffers in each shard live very long: each of them holds a whole shard
+//! - A few buffers of each shard live very long: each of them keeps a whole shard
 //!   ([`PoolStats::pinned_bytes`](bufcore::PoolStats::pinned_bytes) much larger than `in_use_bytes`
 //!   shows it). Copy the survivors with [`BumpPool::evacuate`], or use a pool with size classes.
 //! - Memory must be bounded: this pool's memory grows with the peak. `bufslot` and `bufring` return
@@ -22,9 +22,9 @@
 //! ```text
 //!  shard     |16|  bytes  |16| bytes |16|   bytes   |  free                     |
 //!             ^ header of a block: its shard, its size, count of views and parts
-//!                                                     ^ bump: the next block goes here
-//!  thread    current shard, a list of others with buffers out, up to 4 spares
-//!  pool      idle shards and free pages, up to a budget of bytes
+//!                                                     ^ bump: start of the next block
+//!  thread    current shard, a list of others with live buffers, up to 4 spares
+//!  pool      idle shards and free pages, up to `max_idle_bytes`
 //! ```
 //!
 //! When the newest buffer is released on its thread, the pointer moves back by it. When all buffers

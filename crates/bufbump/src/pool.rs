@@ -92,7 +92,7 @@ impl BumpPool {
     /// [`BufferPool::acquire`](bufcore::BufferPool::acquire) does, through a shared reference.
     ///
     /// Contents: the filled part is empty; [`Buf::spare_mut`] shows recycled bytes, unless the pool
-    /// wipes. Cost: about twenty plain instructions and no locked one, if the thread's current
+    /// wipes. Cost: a few dozen plain instructions and no locked one, if the thread's current
     /// shard has room. Otherwise it checks up to [`max_probes`](crate::Builder::max_probes) shards
     /// of the thread, then the idle ones under a short lock, and finally the pool's free pages.
     ///

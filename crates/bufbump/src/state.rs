@@ -76,7 +76,7 @@ impl BumpPool {
     /// drop(pool.acquire(100)?);
     /// assert_eq!(pool.stats().high_water, 2);
     /// pool.reset_high_water();
-    /// assert_eq!(pool.stats().high_water, 1); // what is out now
+    /// assert_eq!(pool.stats().high_water, 1); // the buffers in use now
     /// # drop(held);
     /// # }
     /// # Ok::<(), bufbump::Error>(())

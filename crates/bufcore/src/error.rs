@@ -24,21 +24,21 @@ use core::fmt;
 pub enum AcquireError {
     /// Waiting does not help: the pool can never serve a request of this size.
     TooLarge {
-        /// Bytes asked for.
+        /// Requested bytes.
         requested: usize,
         /// The largest request, in bytes, that can ever succeed.
         limit: usize,
     },
     /// The pool cannot serve the request now. It may succeed when buffers are released.
     Exhausted {
-        /// Bytes asked for.
+        /// Requested bytes.
         requested: usize,
         /// Contiguous bytes that the pool could have served at that moment.
         available: usize,
     },
     /// The operating system or the allocator failed.
     OutOfMemory {
-        /// Bytes asked for.
+        /// Requested bytes.
         requested: usize,
     },
 }
@@ -74,7 +74,7 @@ impl core::error::Error for AcquireError {}
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ReserveError {
-    /// Bytes asked for.
+    /// Requested bytes.
     pub requested: usize,
     /// Bytes of available room.
     pub available: usize,
@@ -107,7 +107,7 @@ pub enum RegionError {
     Empty,
     /// The size is too large: rounded up to `alignment` it exceeds `isize::MAX`.
     TooLarge {
-        /// Bytes asked for.
+        /// Requested bytes.
         requested: usize,
     },
     /// An alignment is a power of two.
@@ -117,7 +117,7 @@ pub enum RegionError {
     },
     /// The allocator refused.
     OutOfMemory {
-        /// Bytes asked for.
+        /// Requested bytes.
         requested: usize,
     },
     /// The operating system returned an error.

@@ -12,11 +12,10 @@
 //!   contain the numbers of the failed call.
 //! - A [`Region`] is the memory of a pool: the heap, a caller's static memory, or mapped pages.
 //!   Several pools can share a [`SharedRegion`].
-//! - A [`HeapPool`] makes a fresh heap allocation for every acquire. It is the usual fallback, and
-//!   the baseline in every comparison.
+//! - A [`HeapPool`] makes a fresh heap allocation for every acquire. It is the usual fallback.
 //!
-//! The crate itself allocates nothing and implements no strategy: `bufslot` and its siblings do.
-//! [`author`] and the crate `bufkit` have the other parts of a new strategy.
+//! The strategies are separate crates, such as `bufslot`. [`author`] and the crate `bufkit` have
+//! the other parts of a new strategy.
 //!
 //! # The rules that every strategy keeps
 //!
@@ -25,9 +24,9 @@
 //!    *recycled bytes* of an earlier use, unless the pool wipes. A buffer derefs to its filled part
 //!    only.
 //! 3. A buffer may outlive its pool, move to another thread, be leaked, or be dropped while a
-//!    thread unwinds or exits. Dropping a buffer or a pool never blocks. The memory is freed with
-//!    the last buffer; the module `orphan` of `bufkit` describes the one case in which it is freed
-//!    slightly later.
+//!    thread unwinds or exits. Dropping a buffer or a pool waits at most for a short lock. The
+//!    memory is freed with the last buffer; the module `orphan` of `bufkit` describes the one case
+//!    in which it is freed slightly later.
 //! 4. Failure is a value. Exhaustion, impossible sizes and system failures are errors with the
 //!    numbers of the request. The failed call leaves the pool and the filled bytes unchanged.
 //!
@@ -52,7 +51,7 @@
 //! allocator. `portable-atomic` adds no items: it uses the atomics of the crate of that name, for
 //! processors without compare-and-swap.
 //!
-//! `stats` and `track` do not obey rule 4 for their own bookkeeping. With `stats` a [`HeapPool`]
+//! `stats` and `track` break rule 4 for their own bookkeeping. With `stats` a [`HeapPool`]
 //! allocates its counters when it is made. With `track` every pool allocates a list when it is made
 //! and an entry with each buffer. If the allocator fails for these few bytes, the process aborts,
 //! as for a `Vec`. If it fails for a buffer, that is an error as usual.

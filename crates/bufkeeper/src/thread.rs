@@ -30,7 +30,7 @@ impl Keeper {
     ///
     /// let keeper = Keeper::new().spawn()?;
     /// // ... the program makes pools, and lets it watch them: keeper.watch(&pool);
-    /// drop(keeper); // the thread ends, and the pools stay as they are
+    /// drop(keeper); // the thread ends; the pools are unchanged
     /// # Ok::<(), std::io::Error>(())
     /// ```
     #[inline]

@@ -24,8 +24,7 @@
 //!
 //! # What it does not
 //!
-//! It contains no pool and no strategy, and allocates no memory for buffers:
-//! [`Region`](bufcore::Region) does.
+//! It contains no pool and no strategy.
 //!
 //! # Features
 //!
@@ -45,7 +44,7 @@
 //! ```
 //! use bufcore::{AcquireError, Buf, NoLease, PoolStats, NoFallback};
 //!
-//! /// A pool that threads share, of which there is never anything.
+//! /// A shared pool that never has memory.
 //! struct Empty {
 //!     handle: (),
 //! }

@@ -17,7 +17,7 @@ use core::fmt;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GetError {
-    /// Bytes asked for.
+    /// Requested bytes.
     pub requested: usize,
     /// Bytes that the ring held.
     pub available: usize,

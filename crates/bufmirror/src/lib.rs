@@ -4,16 +4,15 @@
 //! # What it gives you
 //!
 //! Bytes are written to a [`MirrorRing`] through one slice, of exactly the requested room. They are
-//! read through one slice, of all bytes in the ring. A reader of a socket therefore fills the ring
-//! in one call. A parser sees every record whole, in place, even across the end of the ring. No
-//! copy is ever split in two.
+//! read through one slice, of all bytes in the ring. One read of a socket can therefore fill the
+//! whole ring, and a parser sees every record whole, in place, even across the end of the ring.
 //!
 //! # When not to use it
 //!
 //! - Small rings, or many of them: a mapped ring has whole pages, and making and dropping it takes
 //!   several system calls.
-//! - Buffers that are passed on: slices borrow the ring. The pools of `bufslot` and its siblings
-//!   give owned buffers.
+//! - Buffers that are passed on: slices borrow the ring. The pools, such as `bufslot`, serve owned
+//!   buffers.
 //!
 //! # Threads and processes
 //!
@@ -41,8 +40,8 @@
 //! # Where memory cannot be mapped twice
 //!
 //! Linux and Android map a `memfd_create` file. macOS, the BSDs, illumos and Solaris map POSIX
-//! shared memory (`shm_open`), whose name is removed at once. That part is only type-checked, since
-//! our tests run on Linux.
+//! shared memory (`shm_open`), whose name is removed at once. That code is type-checked, not
+//! tested.
 //!
 //! On Windows the ring reserves addresses, releases them, and maps a section there twice. If
 //! another thread takes them in between, it retries, up to 100 times. Our tests run in Wine. On
@@ -100,11 +99,11 @@
 //! let mut socket = &b"\x05hello\x05world"[..];
 //! ring.read_from(&mut socket)?;
 //!
-//! // Records with their length in front, each looked at where it is.
+//! // Records with their length in front, each read in place.
 //! let mut words = Vec::new();
 //! while let [length, rest @ ..] = ring.peek() {
 //!     let length = usize::from(*length);
-//!     let Some(word) = rest.get(..length) else { break }; // the rest has yet to come
+//!     let Some(word) = rest.get(..length) else { break }; // incomplete
 //!     words.push(String::from_utf8_lossy(word).into_owned());
 //!     ring.consume(1 + length);
 //! }

@@ -172,7 +172,7 @@ impl MirrorRing {
     ///
     /// # Errors
     ///
-    /// Panics if `n` is over [`spare_capacity`](Self::spare_capacity).
+    /// Returns a [`ReserveError`] if `n` is over [`spare_capacity`](Self::spare_capacity).
     ///
     /// ```
     /// # #[cfg(feature = "alloc")] {

@@ -4,7 +4,7 @@
 //! # What it gives you
 //!
 //! The ring carves fixed buffers, growing buffers and typed vectors from memory that is allocated
-//! once. Acquiring takes about fifteen plain instructions if sizes recur, and releasing takes one
+//! once. Acquiring takes a few dozen plain instructions if sizes recur, and releasing takes one
 //! plain store, on any thread. Neither executes a locked instruction or allocates. The bookkeeping
 //! is between the buffers, and shares their cache lines. If the ring has no room, it returns
 //! [`AcquireError::Exhausted`].
@@ -23,7 +23,7 @@
 //!
 //! ```text
 //!  front | guard | block | guard | block | guard | block | guard | free ................. | end
-//!                                          ^ newest        ^ head: the next request looks here
+//!                                          ^ newest        ^ head: the next request starts here
 //! ```
 //!
 //! A guard stores whether its block is free, its length, and the distance to the previous guard. A

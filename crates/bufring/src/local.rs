@@ -23,7 +23,7 @@ use crate::{Builder, RingLease, RingPool, RingVec};
 ///
 /// let mut fixed = RING.acquire(64)?;
 /// fixed.extend_from_slice(b"hello world!")?;
-/// // A closure may use anything that borrows the ring; a fixed buffer may come out of it.
+/// // A closure may use anything that borrows the ring; it may return a fixed buffer.
 /// let finished = RING.with_ring(|ring| {
 ///     let mut writer = Writer::new(ring);
 ///     writer.extend_from_slice(b"hello world, again!")?;

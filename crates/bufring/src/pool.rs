@@ -77,7 +77,7 @@ impl RingPool {
     ///
     /// let mut ring = RingPool::new(4096)?;
     /// let first = ring.acquire(2048)?;
-    /// // The guards of two buffers do not fit beside two halves.
+    /// // Two halves leave no room for the guards of two buffers.
     /// let refused = ring.acquire(2048).unwrap_err();
     /// assert_eq!(refused, AcquireError::Exhausted { requested: 2048, available: 2032 });
     /// # drop(first);
@@ -327,7 +327,7 @@ impl BufferPool for RingPool {
 
     /// Takes one empty buffer with room for `capacity` bytes.
     ///
-    /// Cost: about fifteen plain instructions if the current block fits, as it does if sizes recur.
+    /// Cost: a few dozen plain instructions if the current block fits, as it does if sizes recur.
     /// Otherwise it splits and merges blocks, and searches past blocks in use: at most 128 in
     /// general, and all of up to 256 before a request fails. It allocates nothing.
     ///

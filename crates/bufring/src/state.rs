@@ -103,7 +103,7 @@ impl RingPool {
     /// # fn memory() -> &'static mut [u8] { Box::leak(vec![0; 4096].into()) }
     /// let mut ring = Builder::new().build_in(Region::from_static(memory()))?;
     /// let buf = ring.acquire(100)?;
-    /// let ring = ring.into_region().unwrap_err(); // a buffer is out
+    /// let ring = ring.into_region().unwrap_err(); // a buffer is in use
     /// drop(buf);
     /// let region = ring.into_region().expect("all buffers were dropped");
     /// assert!(Builder::new().alignment(64).build_in(region).is_ok()); // another ring, same memory

@@ -354,7 +354,7 @@ impl<T> RingVec<T> {
     /// names.push(Rc::clone(&name))?;
     /// names.clear();
     /// assert_eq!(Rc::strong_count(&name), 1); // the value was dropped
-    /// assert_eq!((names.len(), names.capacity()), (0, 4)); // the room stays
+    /// assert_eq!((names.len(), names.capacity()), (0, 4)); // the capacity is unchanged
     /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -83,13 +83,13 @@ bufkit::settings! {
             /// ```
             bound max_cached_bytes(bytes);
             /// Sets how many buffers of each size class a shard keeps, at most 65,536. Of each
-            /// class it keeps at most 16 MiB, and none from 256 KiB on. The default is 128, within
-            /// 1 MiB of each class, or 16.
+            /// class it keeps at most 16 MiB, and none from 256 KiB on. The default is
+            /// 1 MiB of each class, but 16 to 128 buffers.
             ///
             /// ```
             /// use bufshard::ShardPool;
             ///
-            /// // Threads keep nothing here, so all that is released goes to the one shard.
+            /// // Threads cache nothing here, so released buffers are kept by the one shard.
             /// let pool = ShardPool::builder().thread_cache(0).shards(1).shard_buffers(2).build()?;
             /// let burst: Result<Vec<_>, _> = (0..5).map(|_| pool.acquire(1500)).collect();
             /// drop(burst?);
@@ -313,10 +313,10 @@ impl Builder {
     /// use bufshard::bufcore::{MemoryProvider, Provided};
     /// use bufshard::{RegionError, ShardPool};
     ///
-    /// /// Memory that a device is told of.
+    /// /// Memory that is registered with a device.
     /// struct Registered;
     ///
-    /// // SAFETY: what the allocator returns is valid until it is freed, for nobody else, and stays.
+    /// // SAFETY: the allocator's block is valid, exclusive and not moved until it is freed.
     /// unsafe impl MemoryProvider for Registered {
     ///     fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
     ///         // SAFETY: the layout is not of zero size.
@@ -327,7 +327,7 @@ impl Builder {
     ///     }
     ///
     ///     unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
-    ///         // SAFETY: from `allocate`, with this layout, and given back once.
+    ///         // SAFETY: from `allocate`, with this layout, and freed once.
     ///         unsafe { dealloc(start.as_ptr(), layout) };
     ///     }
     /// }

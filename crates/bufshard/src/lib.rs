@@ -3,17 +3,17 @@
 //!
 //! # What it gives you
 //!
-//! Any thread acquires owned, sendable buffers of any size, at the cost of a thread-local access
-//! and a pop. Acquiring and releasing execute no locked instruction while the thread's cache can
-//! serve them, whatever the size. Buffers released on another thread return through the shards in
-//! batches. Memory is freed, even from the caches of idle threads, without stopping them: by a
-//! [`Keeper`] while the program runs, or on request.
+//! Any thread acquires owned buffers of any size, at the cost of a thread-local access and a pop.
+//! Acquiring and releasing execute no locked instruction while the thread's cache can serve them,
+//! whatever the size. Buffers released on another thread return through the shards in batches.
+//! Memory is freed, even from the caches of idle threads, without stopping them: by a [`Keeper`]
+//! while the program runs, or on request.
 //!
 //! # When not to use it
 //!
 //! - One thread, or one size: `bufslot` and `bufring` take less memory, and limit it.
-//! - Many small buffers that are released together, or that are split: `bufbump` carves them
-//!   without a header line each.
+//! - Many small buffers that are released together, or that are split: `bufbump` carves them one
+//!   after the other, without size classes.
 //! - Without the standard library: the pool uses thread-locals.
 //!
 //! # Memory
@@ -21,9 +21,9 @@
 //! ```text
 //!  slab      | head | header, 16 bytes | bytes of the class | header | bytes | …
 //!  span      | colour | header | bytes of the class |    larger than 28 KiB
-//!  thread    for each class a magazine of up to 1024 blocks, or 4 MiB,
+//!  thread    for each class a magazine of up to 1024 blocks, and 4 MiB,
 //!            of as many as its traffic needs
-//!  shard     for each class a bin of up to 128 blocks, within 1 MiB, or 16;
+//!  shard     for each class a bin of 1 MiB, but 16 to 128 blocks;
 //!            from 256 KiB on a thread keeps one block of a class, and shards none
 //! ```
 //!

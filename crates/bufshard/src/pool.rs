@@ -71,7 +71,7 @@ impl ShardPool {
     /// [`BufferPool::acquire`](bufcore::BufferPool::acquire) does, through a shared reference.
     ///
     /// Contents: the filled part is empty; [`Buf::spare_mut`] shows recycled bytes, unless the pool
-    /// wipes. Cost: about twenty plain instructions and no locked one, if the thread's cache has a
+    /// wipes. Cost: a few dozen plain instructions and no locked one, if the thread's cache has a
     /// buffer of the size class. Otherwise it takes two locked instructions for a batch of buffers
     /// from a shard, and finally an allocation. A request that is not pooled is a separate
     /// allocation, zeroed by the allocator.
@@ -295,7 +295,7 @@ impl ShardPool {
     /// let held = pool.acquire(1 << 20)?;
     /// drop(pool.acquire(8 << 20)?);
     /// assert!(pool.stats().reserved_bytes > 9 << 20);
-    /// pool.trim(); // buffers that are out stay
+    /// pool.trim(); // buffers in use are kept
     /// assert!(pool.stats().reserved_bytes < 2 << 20);
     /// # drop(held);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -37,7 +37,7 @@ const LOOKS: u32 = 3;
 ///     assert!(large.as_mut().poll(&mut cx).is_pending());
 ///     assert!(pool.acquire(1500).is_err()); // it is the first in the queue
 /// }
-/// assert!(pool.acquire(1500).is_ok()); // and gave up its place here
+/// assert!(pool.acquire(1500).is_ok()); // dropping it has left the queue
 /// # drop(held);
 /// # Ok::<(), bufshard::bufcore::Error>(())
 /// ```
@@ -46,9 +46,9 @@ const LOOKS: u32 = 3;
 ///
 /// Any executor may poll it at any time, whether it was woken or not.
 ///
-/// After 128 completed operations of tasks on a thread, the next poll of each future returns
-/// `Pending` and wakes its own task. This ends when one of them is polled again, or after 32 such
-/// polls. A task that always gets memory at once still lets other tasks run, also in a `select!`.
+/// A task that always gets memory at once still lets other tasks run, also in a `select!`: after
+/// 128 completed operations of tasks on a thread, polls of its futures return `Pending` and wake
+/// their own task, until one of them is polled again, or 32 times.
 ///
 /// A future that was woken and is not polled does not block other waiting requests, though requests
 /// that do not wait fail for a second. After that it counts as cancelled. If it is polled later, it

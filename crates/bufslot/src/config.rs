@@ -214,7 +214,7 @@ impl Builder {
     /// use bufslot::SlotPool;
     /// use bufslot::bufcore::{AcquireError, BufferPool, NoFallback};
     ///
-    /// // The memory is bounded: no request goes to the heap.
+    /// // The memory is bounded: the heap serves no request.
     /// let mut pool = SlotPool::builder().capacity(4096).slots(4).build_with(NoFallback)?;
     /// let first = pool.acquire(4000)?;
     /// assert!(matches!(pool.acquire(4000), Err(AcquireError::Exhausted { .. })));

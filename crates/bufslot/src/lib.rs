@@ -3,20 +3,19 @@
 //!
 //! # What it gives you
 //!
-//! The pool carves buffers and growing frames from memory that is allocated once. Acquiring takes
-//! about twenty plain instructions, and releasing takes one plain store, on any thread. Neither
+//! The pool carves buffers and growing frames from memory that is allocated once. Acquiring takes a
+//! few dozen plain instructions, and releasing takes one plain store, on any thread. Neither
 //! executes a locked instruction or allocates. The most recently used memory is reused first, while
 //! it is in the cache. With more than 64 buffers of different ages an index finds free memory, in a
-//! time logarithmic in the number of slots. If the region has no room, the request is served by a
-//! fallback: the heap, another pool, or an error.
+//! time logarithmic in the number of slots. If the region has no room, the fallback serves the
+//! request: the heap, another pool, or [`NoFallback`], which returns an error.
 //!
 //! # When not to use it
 //!
-//! - Several threads acquire: a `SlotPool` serves one at a time. Give each thread a pool of its
-//!   own.
-//! - Many long-lived buffers of very different ages and sizes: they leave gaps between them, and a
-//!   request that fits none is served by the fallback. (A queue leaves no gaps, whatever its sizes
-//!   are.)
+//! - Several threads acquire: a `SlotPool` serves one at a time. Give each thread a pool, for
+//!   example with `PerThread` of `bufworks`.
+//! - There are many long-lived buffers of very different ages and sizes: they leave gaps between
+//!   them, and the fallback serves a request that fits none. (A queue leaves no gaps.)
 //! - Requests must wait for memory: a slot pool returns an error instead. In the sharded pool of
 //!   `bufshard`, requests can wait for its budget (`max_bytes`).
 //!
@@ -27,7 +26,7 @@
 //!  Back                  [1][2][3][4]........     carve behind the last slot
 //!  Front                 [9]...[3][4][5][6][7]    the back is full, the first were released: carve
 //!                                                 before a live slot
-//!  Fallback              [9][a][3][4][5][6][7]    neither has room: take it from the fallback
+//!  Fallback              [9][a][3][4][5][6][7]    neither has room: the fallback serves it
 //! ```
 //!
 //! When all buffers have been released, the pool restarts at the front of the region, in `Back`

@@ -201,7 +201,7 @@ impl<F: BufferPool> SlotPool<F> {
     ///
     /// let mut pool = SlotPool::new(4096, 8)?;
     /// let buf = pool.acquire(100)?;
-    /// let pool = pool.into_region().unwrap_err(); // a buffer is out
+    /// let pool = pool.into_region().unwrap_err(); // a buffer is in use
     /// drop(buf);
     /// assert!(pool.into_region().is_ok());
     /// # }

@@ -47,7 +47,7 @@
 //! let mut pool = Recorder::new(HeapPool::new(), &recording);
 //! let buf = pool.acquire(1500)?;
 //! std::thread::spawn(move || drop(buf)).join().unwrap();
-//! let _still_out = pool.acquire(64)?;
+//! let _in_use = pool.acquire(64)?;
 //!
 //! let trace = recording.finish(Meta::new("two buffers"));
 //! let kinds: Vec<_> = trace.events().iter().map(|event| event.kind).collect();

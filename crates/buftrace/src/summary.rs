@@ -92,7 +92,7 @@ pub struct SizeClass {
 /// ```
 /// use buftrace::{Event, EventKind, Meta, Trace};
 ///
-/// // Nine buffers that are out for 10 ns, and one for 500.
+/// // Nine buffers are in use for 10 ns, and one for 500.
 /// let mut events = Vec::new();
 /// for (start, out) in (0..10).map(|n| (n * 1000, if n == 9 { 500 } else { 10 })) {
 ///     let acquire = EventKind::Acquire { id: 0, bytes: 64 };

@@ -109,14 +109,14 @@ pub struct Event {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
-    /// Took a buffer.
+    /// Acquired a buffer.
     Acquire {
         /// Identifies the buffer until it is released.
         id: u32,
         /// The requested capacity in bytes; for a detached frame, its length.
         bytes: u64,
     },
-    /// Gave one back.
+    /// Released a buffer.
     Release {
         /// The buffer.
         id: u32,

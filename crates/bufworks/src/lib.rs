@@ -5,9 +5,9 @@
 //!
 //! | traffic | strategy | feature |
 //! | --- | --- | --- |
-//! | one thread makes buffers or frames, any thread drops them; bounded memory, and a fallback | [slot pool](slot) | `slot` |
-//! | one thread makes short-lived buffers, including growing and typed ones; bounded memory, an error when it is full | [guard-sequence ring](ring) | `ring` |
-//! | any thread makes and drops buffers of any size, including long-lived ones; memory is freed on request | [sharded pool](shard) | `shard` |
+//! | one thread acquires buffers or frames, any thread drops them; bounded memory, and a fallback | [slot pool](slot) | `slot` |
+//! | one thread acquires short-lived buffers, also growing and typed ones; bounded memory, an error when it is full | [guard-sequence ring](ring) | `ring` |
+//! | any thread acquires and drops buffers of any size and age; memory can be limited, and is freed when idle | [sharded pool](shard) | `shard` |
 //! | many buffers that are released together, or are split, on any thread | [bump-pointer shards](bump) | `bump` |
 //! | bytes that stream, or messages, within a thread, between threads, between processes | [mirrored ring](mirror) | `mirror` |
 //! | none of them, or a baseline for a comparison | [`HeapPool`] | `alloc` |
@@ -17,8 +17,8 @@
 //! # Features
 //!
 //! Each strategy is a separate crate, and a module here, behind a feature. All five are on by
-//! default, and so is `bytes`. With `default-features = false` and one strategy, no code of the
-//! others is built. The slot pool, the ring and the mirrored ring then need no standard library
+//! default, as are `std` and `bytes`. With `default-features = false` and one strategy, no code of
+//! the others is built. The slot pool, the ring and the mirrored ring then need no standard library
 //! and, over static memory, no allocator. `bump` and `shard` enable `std`.
 //!
 //! | feature | adds |

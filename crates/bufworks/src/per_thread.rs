@@ -31,8 +31,8 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// - `grow` moves a buffer that was acquired on another thread to the pool of this one.
 ///
 /// Memory: the limit of each pool applies to each thread. For one limit over all threads, and for
-/// buffers of many sizes, use the sharded pool. If most buffers are released on other threads, as
-/// in a pipeline, consult the strategy's documentation on late releases.
+/// buffers of many sizes, use the sharded pool. A release on another thread does not notify the
+/// pool, which finds the memory by a bounded search.
 ///
 /// Cost: in addition to the strategy's, a look-up in this thread's list of pools, and two plain
 /// stores.

@@ -45,16 +45,16 @@ pub(crate) struct Context {
     /// Print the answer as JSON
     #[arg(long, conflicts_with = "table")]
     json: bool,
-    /// The seconds that the answer may take
+    /// The most seconds that the answer takes
     #[arg(long, default_value_t = 30, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: u32,
-    /// Where a pool helps, print this number of call sites, those that request most
+    /// If a pool helps, print this number of call sites, those that request most
     #[arg(long, default_value_t = 3, value_name = "N")]
     sites: usize,
-    /// Take call stacks as one call site whose innermost N frames look alike
+    /// Merge call stacks whose innermost N frames are equal into one call site
     #[arg(long, value_name = "N", default_value_t = call_sites::FRAMES)]
     frames: NonZeroUsize,
-    /// Take no pool that needs more memory, such as 16M
+    /// Exclude pools that need more memory, such as 16M
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     memory_limit: Option<u64>,
 }

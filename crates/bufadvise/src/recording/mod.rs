@@ -26,12 +26,12 @@ use crate::{advise, print};
 /// A program, and how it is recorded.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RecordOptions {
-    /// The file that the recording is written to. By default `record` gives it the program's name
-    /// and `.heap`, and `run` keeps none
+    /// The file of the recording. By default `record` writes to the program's name and `.heap`, and
+    /// `run` keeps no recording
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// What is recorded: some of `exact`, `min=512`, `rate=1MiB`, `depth=24`, `limit=1GiB`,
-    /// with commas
+    /// What is recorded: any of `exact`, `min=512`, `rate=1MiB`, `depth=24`, `limit=1GiB`,
+    /// separated by commas
     #[arg(long, value_name = "SETTINGS", value_parser = settings)]
     settings: Option<String>,
     /// End the program after this number of seconds, as `kill` does

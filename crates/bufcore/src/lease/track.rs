@@ -104,7 +104,7 @@ mod on {
         ///
         /// let mut pool = HeapPool::new();
         /// let _held = pool.acquire(1500)?;
-        /// // A watchdog looks for buffers that are out for too long.
+        /// // A watchdog lists buffers that have been in use for too long.
         /// let limit = Duration::from_secs(60);
         /// assert!(pool.outstanding().iter().all(|buf| buf.age() < limit));
         /// # Ok::<(), bufcore::Error>(())

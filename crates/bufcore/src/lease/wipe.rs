@@ -11,7 +11,7 @@
 /// use std::ptr::NonNull;
 ///
 /// let mut key = *b"secret";
-/// // SAFETY: a whole array, of which nobody else knows.
+/// // SAFETY: a whole array, which no other code uses.
 /// unsafe { bufcore::author::wipe(NonNull::from(&mut key[..])) };
 /// assert_eq!(key, [0; 6]);
 /// ```

@@ -22,7 +22,7 @@ use crate::{ConfigError, Error, Region};
 /// }
 ///
 /// static mut MEMORY: [u8; 512] = [0; 512];
-/// // SAFETY: nobody else uses it.
+/// // SAFETY: no other code uses it.
 /// let region = Region::from_static(unsafe { &mut *(&raw mut MEMORY) });
 /// let refused = build_in(region).unwrap_err();
 /// assert_eq!(refused.to_string(), "region too small: 1024 bytes required, 512 bytes available");

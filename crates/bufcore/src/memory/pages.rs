@@ -94,7 +94,7 @@ impl Region {
     /// // SAFETY: the region is at hand, so it can be written to.
     /// unsafe { region.as_ptr().write_bytes(1, region.len()) };
     /// let start = region.as_ptr().addr().get();
-    /// // SAFETY: nobody else knows the region.
+    /// // SAFETY: no other code uses the region.
     /// let bytes = unsafe { region.return_pages(start..start + region.len()) };
     /// # #[cfg(all(feature = "pages", target_os = "linux"))]
     /// assert!(bytes > 1 << 19);

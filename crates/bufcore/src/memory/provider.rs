@@ -55,7 +55,7 @@ use crate::{Region, RegionError};
 ///     bytes: AtomicUsize,
 /// }
 ///
-/// // SAFETY: what the allocator returns is valid until it is freed, for nobody else, and stays.
+/// // SAFETY: the allocator's block is valid, exclusive and not moved until it is freed.
 /// unsafe impl MemoryProvider for Counted {
 ///     fn allocate(&self, layout: Layout) -> Result<Provided, RegionError> {
 ///         // SAFETY: the layout is not of zero size.
@@ -68,7 +68,7 @@ use crate::{Region, RegionError};
 ///
 ///     unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
 ///         self.bytes.fetch_sub(layout.size(), Ordering::Relaxed);
-///         // SAFETY: from `allocate`, with this layout, and given back once.
+///         // SAFETY: from `allocate`, with this layout, and freed once.
 ///         unsafe { dealloc(start.as_ptr(), layout) };
 ///     }
 /// }
@@ -123,7 +123,7 @@ pub unsafe trait MemoryProvider: Send + Sync + 'static {
     /// #       Ok(Provided { start, is_zeroed: true })
     /// #   }
     /// #   unsafe fn deallocate(&self, start: NonNull<u8>, layout: Layout) {
-    /// #       // SAFETY: from `allocate`, with this layout, and given back once.
+    /// #       // SAFETY: from `allocate`, with this layout, and freed once.
     /// #       unsafe { dealloc(start.as_ptr(), layout) };
     /// #   }
     ///     fn returns_pages(&self) -> bool {

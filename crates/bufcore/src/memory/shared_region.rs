@@ -37,7 +37,7 @@ use crate::{MemoryProvider, Provided, Region, RegionError};
 /// assert!(shared.contains(first.as_ptr().as_ptr(), first.len()));
 /// assert_eq!(shared.spare_bytes(), 16 << 10);
 ///
-/// // There is no room for a third of this size, until one comes back.
+/// // There is no room for a third of this size, until one is released.
 /// assert!(matches!(shared.part(32 << 10, 64), Err(RegionError::OutOfMemory { .. })));
 /// drop(second);
 /// assert!(shared.part(32 << 10, 64).is_ok());

@@ -28,8 +28,7 @@ const CLEARED_HERE: usize = 1024;
 
 /// Serves every acquire with a fresh, zeroed heap allocation, which the release frees.
 ///
-/// It is the usual fallback of the strategies, and the baseline in every comparison: a pool has to
-/// be faster than this.
+/// It is the usual fallback of the strategies. A pool should be faster than this.
 ///
 /// Cost: the global allocator's for `capacity` bytes and a header of at most one cache line, which
 /// it allocates, zeroes and frees.

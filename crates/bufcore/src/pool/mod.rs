@@ -117,7 +117,7 @@ pub trait BufferPool {
     /// part of a memory is dropped. The spare capacity may therefore still contain consumed bytes,
     /// or bytes of a part that was split off and dropped.
     ///
-    /// Cost: nothing if there is room. In place about fifty instructions; otherwise an acquire, a
+    /// Cost: nothing if there is room. In place a few dozen instructions; otherwise an acquire, a
     /// copy of the filled bytes, and a release. While both buffers are in use, the pool needs
     /// memory for both.
     ///

@@ -116,7 +116,7 @@ impl<P: BufferPool<Lease: SplitLease>> Writer<P> {
     ///
     /// let mut writer = Writer::new(HeapPool::new());
     /// writer.extend_from_slice(b"half a ")?;
-    /// let other = writer.get_mut().acquire(64)?; // beside the frame
+    /// let other = writer.get_mut().acquire(64)?; // while a frame is being filled
     /// writer.extend_from_slice(b"frame")?;
     /// assert_eq!((writer.filled(), other.capacity()), (&b"half a frame"[..], 64));
     /// # }

@@ -58,7 +58,7 @@ macro_rules! view_methods {
             /// buf.extend_from_slice(b"header body")?;
             /// let message = buf.freeze();
             /// let body = message.slice(7..);
-            /// drop(message); // the memory stays: `body` shares it
+            /// drop(message); // the memory is kept: `body` shares it
             /// assert_eq!(&body[..], b"body");
             /// assert_eq!(SharedBytes::from(body).slice(..2), b"bo");
             /// # }
@@ -181,7 +181,7 @@ macro_rules! view_methods {
             /// head.truncate(4);
             /// assert_eq!(head, "head");
             /// head.clear();
-            /// // What is empty is in nobody's way.
+            /// // An empty view holds no memory.
             /// assert_eq!(whole.try_into_mut().unwrap(), "head body");
             /// # }
             /// ```

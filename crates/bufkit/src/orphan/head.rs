@@ -46,7 +46,7 @@ pub(super) type Link = Cell<*mut Orphan>;
 /// }
 ///
 /// unsafe fn free(orphan: NonNull<Orphan>) {
-///     // SAFETY: the head of a boxed block, which nobody uses any more.
+///     // SAFETY: the head of a boxed block, which is not used again.
 ///     let control = unsafe { Box::from_raw(orphan.cast::<Control>().as_ptr()) };
 ///     control.is_freed.store(true, Ordering::Relaxed);
 /// }
@@ -56,7 +56,7 @@ pub(super) type Link = Cell<*mut Orphan>;
 ///
 /// let control = Control { orphan: Orphan::counted(&METHODS), is_freed: &IS_FREED };
 /// let orphan = NonNull::from(Box::leak(Box::new(control))).cast::<Orphan>();
-/// // The pool ends while one buffer is out.
+/// // The pool ends while one buffer is in use.
 /// // SAFETY: the head of such a block, adopted once; one release is to come.
 /// unsafe { orphan::defer_free(orphan, 1, 1) };
 /// assert!(!IS_FREED.load(Ordering::Relaxed));
@@ -104,7 +104,7 @@ pub struct Orphan {
 /// }
 ///
 /// unsafe fn free(orphan: NonNull<Orphan>) {
-///     // SAFETY: the head of a boxed block, which nobody uses any more.
+///     // SAFETY: the head of a boxed block, which is not used again.
 ///     drop(unsafe { Box::from_raw(orphan.cast::<Control>().as_ptr()) });
 /// }
 ///

@@ -27,6 +27,6 @@ pub use self::head::{Methods, Orphan};
 #[cfg(feature = "alloc")]
 pub use self::sweeper::{pending, sweep};
 
-/// Frees blocks of which nothing is out any more. Without `alloc` there are none.
+/// Frees blocks whose buffers have all been released. Without `alloc` there are none.
 #[cfg(not(feature = "alloc"))]
 pub fn sweep() {}

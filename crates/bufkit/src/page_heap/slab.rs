@@ -38,7 +38,7 @@ use super::system;
 /// // SAFETY: just taken.
 /// assert_eq!(unsafe { heap.block_bytes(block, offset) }, 128); // up to the alignment
 /// let mut once = Some(Given::Block(block, offset));
-/// // SAFETY: from this heap, and given back once.
+/// // SAFETY: from this heap, and freed once.
 /// unsafe { heap.give_all(|| once.take()) };
 /// # Ok::<(), bufkit::PageError>(())
 /// ```

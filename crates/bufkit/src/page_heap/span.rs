@@ -13,7 +13,7 @@ use super::index::{self, Entry};
 /// let mut spans = Vec::from([heap.take(5000, 1)?, heap.take(1 << 20, 4096)?]);
 /// // SAFETY: they are ours.
 /// assert_eq!(unsafe { (spans[0].len(), spans[1].len()) }, (5000_usize.next_multiple_of(heap.page_bytes()), 1 << 20));
-/// // SAFETY: from this heap, and given back once.
+/// // SAFETY: from this heap, and freed once.
 /// unsafe { heap.give_all(|| spans.pop().map(Given::Span)) };
 /// # Ok::<(), bufkit::PageError>(())
 /// ```
@@ -36,7 +36,7 @@ unsafe impl Sync for Span {}
 /// let mut spans = Vec::from([heap.take(5000, 1)?, heap.take(1 << 20, 4096)?]);
 /// // SAFETY: they are ours.
 /// assert_eq!(unsafe { (spans[0].len(), spans[1].len()) }, (5000_usize.next_multiple_of(heap.page_bytes()), 1 << 20));
-/// // SAFETY: from this heap, and given back once.
+/// // SAFETY: from this heap, and freed once.
 /// unsafe { heap.give_all(|| spans.pop().map(Given::Span)) };
 /// # Ok::<(), bufkit::PageError>(())
 /// ```

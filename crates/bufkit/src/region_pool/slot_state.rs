@@ -67,7 +67,7 @@ pub(super) const LINK: u32 = !7;
 /// });
 /// assert!(place.is_free());
 ///
-/// // The pool ends while a buffer is out: its release finds that, and counts itself.
+/// // The pool ends while a buffer is in use: its release is then counted.
 /// place.mark_live();
 /// assert!(place.orphan());
 /// // SAFETY: as above.

@@ -75,7 +75,7 @@ impl RefCounts {
     /// assert!(counts.try_add_handle());
     /// assert!(!counts.drop_handle());
     /// assert!(counts.drop_handle()); // the pool ends
-    /// assert!(!counts.try_add_handle()); // and stays ended
+    /// assert!(!counts.try_add_handle()); // it has ended for good
     /// # assert!(!counts.drop_refs(1));
     /// # assert!(counts.drop_refs(1));
     /// ```

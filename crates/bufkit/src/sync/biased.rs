@@ -98,7 +98,7 @@ impl Drop for EndOfUse<'_> {
 ///
 /// ```
 /// let (owned, watched) = bufkit::sync::biased::new(vec![1]);
-/// let mut used = owned.enter().expect("nobody looks");
+/// let mut used = owned.enter().expect("no watcher");
 /// used.push(2);
 /// assert!(owned.enter().is_none() && watched.look(|_| ()).is_none());
 /// drop(used);

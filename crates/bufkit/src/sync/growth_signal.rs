@@ -39,10 +39,10 @@ use crate::sync::{AtomicU32, Mutex, Ordering, try_lock};
 /// }
 ///
 /// let (growth, wakes) = (GrowthSignal::default(), Arc::new(Wakes::default()));
-/// growth.notify(); // nobody asked
+/// growth.notify(); // no waker is registered
 /// assert!(growth.register(&Waker::from(wakes.clone())));
 /// growth.notify();
-/// growth.notify(); // once each time that it is asked for
+/// growth.notify(); // once for each registration
 /// assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
 /// ```
 #[derive(Debug, Default)]

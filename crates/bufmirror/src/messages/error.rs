@@ -12,7 +12,7 @@ use core::fmt;
 /// for sample in 0..10_000_u32 {
 ///     match sender.try_send(&sample.to_le_bytes()) {
 ///         Ok(_sequence) => {}
-///         Err(SendError::Full { .. }) => dropped += 1, // nobody receives: go on without it
+///         Err(SendError::Full { .. }) => dropped += 1, // full: drop the message
 ///         Err(error) => return Err(error.into()),
 ///     }
 /// }

@@ -127,7 +127,7 @@ impl Sender {
     /// use bufmirror::messages::{self, SendError};
     ///
     /// let (sender, _receiver) = messages::channel(4096)?;
-    /// while sender.try_send(&[7; 1000]).is_ok() {} // nobody receives
+    /// while sender.try_send(&[7; 1000]).is_ok() {} // until the queue is full
     /// let late = sender.send_timeout(&[7; 1000], Duration::from_millis(10));
     /// assert_eq!(late, Err(SendError::TimedOut));
     /// # Ok::<(), bufmirror::ConfigError>(())
@@ -139,8 +139,8 @@ impl Sender {
     /// Sends a message, as soon as there is room, without blocking the thread.
     ///
     /// The future may be dropped at any time: it then sends nothing, and passes a wake-up on. A
-    /// polled future should not be forgotten (`mem::forget`), or left unpolled after it was woken.
-    /// The room of its wake-up may then stay unused until more is freed, if only tasks are waiting.
+    /// polled future should not be forgotten (`mem::forget`), or left unpolled after it was woken:
+    /// the room of its wake-up may then remain unused until more is freed, if only tasks wait.
     ///
     /// # Errors
     ///

@@ -203,7 +203,7 @@ impl SharedRing {
     /// use bufmirror::SharedRing;
     ///
     /// let ring = SharedRing::create(4096)?;
-    /// // SAFETY: nobody else has the file's descriptor.
+    /// // SAFETY: no other process has the file's descriptor.
     /// let mut producer = unsafe { ring.trusted_producer()? };
     /// producer.reserve(5).unwrap().copy_from_slice(b"hello"); // in place, without a copy
     /// producer.commit(5);
@@ -228,7 +228,7 @@ impl SharedRing {
     /// use bufmirror::SharedRing;
     ///
     /// let ring = SharedRing::create(4096)?;
-    /// // SAFETY: nobody else has the file's descriptor.
+    /// // SAFETY: no other process has the file's descriptor.
     /// let mut consumer = unsafe { ring.trusted_consumer()? };
     /// ring.producer()?.put(b"hello").unwrap();
     /// assert_eq!(consumer.peek(), b"hello"); // in place, without a copy

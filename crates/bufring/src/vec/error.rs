@@ -12,7 +12,7 @@ use core::fmt;
 /// let mut names = ring.acquire_vec::<String>(1)?;
 /// names.push("Ada".into())?;
 /// let PushError(refused) = names.push("Grace".into()).unwrap_err();
-/// assert_eq!(refused, "Grace"); // the value comes back
+/// assert_eq!(refused, "Grace"); // the error returns the value
 /// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

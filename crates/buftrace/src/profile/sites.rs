@@ -71,7 +71,7 @@ impl Profile {
     ///
     /// ```no_run
     /// let profile = buftrace::Profile::load("app.heap")?;
-    /// // Who requested, whoever called it.
+    /// // By the innermost function, whatever its callers.
     /// for site in profile.sites_by(|stack| profile.stack(stack).first()) {
     ///     println!("{:.0} bytes", site.bytes);
     /// }

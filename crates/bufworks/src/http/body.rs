@@ -12,9 +12,9 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http_body::{Frame, SizeHint};
 
-/// An HTTP body out of memory of pools: one buffer or view, several of them, or a stream.
+/// An HTTP body of buffers or views: one, several, or a stream of them.
 ///
-/// The memory of each part is released when the server has written it, or drops the body.
+/// Each part is released when the server has written it, or drops the body.
 ///
 /// Its `Data` is `Bytes`, as axum and tonic demand. Cost: that of
 /// [`into_bytes`](Buf::into_bytes) for each part; a stream is boxed once.
@@ -58,13 +58,13 @@ where
 
 impl Body {
     /// Makes a body of the buffers or views of a stream, such as the chunks of a file. A server
-    /// takes the next one when its write buffer has room (hyper's has `max_buf_size`). So a stream
-    /// that acquires when it is polled, in chunks of more than that, holds one or two for each
+    /// takes the next one when its write buffer (hyper's has `max_buf_size` bytes) has room. A
+    /// stream that acquires larger chunks when it is polled therefore holds one or two for each
     /// client.
     ///
-    /// The length is not known: HTTP/1 sends chunks, unless the answer has a `Content-Length`.
+    /// The length is not known: HTTP/1 sends chunks, unless the response has a `Content-Length`.
     ///
-    /// An error of the stream ends the connection, since the status was sent.
+    /// An error of the stream ends the connection, since the status was sent already.
     ///
     /// ```
     /// use std::collections::VecDeque;

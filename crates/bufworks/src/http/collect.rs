@@ -13,8 +13,7 @@ use http_body::Body;
 /// Bytes of the first buffer for a body whose length is not announced.
 const FIRST_BYTES: usize = 16 << 10;
 
-/// The reason why [`collect`] returns no bytes. What was received is dropped, and its memory is
-/// free.
+/// Why [`collect`] returned no bytes. The received bytes are dropped, and their buffer is released.
 ///
 /// ```
 /// use bufworks::HeapPool;
@@ -35,16 +34,16 @@ pub enum CollectError<E> {
         /// The limit in bytes.
         limit: usize,
     },
-    /// No buffer could be had.
+    /// The pool could not serve a buffer.
     Acquire(AcquireError),
-    /// The body has failed, such as when the client has closed the connection.
+    /// The body failed, for example because the client closed the connection.
     Body(E),
 }
 
 impl<E> CollectError<E> {
-    /// Returns the status of the answer: 413 (Content Too Large) when the body is over the limit or
-    /// over what the pool can ever serve, 503 (Service Unavailable) when the pool refused, and 400
-    /// (Bad Request) when the body failed.
+    /// Returns the status of the response: 413 (Content Too Large) if the body is over the limit or
+    /// over what the pool can ever serve, 503 (Service Unavailable) if the pool failed, and 400
+    /// (Bad Request) if the body failed.
     ///
     /// ```
     /// use bufworks::AcquireError;
@@ -86,20 +85,19 @@ impl<E: Error + 'static> Error for CollectError<E> {
 
 /// Collects a body of up to `limit` bytes into one buffer.
 ///
-/// `acquire` is called with a number of bytes when the first bytes of the body have come; for a
+/// `acquire` is called with a number of bytes when the first bytes of the body have arrived; for a
 /// body without bytes, at its end with 0. The buffer that it returns is cleared. Its future may
-/// wait, as `acquire_async` of a bounded pool does. Meanwhile nothing of the pool is held, and the
-/// body is not read. To refuse at once, use `async |bytes| pool.acquire(bytes)`; to wait for a
-/// limited time, put a timeout around it.
+/// wait, as `acquire_async` of a bounded pool does. During that wait no buffer is held, and the
+/// body is not read. To fail at once, use `async |bytes| pool.acquire(bytes)`; to wait for a
+/// limited time, wrap it in a timeout.
 ///
-/// A body whose length is announced gets a buffer of this length. Others begin with 16 KiB, and
-/// move to a buffer of twice the size when it is full. For the larger one the future does not wait:
-/// the task holds the smaller one, and tasks that do the same could wait for each other forever. A
-/// pool that has none at that moment, or in which others wait, refuses the body with
-/// [`CollectError::Acquire`] (503). To wait as for an announced length, let `acquire` return a
-/// buffer of the limit whenever it is called: then there is no larger one.
+/// A body whose length is announced gets a buffer of this length. Others start with 16 KiB, and
+/// move to a buffer of twice the size when it is full. The request for the larger buffer does not
+/// wait: the task holds the smaller one, and such tasks could deadlock. If the pool cannot serve it
+/// at once, or others wait, the body fails with [`CollectError::Acquire`] (503). To wait as for an
+/// announced length, let `acquire` always return a buffer of `limit` bytes.
 ///
-/// Cost: one copy of the bytes, out of the server's read buffer; about two where the length is not
+/// Cost: one copy of the bytes, out of the server's read buffer; about two if the length is not
 /// announced.
 ///
 /// # Errors
@@ -108,7 +106,7 @@ impl<E: Error + 'static> Error for CollectError<E> {
 ///
 /// # Cancel safety
 ///
-/// Dropping the future drops the body with what was received of it, and releases the memory.
+/// Dropping the future drops the body and its received bytes, and releases the memory.
 ///
 /// ```
 /// # #[cfg(feature = "shard")] {

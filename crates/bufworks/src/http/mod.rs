@@ -1,31 +1,31 @@
-//! HTTP bodies for hyper, axum and tonic: uploads that are collected into memory of a pool, and
-//! answers out of buffers and views.
+//! HTTP bodies for hyper, axum and tonic: uploads that are collected into a buffer of a pool, and
+//! responses from buffers and views.
 //!
-//! | with | an answer | an upload |
+//! | with | a response | an upload |
 //! | --- | --- | --- |
 //! | hyper | `Response::new(Body::from(buf))` | `collect(request.into_body(), limit, acquire)` |
 //! | axum | `buf.into_bytes()`, or `axum::body::Body::new(Body::from(views))` | the same; an [extractor][uploads] |
 //! | tonic | a [`Codec`][grpc], or `tonic::body::Body::new(Body::from(views))` | a [`Codec`][grpc] |
 //! | a [websocket] | `Message::Binary(buf.into_bytes())` | its own: set `max_message_size` |
-//! | a client | a request's body is made as an answer is | an answer is collected as an upload is |
+//! | a client | the body of a request is made like a response | a response is collected like an upload |
 //!
-//! [`collect()`] takes the sum of all frames as one buffer, under a limit for one body and under the
-//! pool's budget for all. Its [`CollectError`] has the status of the answer: 413 for a body that is
-//! too large, 503 for memory that could not be had. While it waits for the pool it does not read,
-//! so the client waits too.
+//! [`collect()`] returns all frames of a body as one buffer, under a limit for one body and under
+//! the pool's budget for all. Its [`CollectError`] has the status of the response: 413 if the body
+//! is too large, 503 if the pool has no memory. While it waits for the pool it does not read, so
+//! the client waits too.
 //!
 //! [`Body`] is a body of one buffer or view, of several, or of a stream of them.
 //!
 //! # What the server itself keeps
 //!
-//! A pool's budget does not count the buffers of the server below it, of which each connection has
-//! its own. hyper's HTTP/1 keeps up to 408 KiB for one that once had a large body, until it closes.
+//! A pool's budget does not include the server's own buffers, which each connection has. hyper's
+//! HTTP/1 keeps up to 408 KiB for a connection that once had a large body, until it closes.
 //! `axum::serve` has no setting for that: 500 connections take up to 200 MiB. Serve with hyper, and
-//! bound them:
+//! limit them:
 //!
 //! ```text
 //! let mut http = hyper::server::conn::http1::Builder::new();
-//! http.max_buf_size(16 << 10); // at least 8 KiB; the headers of a request have to fit
+//! http.max_buf_size(16 << 10); // at least 8 KiB; the headers of a request must fit
 //! http.serve_connection(TokioIo::new(socket), TowerToHyperService::new(router)).await
 //! ```
 //!
@@ -35,8 +35,9 @@
 //! # A slow client
 //!
 //! `collect` acquires the announced length with the first bytes of the body, and holds it until the
-//! last have come. A client that stops in between keeps that much of the budget. So a server sets a
-//! deadline: `timeout(seconds, collect(..))`. Dropping the future releases everything.
+//! last byte has arrived. A client that stops in between occupies that much of the budget, so a
+//! server needs a deadline: `timeout(seconds, collect(..))`. Dropping the future releases the
+//! buffer.
 //!
 //! [uploads]: https://github.com/bufworks/bufworks/blob/main/examples/web/src/uploads.rs
 //! [websocket]: https://github.com/bufworks/bufworks/blob/main/examples/outside/websocket/src/main.rs

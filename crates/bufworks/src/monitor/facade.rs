@@ -21,7 +21,7 @@ impl Monitor {
     /// use bufworks::HeapPool;
     /// use bufworks::monitor::Monitor;
     ///
-    /// let monitor = Monitor::new(); // beside a recorder, such as that of `metrics-exporter-prometheus`
+    /// let monitor = Monitor::new(); // with a recorder, such as that of `metrics-exporter-prometheus`
     /// let published = monitor.publish("packets");
     /// published.set(HeapPool::new().stats());
     /// monitor.record();

@@ -23,7 +23,7 @@ pub(super) struct Series<T = Reading> {
 pub(super) enum Kind {
     /// May go up and down.
     Gauge,
-    /// Goes up.
+    /// Never decreases.
     Counter,
 }
 

@@ -120,7 +120,7 @@ impl<P> PoolAllocator<P> {
     /// use bufcore::HeapPool;
     /// use bufcore::allocator::PoolAllocator;
     ///
-    /// // SAFETY: the pool is new, has no other handle, and its memory goes back to the heap.
+    /// // SAFETY: the pool is new, has no other handle, and its memory is freed.
     /// let pool = unsafe { PoolAllocator::without_zeroing(RefCell::new(HeapPool::new())) };
     /// let list = Vec::<u8, _>::with_capacity_in(1 << 20, &pool);
     /// # assert!(list.is_empty());

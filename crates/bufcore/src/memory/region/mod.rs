@@ -216,7 +216,7 @@ impl Region {
     /// use bufcore::{Region, SharedRegion};
     ///
     /// let mut region = Region::heap(4096, 64)?;
-    /// // SAFETY: the first byte of the region, which nobody else uses.
+    /// // SAFETY: the first byte of the region, which no other code uses.
     /// unsafe { region.as_ptr().write(7) };
     /// region.mark_used();
     /// let part = SharedRegion::new(region).part(4096, 64)?;
@@ -252,7 +252,7 @@ impl Region {
     /// - [`RegionError::Empty`]: `len` is 0.
     /// - [`RegionError::TooLarge`]: no region of this size can exist.
     /// - [`RegionError::Refused`]: the system refused the mapping, or its lock if requested. The
-    ///   error names the system call. Nothing stays mapped.
+    ///   error names the system call. Nothing remains mapped.
     ///
     /// ```
     /// use bufcore::{MapOptions, Region};

@@ -37,7 +37,7 @@ pub type Producer = End<true, Waking<Lending>>;
 /// ```
 /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
 /// producer.put(b"\x05hello\x05wor")?;
-/// // Records with their length in front, each looked at where it is.
+/// // Records with their length in front, each read in place.
 /// while let [length, rest @ ..] = consumer.peek() {
 ///     let length = usize::from(*length);
 ///     let Some(word) = rest.get(..length) else { break }; // the rest has yet to come

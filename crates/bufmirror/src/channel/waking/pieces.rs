@@ -77,7 +77,7 @@ impl Consumer {
     /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
     /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
     /// let reader = async move {
-    ///     consumer.wait_piece_async(b'\n').await?; // other tasks run meanwhile
+    ///     consumer.wait_piece_async(b'\n').await?; // other tasks can run
     ///     Ok::<_, bufmirror::WaitError>(consumer.peek().to_vec())
     /// };
     /// let writer = async move { producer.put(b"a line\n") };

@@ -221,7 +221,7 @@ impl<const PRODUCER: bool> End<PRODUCER, Waking<Lending>> {
     /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
     /// let (mut producer, mut consumer) = bufmirror::channel(4096)?;
     /// let reader = async move {
-    ///     consumer.wait_async(5).await?; // other tasks run meanwhile
+    ///     consumer.wait_async(5).await?; // other tasks can run
     ///     Ok::<_, bufmirror::WaitError>(consumer.peek().to_vec())
     /// };
     /// let writer = async move { producer.put(b"hello") };

@@ -33,8 +33,13 @@ const AT_ONCE: usize = 2;
 /// How often a test is run with a defect that it did not find: what threads do decides about some of them.
 const ATTEMPTS: u32 = 3;
 const SET: [(&str, &str); 1] = [("BUFTEST_COUNT", "20000")];
-/// With a defect, tests of generated programs end at the first that shows it, so there are enough that luck plays no part.
-const SET_WITH_DEFECT: [(&str, &str); 2] = [SET[0], ("BUFTEST_CASES", "512")];
+/// With a defect, tests of generated programs end at the first that shows it, so there are enough that luck plays no part. glibc
+/// overwrites freed memory, so that who uses it does not find what was there.
+const SET_WITH_DEFECT: [(&str, &str); 3] = [
+    SET[0],
+    ("BUFTEST_CASES", "512"),
+    ("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0:glibc.malloc.perturb=90"),
+];
 
 /// Options of `broken`.
 #[derive(Debug, clap::Args)]

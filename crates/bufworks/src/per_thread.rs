@@ -34,8 +34,8 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// buffers of many sizes, use the sharded pool. A release on another thread does not notify the
 /// pool, which finds the memory by a bounded search.
 ///
-/// Cost: in addition to the strategy's, a look-up in this thread's list of pools, and two plain
-/// stores.
+/// Cost: in addition to the strategy's, two plain stores, and a look-up in this thread's list of
+/// pools if its last request was to another handle.
 ///
 /// ```
 /// # #[cfg(feature = "slot")] {

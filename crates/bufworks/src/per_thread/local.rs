@@ -5,12 +5,15 @@
 //! - L1: the entry whose `key` is the address of what handles of `P` share has a `Held<P>`: its
 //!   `home` keeps the address from being another's.
 //! - L2: while there is a handle, its entry stays, until the thread ends.
+//! - L3: `LAST` is of an entry that is there: it is cleared before one is taken out, and before the
+//!   thread's variables end.
 
 use alloc::rc::Rc;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
 use core::cell::{Cell, RefCell};
+use core::ptr;
 
 use bufcore::BufferPool;
 
@@ -24,15 +27,37 @@ struct Entry {
     home: Weak<dyn Any + Send + Sync>,
 }
 
+/// Borrowed for changes only where no code of others is called.
+struct Entries(RefCell<Vec<Entry>>);
+
+impl Drop for Entries {
+    fn drop(&mut self) {
+        set_last(NONE);
+    }
+}
+
+/// The key of an entry and the address of its `Held`.
+type Found = (*const (), *const ());
+const NONE: Found = (ptr::null(), ptr::null());
+
 std::thread_local! {
-    /// Borrowed for changes only where no code of others is called.
-    static HELD: RefCell<Vec<Entry>> = const { RefCell::new(Vec::new()) };
+    static HELD: Entries = const { Entries(RefCell::new(Vec::new())) };
+    /// The entry that was found last (L3).
+    static LAST: Cell<Found> = const { Cell::new(NONE) };
     /// Whether this thread looks at pools, whose statistics may be the user's code.
     static LOOKS: Cell<bool> = const { Cell::new(false) };
 }
 
 pub(super) fn is_looking() -> bool {
-    LOOKS.get()
+    LOOKS.try_with(Cell::get).unwrap_or(false)
+}
+
+fn set_looking(looks: bool) -> bool {
+    LOOKS.try_with(|looking| looking.replace(looks)).unwrap_or(false)
+}
+
+fn set_last(found: Found) {
+    let _ = LAST.try_with(|last| last.set(found));
 }
 
 /// Calls `look`, while which [`is_looking`] says so.
@@ -41,11 +66,11 @@ pub(super) fn looking<R>(look: impl FnOnce() -> R) -> R {
 
     impl Drop for Before {
         fn drop(&mut self) {
-            LOOKS.set(self.0);
+            set_looking(self.0);
         }
     }
 
-    let _before = Before(LOOKS.replace(true));
+    let _before = Before(set_looking(true));
     look()
 }
 
@@ -53,17 +78,27 @@ pub(super) fn looking<R>(look: impl FnOnce() -> R) -> R {
 #[inline]
 pub(super) fn find<P: BufferPool + Send + 'static>(shared: &Arc<Shared<P>>) -> Option<&Held<P>> {
     let key = Arc::as_ptr(shared).cast();
-    let find = |entries: &RefCell<Vec<Entry>>| {
-        let entries = entries.try_borrow().ok()?;
-        let entry = entries.iter().find(|entry| entry.key == key)?;
-        Some(Rc::as_ptr(&entry.held).cast::<Held<P>>())
-    };
-    let held = HELD.try_with(find).ok()??;
+    let (last, mut held) = LAST.try_with(Cell::get).unwrap_or(NONE);
+    if last != key {
+        held = search(key)?;
+    }
     // SAFETY:
-    // - of this type (L1).
+    // - of this type (L1), and there (L3).
     // - it stays while the handle is borrowed (L2), on this thread, which does not end meanwhile:
     //   the reference is neither `Send` nor returned to users. Nothing refers to it exclusively.
-    Some(unsafe { &*held })
+    Some(unsafe { &*held.cast::<Held<P>>() })
+}
+
+#[inline(never)]
+fn search(key: *const ()) -> Option<*const ()> {
+    let find = |Entries(entries): &Entries| {
+        let entries = entries.try_borrow().ok()?;
+        let entry = entries.iter().find(|entry| entry.key == key)?;
+        let held = Rc::as_ptr(&entry.held).cast();
+        set_last((key, held));
+        Some(held)
+    };
+    HELD.try_with(find).ok()?
 }
 
 /// Keeps what a thread has taken for its next request, unless it has one already, or ends. Drops
@@ -73,7 +108,7 @@ pub(super) fn keep<P: BufferPool + Send + 'static>(held: Held<P>) {
     let mut gone = Vec::new();
     let home = held.home.clone();
     let key = home.as_ptr().cast();
-    let keep = |entries: &RefCell<Vec<Entry>>| {
+    let keep = |Entries(entries): &Entries| {
         let Ok(mut entries) = entries.try_borrow_mut() else { return };
         if entries.iter().any(|entry| entry.key == key) {
             return;
@@ -81,6 +116,7 @@ pub(super) fn keep<P: BufferPool + Send + 'static>(held: Held<P>) {
         let mut at = 0;
         while let Some(entry) = entries.get(at) {
             if entry.home.strong_count() == 0 {
+                set_last(NONE);
                 gone.push(entries.swap_remove(at));
             } else {
                 at += 1;

@@ -278,8 +278,14 @@ fn each_handle_has_its_own() {
     for round in 1..5 {
         assert_eq!(own.acquire(100).unwrap().capacity(), 100);
         assert_eq!(slots.acquire(100).unwrap().capacity(), 100);
-        let other = PerThread::new(|| Ok(HeapPool::new())).unwrap();
-        assert_eq!(other.acquire(round).unwrap().capacity(), round);
+        let other = || PerThread::new(|| Ok(HeapPool::new())).unwrap();
+        let gone = other();
+        (0..2).for_each(|_| assert_eq!(gone.acquire(round).unwrap().capacity(), round));
+        drop(gone);
+        // Frees what the thread had of it. The next ones may be where that was.
+        assert_eq!(other().acquire(round).unwrap().capacity(), round);
+        let next = [0; 4].map(|_| other());
+        next.iter().for_each(|next| assert_eq!(next.acquire(round).unwrap().capacity(), round));
     }
     drop(own);
     assert_eq!(drops.load(Relaxed), 1);

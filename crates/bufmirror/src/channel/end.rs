@@ -85,8 +85,8 @@ impl Access for Lending {
 ///    atomics, locks, and what this end alone changes by `&mut`.
 /// 2. [`position`](Self::position) returns the same word at each call, another one for each of the
 ///    two sides. If [`IS_OURS`](Self::IS_OURS), only the ends of this memory store there.
-/// 3. [`is_mapped`](Self::is_mapped) returns the same at each call, and `true` only if the memory
-///    is mapped twice and [`CAN_BE_MAPPED`](Self::CAN_BE_MAPPED) is.
+/// 3. [`is_mapped`](Self::is_mapped) returns the same at each call. It returns `true` only if the
+///    memory is mapped twice, and [`CAN_BE_MAPPED`](Self::CAN_BE_MAPPED) is `true` then.
 pub unsafe trait ChannelState {
     /// How ends over it use their bytes.
     type Access: Access;

@@ -17,9 +17,9 @@ const PAUSE: Duration = Duration::from_micros(100);
 
 /// Pools of one kind, one for each acquiring thread: a handle that threads clone or share.
 ///
-/// A slot pool or a ring serves one thread at a time, and is the fastest strategy there. This makes
-/// one for each thread, by a closure. A buffer belongs to the pool of the thread that acquired it.
-/// It is released on any thread, and outlives the thread and the handles.
+/// A slot pool or a ring serves one thread at a time. This makes one for each thread, by a closure.
+/// A buffer belongs to the pool of the thread that acquired it. It is released on any thread, and
+/// outlives the thread and the handles.
 ///
 /// - The pool of an exited thread is reused by the next new thread. There are therefore at most as
 ///   many pools as threads that use this handle at once, plus one for each reentrant request, for
@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// in a pipeline, consult the strategy's documentation on late releases.
 ///
 /// Cost: in addition to the strategy's, a look-up in this thread's list of pools, and two plain
-/// stores.
+/// stores: more than a whole request of the sharded pool.
 ///
 /// ```
 /// # #[cfg(feature = "slot")] {
@@ -82,17 +82,24 @@ struct Held<P> {
     home: Weak<Shared<P>>,
 }
 
-/// Evaluates `$call` with the pool of this thread, or with an idle one where that is in use, or
-/// where the thread has no variables any more. Not a closure, which would be the caller that is
-/// tracked.
-macro_rules! on_pool {
-    ($self:ident, $requested:expr, $pool:ident => $call:expr) => {{
+/// Returns `$call` with the pool of this thread, unless that is in use.
+macro_rules! on_own_pool {
+    ($self:ident, $pool:ident => $call:expr) => {
         if let Some(held) = local::find(&$self.shared)
             && let Some(mut used) = held.enter()
             && let Some($pool) = used.as_mut()
         {
             return $call;
         }
+    };
+}
+
+/// Evaluates `$call` with the pool of this thread, or with an idle one where that is in use, or
+/// where the thread has no variables any more. Not a closure, which would be the caller that is
+/// tracked.
+macro_rules! on_pool {
+    ($self:ident, $requested:expr, $pool:ident => $call:expr) => {{
+        on_own_pool!($self, $pool => $call);
         let refused = Err(AcquireError::OutOfMemory { requested: $requested });
         let Some(other) = Held::of(&$self.shared) else { return refused };
         let result = match other.enter().as_mut().and_then(|used| used.as_mut()) {
@@ -132,9 +139,20 @@ impl<P: BufferPool + Send + 'static> PerThread<P> {
     ///
     /// The pool's errors; [`AcquireError::OutOfMemory`] if this thread has no pool and none can be
     /// made.
-    #[inline]
+    #[inline(always)]
     #[cfg_attr(feature = "track", track_caller)]
     pub fn acquire(&self, capacity: usize) -> Result<Buf<P::Lease>, AcquireError> {
+        on_own_pool!(self, pool => pool.acquire(capacity));
+        // Returned through memory; re-wrapping it keeps the fast path's `Buf` in registers.
+        let mut buf = self.acquire_slow(capacity)?;
+        buf.clear();
+        Ok(buf)
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[cfg_attr(feature = "track", track_caller)]
+    fn acquire_slow(&self, capacity: usize) -> Result<Buf<P::Lease>, AcquireError> {
         on_pool!(self, capacity, pool => pool.acquire(capacity))
     }
 

@@ -96,8 +96,8 @@ impl<E: Error + 'static> Error for CollectError<E> {
 /// move to a buffer of twice the size when it is full. For the larger one the future does not wait:
 /// the task holds the smaller one, and tasks that do the same could wait for each other forever. A
 /// pool that has none at that moment, or in which others wait, refuses the body with
-/// [`CollectError::Acquire`] (503). To wait as for an announced length, let `acquire` return a
-/// buffer of the limit whenever it is called: then there is no larger one.
+/// [`CollectError::Acquire`] (503): under load nearly every one. To wait as for an announced length,
+/// let `acquire` return a buffer of the limit whenever it is called.
 ///
 /// Cost: one copy of the bytes, out of the server's read buffer; about two where the length is not
 /// announced.

@@ -287,6 +287,14 @@ fn docs() -> Result<()> {
         command.args(["doc", "--workspace", "--all-features", "--no-deps"]).args(private);
         shell::run(command.env("RUSTDOCFLAGS", "-D warnings"))?;
     }
+    // rustdoc omits impls for a foreign type unless `bufworks` inlines that type.
+    for (page, id) in [
+        ("struct.Buf", "From%3CBuf%3CL%3E%3E-for-Bytes"),
+        ("enum.AcquireError", "From%3CAcquireError%3E-for-Error-1"),
+    ] {
+        let page = shell::target_folder().join(format!("doc/bufworks/{page}.html"));
+        ensure!(fs::read_to_string(&page)?.contains(id), "{} does not show {id}", page.display());
+    }
     Ok(())
 }
 

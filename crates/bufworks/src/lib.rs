@@ -127,6 +127,13 @@ macro_rules! modules {
 }
 crates!(modules! {});
 
+/// Targets of conversions: rustdoc shows `From` impls for a foreign type only if it is inlined.
+#[cfg(all(doc, feature = "full"))]
+mod conversions {
+    #[doc(inline)]
+    pub use {bytes::Bytes, core::fmt::Error as FmtError, std::io::Error as IoError};
+}
+
 #[cfg(all(doc, feature = "full"))]
 #[doc = include_str!("../docs/guide.md")]
 pub mod guide {}

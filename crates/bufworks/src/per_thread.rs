@@ -17,9 +17,9 @@ const PAUSE: Duration = Duration::from_micros(100);
 
 /// Pools of one kind, one for each acquiring thread: a handle that threads clone or share.
 ///
-/// A slot pool or a ring serves one thread at a time, and is the fastest strategy there. This makes
-/// one for each thread, by a closure. A buffer belongs to the pool of the thread that acquired it.
-/// It is released on any thread, and outlives the thread and the handles.
+/// A slot pool or a ring serves one thread at a time. This makes one for each thread, by a closure.
+/// A buffer belongs to the pool of the thread that acquired it. It is released on any thread, and
+/// outlives the thread and the handles.
 ///
 /// - The pool of an exited thread is reused by the next new thread. There are therefore at most as
 ///   many pools as threads that use this handle at once, plus one for each reentrant request, for
@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// pool, which finds the memory by a bounded search.
 ///
 /// Cost: in addition to the strategy's, two plain stores, and a look-up in this thread's list of
-/// pools if its last request was to another handle.
+/// pools if its last request was to another handle: as much as a whole request of the sharded pool.
 ///
 /// ```
 /// # #[cfg(feature = "slot")] {

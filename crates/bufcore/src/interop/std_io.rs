@@ -6,8 +6,8 @@ use std::io::{self, Read, Write};
 
 use crate::memory::aliasing::copy_bytes;
 use crate::{
-    AcquireError, Buf, BufferPool, ByteSink, ConfigError, Lease, RegionError, ReserveError, SplitLease,
-    Writer,
+    AcquireError, Buf, BufferPool, ByteSink, ConfigError, Error, Lease, RegionError, ReserveError,
+    SplitLease, Writer,
 };
 
 /// Makes an error of kind `StorageFull`, whose source is the [`ReserveError`].
@@ -40,6 +40,18 @@ impl From<ConfigError> for io::Error {
             _ => io::ErrorKind::InvalidInput,
         };
         Self::new(kind, error)
+    }
+}
+
+/// Converts the inner error.
+impl From<Error> for io::Error {
+    #[inline]
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Config(error) => error.into(),
+            Error::Acquire(error) => error.into(),
+            Error::Reserve(error) => error.into(),
+        }
     }
 }
 
@@ -238,9 +250,18 @@ pub fn count_filled(room: &Range<*const u8>, filled: &[u8]) -> io::Result<usize>
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufRead, Read, Write};
+    use std::io::{BufRead, ErrorKind, Read, Write};
 
-    use crate::HeapPool;
+    use crate::{Error, HeapPool, Region};
+
+    #[test]
+    fn error_converts_to_io_error_as_its_cause() {
+        let region = Error::from(Region::heap(64, 3).map(drop).unwrap_err());
+        let acquire = Error::from(HeapPool::new().acquire(usize::MAX).map(drop).unwrap_err());
+        let reserve = Error::from(HeapPool::new().acquire(0).unwrap().push(1).unwrap_err());
+        let kinds = [region, acquire, reserve].map(|error| std::io::Error::from(error).kind());
+        assert_eq!(kinds, [ErrorKind::InvalidInput, ErrorKind::StorageFull, ErrorKind::StorageFull]);
+    }
 
     #[test]
     fn writes_until_full_and_reads_back() {

@@ -52,6 +52,7 @@ pub struct PoolCodec<P: BufferPool, F> {
     searched: usize,
     partial: Option<Partial<P::Lease>>,
     is_skipping: bool,
+    skipped: u64,
 }
 
 /// A frame whose bytes come.
@@ -65,7 +66,13 @@ struct Partial<L: Lease> {
 impl<P: BufferPool, F: Framing> PoolCodec<P, F> {
     /// Makes a codec with its pool: a handle of a shared pool, or a `&mut`.
     pub fn new(pool: P, framing: F) -> Self {
-        Self { pool, framing, searched: 0, partial: None, is_skipping: false }
+        Self { pool, framing, searched: 0, partial: None, is_skipping: false, skipped: 0 }
+    }
+
+    /// Returns how many frames were too long and therefore skipped, as
+    /// [`skip_too_long`](super::Delimited::skip_too_long) demands.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
     }
 
     /// Acquires a buffer with room for so many bytes.
@@ -97,12 +104,12 @@ impl<P: BufferPool, F: Framing> PoolCodec<P, F> {
         Ok(self.partial.take().map(|partial| partial.buf.freeze()))
     }
 
-    fn noted<T>(&mut self, result: Result<T, FrameError>) -> Result<T, FrameError> {
-        if matches!(result, Err(FrameError::TooLong { .. })) {
-            self.searched = 0;
-            self.is_skipping = self.framing.find_next(&[]).is_some();
-        }
-        result
+    /// Drops what has come of a frame that is too long.
+    fn skip(&mut self, skipped: ControlFlow<usize, usize>, from: &mut BytesMut) {
+        let (ControlFlow::Break(n) | ControlFlow::Continue(n)) = skipped;
+        from.advance(n.min(from.len()));
+        self.searched = 0;
+        self.is_skipping = skipped.is_continue();
     }
 }
 
@@ -113,28 +120,32 @@ impl<P: BufferPool, F: Framing> Decoder for PoolCodec<P, F> {
     fn decode(&mut self, from: &mut BytesMut) -> Result<Option<Self::Item>, FrameError> {
         if self.is_skipping {
             let skipped = self.framing.find_next(from).unwrap_or(ControlFlow::Break(0));
-            let (ControlFlow::Break(n) | ControlFlow::Continue(n)) = skipped;
-            from.advance(n.min(from.len()));
-            self.is_skipping = skipped.is_continue();
+            self.skip(skipped, from);
         }
-        if self.partial.is_none() {
+        while self.partial.is_none() {
             if from.len() < self.searched {
                 // Others took bytes out of the buffer of `Framed`.
                 self.searched = 0;
             }
-            let parsed = parse(&self.framing, from, self.searched, self.is_skipping);
-            match self.noted(parsed)? {
-                Parsed::Incomplete => {
+            match parse(&self.framing, from, self.searched, self.is_skipping) {
+                Ok(Parsed::Incomplete) => {
                     self.searched = if self.is_skipping { 0 } else { from.len() };
                     return Ok(None);
                 }
-                Parsed::Frame { payload, total } => {
+                Ok(Parsed::Frame { payload, total }) => {
                     let (missing, behind) = (payload.len(), total - payload.end);
                     let buf = self.acquire(missing)?;
                     from.advance(payload.start);
                     self.searched = 0;
                     self.partial = Some(Partial { buf, missing, behind });
                 }
+                Err(error @ FrameError::TooLong { .. }) => {
+                    let skipped = self.framing.find_next(from);
+                    let skipped = skipped.filter(|skipped| *skipped != ControlFlow::Break(0)).ok_or(error)?;
+                    self.skipped += 1;
+                    self.skip(skipped, from);
+                }
+                Err(error) => return Err(error),
             }
         }
         self.fill(from)
@@ -151,9 +162,18 @@ impl<P: BufferPool, F: Framing> Decoder for PoolCodec<P, F> {
         if self.partial.is_none() && from.is_empty() {
             return Ok(None);
         }
-        let takes_rest = self.framing.takes_rest(from);
-        if self.partial.is_some() || !self.noted(takes_rest)? {
+        if self.partial.is_some() {
             return Err(FrameError::Truncated);
+        }
+        match self.framing.takes_rest(from) {
+            Ok(true) => {}
+            Ok(false) => return Err(FrameError::Truncated),
+            Err(FrameError::TooLong { .. }) if self.framing.find_next(&[]).is_some() => {
+                self.skipped += 1;
+                from.clear();
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
         }
         let buf = self.acquire(from.len())?;
         self.searched = 0;

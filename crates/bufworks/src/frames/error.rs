@@ -19,7 +19,8 @@ use bufcore::AcquireError;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// A frame is longer than the framing allows. The next frame cannot be found.
+    /// A frame is longer than the framing allows. Unless the framing skips it, the next frame
+    /// cannot be found.
     TooLong {
         /// The frame's length in bytes. For a frame that ends with a delimiter, the bytes that have
         /// arrived.

@@ -64,6 +64,7 @@ impl Delimited {
     /// Skips frames that are too long: [`TooLong`](FrameError::TooLong) is returned once for each,
     /// and the next call continues with the next frame. The bytes of such a frame are dropped as
     /// they arrive, so that they take no more memory than the longest frame.
+    /// `PoolCodec` only counts them, since `Framed` ends its stream after an error.
     ///
     /// ```
     /// use bufworks::HeapPool;

@@ -121,9 +121,9 @@ pub trait Framing {
     ///
     /// # Errors
     ///
-    /// The errors of the protocol, such as [`FrameError::TooLong`]. An inconsistent result is
-    /// reported as [`FrameError::Contradiction`]. A frame that is still incomplete at
-    /// [`max_bytes`](Self::max_bytes) is too long.
+    /// [`FrameError::TooLong`], or for other errors of the protocol [`FrameError::Io`] of kind
+    /// `InvalidData`. An inconsistent result is reported as [`FrameError::Contradiction`]. A frame
+    /// that is still incomplete at [`max_bytes`](Self::max_bytes) is too long.
     fn parse(&self, stream: &[u8], searched: usize) -> Result<Parsed, FrameError>;
 
     /// Returns the bytes of the longest frame with its header and delimiter. A reader's chunk grows

@@ -16,8 +16,8 @@ pub(super) fn engine() -> Engine {
     Engine::new(
         "bump",
         Kind::Strategy,
-        "`BumpPool` with shards of 256 KiB, or of four of the largest buffers where that is more. The budget of idle memory is \
-         as large as what the workload has out at once. Several threads share one",
+        "`BumpPool` with shards of 256 KiB, or of four of the largest buffers where that is more. Up to 32 MiB are idle, or \
+         twice as much as the workload has in use where that is more. Several threads share one",
     )
     .whole::<Whole<BumpPool>>()
     .sends::<Whole<BumpPool>>()
@@ -36,7 +36,8 @@ impl Planned for BumpPool {
             return Self::new();
         }
         let shard = plan.largest.saturating_mul(LEAST_FIT).max(SHARD_BYTES);
-        let idle = plan.peak_bytes.saturating_mul(2).max(8 * shard);
+        // Not less than without settings.
+        let idle = plan.peak_bytes.saturating_mul(2).max(32 << 20);
         Self::builder().shard_size(shard).max_idle_bytes(idle).build()
     }
 }

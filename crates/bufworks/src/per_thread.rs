@@ -93,14 +93,18 @@ macro_rules! on_pool {
         {
             return $call;
         }
-        let refused = Err(AcquireError::OutOfMemory { requested: $requested });
-        let Some(other) = Held::of(&$self.shared) else { return refused };
-        let result = match other.enter().as_mut().and_then(|used| used.as_mut()) {
-            Some($pool) => $call,
-            None => refused,
-        };
-        local::keep(other);
-        result
+        loop {
+            let Some(other) = Held::of(&$self.shared) else {
+                return Err(AcquireError::OutOfMemory { requested: $requested });
+            };
+            let result = match other.enter().as_mut().and_then(|used| used.as_mut()) {
+                Some($pool) => $call,
+                // This thread looks at pools, and another one has begun to look at this one.
+                None => continue,
+            };
+            local::keep(other);
+            return result;
+        }
     }};
 }
 

@@ -1,7 +1,7 @@
 //! A pool for each thread: which pool serves whom, and when pools are made and dropped.
 
-use std::cell::RefCell;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier, OnceLock};
 use std::thread;
@@ -198,6 +198,11 @@ fn numbers_add_up() {
     let _ = kept;
 }
 
+thread_local! {
+    /// Whether statistics acquire on this thread.
+    static ACQUIRES: Cell<bool> = const { Cell::new(true) };
+}
+
 /// A pool of the user's that counts its drops, and calls back in for requests of some sizes.
 struct Own {
     heap: HeapPool,
@@ -224,7 +229,7 @@ impl BufferPool for Own {
     }
 
     fn stats(&self) -> PoolStats {
-        if let Some(back) = self.back.get() {
+        if let Some(back) = self.back.get().filter(|_| ACQUIRES.get()) {
             drop(back.acquire(10).unwrap());
         }
         self.heap.stats()
@@ -315,6 +320,30 @@ fn statistics_that_acquire() {
         assert_eq!(pool.stats().in_use, 0);
     }
     assert_eq!(format!("{pool:?}"), "PerThread { pools: 2, .. }");
+}
+
+/// The same while other threads look at the idle pools: no request is refused.
+#[test]
+fn statistics_that_acquire_are_served() {
+    let (pool, _, back) = own();
+    assert!(back.set(pool.clone()).is_ok());
+    let (ended, together) = (AtomicBool::new(false), Barrier::new(3));
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                ACQUIRES.set(false);
+                together.wait();
+                while !ended.load(Relaxed) {
+                    let _ = pool.stats();
+                }
+            });
+        }
+        together.wait();
+        let asks = || (0..if cfg!(miri) { 5 } else { 500 }).for_each(|_| _ = pool.stats());
+        let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(asks));
+        ended.store(true, Relaxed);
+        assert!(asked.is_ok());
+    });
 }
 
 /// A pool that cannot be made: at once for the first, and as an error of the request for later ones.

@@ -145,6 +145,9 @@ impl<P: BufferPool, F: Framing> Decoder for PoolCodec<P, F> {
             return Ok(Some(frame));
         }
         if self.is_skipping {
+            if !self.framing.takes_rest(&[])? {
+                return Err(FrameError::Truncated);
+            }
             self.is_skipping = false;
             from.clear();
         }

@@ -360,6 +360,9 @@ impl<F: Framing, L: Lease> State<F, L> {
     ///
     /// When the stream ended inside a frame, or the rest is too long for one.
     pub(super) fn end(&mut self) -> Result<Option<Frozen<L>>, FrameError> {
+        if self.is_skipping && !self.framing.takes_rest(&[])? {
+            return Err(FrameError::Truncated);
+        }
         if self.is_skipping || !self.is_inside_frame() {
             self.is_skipping = false;
             self.empty_own();

@@ -85,7 +85,7 @@ impl<S: ReadReady, F: Framing, L: Lease> FrameReader<S, F, L> {
                 let next = self.next_frame_async(&mut acquire).await;
                 let goes_on = match &next {
                     Ok(frame) => frame.is_some(),
-                    Err(_) => self.state.is_skipping(),
+                    Err(error) => matches!(error, FrameError::TooLong { .. }) && self.state.is_skipping(),
                 };
                 *to.lock().unwrap_or_else(PoisonError::into_inner) = next.transpose();
                 if !goes_on {

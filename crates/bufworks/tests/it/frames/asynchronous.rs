@@ -208,6 +208,22 @@ fn a_stream_ends_after_an_error_unless_it_is_skipped() {
     let framing = Delimited::byte(b'\n', 5);
     assert_eq!(lines(framing), [&b"one"[..], b"!"]);
     assert_eq!(lines(framing.skip_too_long()), [&b"one"[..], b"!", b"two"]);
+
+    // An error while a frame is skipped ends it, too: here a pool that fails again and again.
+    let whim = Whim { bytes: &[b'x'; 1000], random: fastrand::Rng::with_seed(1).into() };
+    let reader = FrameReader::<_, _, HeapLease>::new(whim, framing.skip_too_long()).chunks_of(8);
+    let mut pool = HeapPool::new();
+    let mut acquires = 0;
+    let refused = polled(reader.into_stream(|bytes| {
+        acquires += 1;
+        assert!(acquires < 100);
+        let exhausted = AcquireError::Exhausted { requested: bytes, available: 0 };
+        core::future::ready(if acquires == 1 { pool.acquire(bytes) } else { Err(exhausted) })
+    }));
+    assert!(
+        matches!(refused[..], [Err(FrameError::TooLong { .. }), Err(FrameError::Acquire(_))]),
+        "{refused:?}"
+    );
 }
 
 pub(super) async fn pair() -> (TcpStream, TcpStream) {

@@ -240,6 +240,13 @@ fn lines_that_are_too_long_are_skipped() {
         read(&two, &[b"abcdef\r", b"\nok\r\nabcd\r\nxy\r\nabcdefgh"]),
         [long(), ok("ok"), long(), ok("xy"), long()]
     );
+    // A stream that ends in what is skipped ended inside a frame.
+    let cut = || Err("truncated");
+    assert_eq!(
+        read(&two.must_end(), &[b"abcdefgh\r", b"\nok\r\nabcdefgh"]),
+        [long(), ok("ok"), long(), cut()]
+    );
+    assert_eq!(read(&two.must_end(), &[b"abcdefgh", b"\r\n"]), [long()]);
     // Without it, each call says the same.
     assert_eq!(read(&Delimited::byte(b'\n', 3), &[b"abcdef\nok\n"]), [long()]);
 }

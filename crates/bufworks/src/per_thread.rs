@@ -109,8 +109,8 @@ macro_rules! on_pool {
 }
 
 impl<P: BufferPool + Send + 'static> PerThread<P> {
-    /// Makes a handle of pools that `make` makes, and the first pool, for the first thread that
-    /// acquires.
+    /// Makes a handle, whose pools are made by `make`. The first pool is made now, for the first
+    /// thread that acquires.
     ///
     /// `make` is called when a thread acquires and no pool is idle. All pools should have the same
     /// settings.

@@ -77,7 +77,7 @@ impl Access for Lending {
     }
 }
 
-/// What lies between the ends, beside the ring.
+/// The state that the two ends share, without the bytes of the ring.
 ///
 /// # Safety
 ///

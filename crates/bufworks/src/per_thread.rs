@@ -28,6 +28,7 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// - Dropping the last handle drops the pools, whatever their threads do. A pool that serves a
 ///   request at that moment lives until its thread ends or takes its first pool of another handle;
 ///   so do the pools of all threads if the system refuses a fence (`membarrier(2)`).
+/// - Between `fork` and `exec` a child process must not use the handle; it may exit.
 /// - `grow` moves a buffer that was acquired on another thread to the pool of this one.
 ///
 /// Memory: the limit of each pool applies to each thread. For one limit over all threads, and for

@@ -23,7 +23,6 @@ mod bounds;
 mod codecs;
 mod conformance;
 #[cfg(all(feature = "bump", feature = "shard"))]
-mod costs;
 #[cfg(feature = "bytes")]
 mod encrypted;
 mod errors;

@@ -12,7 +12,6 @@ pub mod keeper;
 pub mod lifetime;
 #[cfg(target_os = "linux")]
 pub mod live;
-pub mod many;
 #[cfg(target_os = "linux")]
 pub mod memory;
 pub mod moved;

@@ -108,6 +108,7 @@ extern crate alloc;
 extern crate std;
 
 mod build;
+mod bytes;
 mod cache;
 mod counters;
 mod depot;

@@ -14,7 +14,6 @@ use bufcore::author::RefCount;
 use bufkit::Span;
 
 use super::Shard;
-use crate::shared::Shared;
 
 /// Bytes of a header. More where a model checker's atomics are in it.
 pub(crate) const HEADER_BYTES: usize = if cfg!(any(loom, shuttle)) { 128 } else { 16 };
@@ -99,32 +98,18 @@ impl Block {
     pub(crate) unsafe fn owner<'a>(block: NonNull<Block>) -> &'a Shard {
         // SAFETY: the caller's promise. A shard is valid while the buffer is in use (B3), and so is
         // the pool's bookkeeping.
-        unsafe { (*block.as_ptr()).owner.as_ref() }
+        unsafe { Self::owner_ptr(block).as_ref() }
     }
 
-    /// Returns the pool's bookkeeping.
+    /// Returns `owner`, with which the bookkeeping around `apart` may be reached.
     ///
     /// # Safety
     ///
     /// As for [`views`](Self::views).
-    pub(crate) unsafe fn pool<'a>(block: NonNull<Block>) -> &'a Shared {
+    #[inline(always)]
+    pub(crate) unsafe fn owner_ptr(block: NonNull<Block>) -> NonNull<Shard> {
         // SAFETY: the caller's promise.
-        unsafe { Self::pool_ptr(block).as_ref() }
-    }
-
-    /// Returns where the pool's bookkeeping is.
-    ///
-    /// # Safety
-    ///
-    /// As for [`views`](Self::views).
-    pub(crate) unsafe fn pool_ptr(block: NonNull<Block>) -> NonNull<Shared> {
-        // SAFETY: the caller's promise; the memory keeps the bookkeeping (B3).
-        unsafe {
-            match Self::shard(block) {
-                Some(shard) => Shared::of(shard),
-                None => Shared::of_apart((*block.as_ptr()).owner),
-            }
-        }
+        unsafe { (*block.as_ptr()).owner }
     }
 
     /// Returns the span of a buffer that has one of its own.
@@ -153,48 +138,6 @@ impl Block {
     pub(crate) unsafe fn span_bytes(block: NonNull<Block>) -> usize {
         // SAFETY: the caller's promise.
         unsafe { Self::span(block).len() }
-    }
-
-    /// Returns the start of the buffer's bytes.
-    ///
-    /// # Safety
-    ///
-    /// As for [`views`](Self::views).
-    pub(crate) unsafe fn start(block: NonNull<Block>) -> NonNull<u8> {
-        // SAFETY: the caller's promise; a span has more bytes than what is in front.
-        unsafe {
-            match Self::shard(block) {
-                Some(_) => Self::behind(block),
-                None => Self::own_start(block, Self::pool(block)),
-            }
-        }
-    }
-
-    /// Returns the start of the bytes of a buffer with a span of its own, whose pool that is.
-    ///
-    /// # Safety
-    ///
-    /// As for [`span`](Self::span).
-    #[inline]
-    pub(crate) unsafe fn own_start(block: NonNull<Block>, pool: &Shared) -> NonNull<u8> {
-        // SAFETY: the caller's promise; a span has more bytes than what is in front.
-        unsafe { Self::span(block).start().add(pool.settings.lead) }
-    }
-
-    /// Returns how many bytes the buffer has room for.
-    ///
-    /// # Safety
-    ///
-    /// As for [`views`](Self::views).
-    #[inline]
-    pub(crate) unsafe fn capacity(block: NonNull<Block>) -> usize {
-        // SAFETY: the caller's promise.
-        unsafe {
-            match (*block.as_ptr()).step {
-                ..=OWN_USED => Self::span_bytes(block) - Self::pool(block).settings.lead,
-                step => step as usize - HEADER_BYTES,
-            }
-        }
     }
 
     /// Writes the header of a buffer.

@@ -34,8 +34,7 @@ pub(crate) use self::layout::{
     LEAST_ALIGNMENT, LINES_FROM_BYTES, Layout, MOST_ALIGNMENT, MOST_SLAB_CLASS, class_of_small, is_apart,
     most_span,
 };
-use crate::class::{self, MAX_CLASSES, NO_CLASS};
-use crate::shared::Shared;
+use crate::class::NO_CLASS;
 
 /// Bytes of a header.
 pub(crate) const HEADER_BYTES: usize = size_of::<Block>();
@@ -137,7 +136,7 @@ impl Block {
     /// # Safety
     ///
     /// The block is valid.
-    unsafe fn span(block: NonNull<Self>) -> Option<Span> {
+    pub(crate) unsafe fn span(block: NonNull<Self>) -> Option<Span> {
         // SAFETY: the caller's promise.
         match unsafe { block.as_ref() }.lead {
             // SAFETY: in the place of its span (K4).
@@ -194,86 +193,6 @@ impl Block {
         unsafe { span.start() }
     }
 
-    /// Zeroes the bytes.
-    ///
-    /// # Safety
-    ///
-    /// The caller has the block.
-    #[cfg(feature = "wipe")]
-    pub(crate) unsafe fn zero(block: NonNull<Self>) {
-        // SAFETY: the caller has the block.
-        let start = unsafe { Self::start(block) };
-        // SAFETY: likewise.
-        let bytes = unsafe { Self::usable_bytes(block) };
-        // SAFETY: the block's.
-        unsafe { start.write_bytes(0, bytes) };
-    }
-
-    /// Writes to each page, so that the system gives them now.
-    ///
-    /// # Safety
-    ///
-    /// The caller has the block.
-    pub(crate) unsafe fn touch(block: NonNull<Self>) {
-        const PAGE_BYTES: usize = 4096;
-        // SAFETY: the caller has the block.
-        let start = unsafe { Self::start(block) };
-        // SAFETY: likewise.
-        let bytes = unsafe { Self::usable_bytes(block) };
-        for at in (0..bytes).step_by(PAGE_BYTES) {
-            // SAFETY: within the bytes.
-            let place = unsafe { start.add(at) };
-            // SAFETY: likewise, and the caller's alone. Volatile, so that the store of zero over
-            // zero stays.
-            unsafe { place.as_ptr().write_volatile(0) };
-        }
-    }
-
-    /// Returns how many bytes the buffer may have: those of the class, or at least those of the
-    /// request.
-    ///
-    /// # Safety
-    ///
-    /// The block is valid, and in no chain.
-    pub(crate) unsafe fn usable_bytes(block: NonNull<Block>) -> usize {
-        // SAFETY: the caller's promise.
-        let header = unsafe { block.as_ref() };
-        if header.class != NO_CLASS {
-            return class::bytes_of(header.class());
-        }
-        // SAFETY: the caller's promise.
-        let Some(span) = (unsafe { Self::span(block) }) else {
-            let offset = usize::from(header.lead) * LEAD_UNIT;
-            // SAFETY: a block that is in no chain keeps the bookkeeping, with the heap.
-            let heap = unsafe { &Shared::of(header).as_ref().heap };
-            // SAFETY: of a slab, so far behind its start (K4).
-            return unsafe { heap.block_bytes(block.cast(), offset) } - HEADER_BYTES;
-        };
-        // SAFETY: the block's.
-        let from = unsafe { span.start() };
-        // SAFETY: likewise.
-        let all = unsafe { span.len() };
-        // SAFETY: the caller's promise.
-        let start = unsafe { Self::start(block) };
-        all - (start.addr().get() - from.addr().get())
-    }
-
-    /// Returns the bytes that the buffer counts as in the statistics, or 0 without statistics.
-    ///
-    /// # Safety
-    ///
-    /// The block is valid.
-    #[inline(always)]
-    pub(crate) unsafe fn counted_bytes(block: NonNull<Block>) -> usize {
-        // SAFETY: the caller's promise.
-        match unsafe { block.as_ref() }.class() {
-            _ if cfg!(not(feature = "stats")) => 0,
-            class if class < MAX_CLASSES => class::bytes_of(class),
-            // SAFETY: likewise.
-            _ => unsafe { Self::usable_bytes(block) },
-        }
-    }
-
     #[inline(always)]
     pub(crate) fn class(&self) -> usize {
         self.class as usize
@@ -282,6 +201,11 @@ impl Block {
     /// Returns whether the block is for one buffer only, and is freed with it.
     pub(crate) fn is_single(&self) -> bool {
         self.class == NO_CLASS
+    }
+
+    /// Returns how far behind the start of its slab the header is, in bytes, of a block of a slab.
+    pub(crate) fn slab_offset(&self) -> usize {
+        usize::from(self.lead) * LEAD_UNIT
     }
 
     /// Returns the pool's bookkeeping or, for a block in a chain, the next block (K3).

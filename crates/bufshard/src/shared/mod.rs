@@ -13,6 +13,7 @@
 
 mod blocks;
 mod budget;
+mod bytes;
 mod caches;
 mod waits;
 

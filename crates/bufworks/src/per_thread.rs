@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_micros(100);
 /// buffers of many sizes, use the sharded pool. A release on another thread does not notify the
 /// pool, which finds the memory by a bounded search.
 ///
-/// Cost: in addition to the strategy's, two plain stores, and a look-up in this thread's list of
+/// Cost: in addition to the strategy's, two plain stores, and a binary search among this thread's
 /// pools if its last request was to another handle: as much as a whole request of the sharded pool.
 ///
 /// ```

@@ -104,7 +104,7 @@ where
     P: Trim + Clone + Send + Sync + Watch,
     for<'a> &'a P: BufferPool,
 {
-    const CHILDREN: usize = 200;
+    const CHILDREN: usize = 1000;
     let is_over = AtomicBool::new(false);
     let keeper = keeper().watch(pool).spawn().expect("there is a thread");
     let hung = thread::scope(|scope| {

@@ -25,8 +25,8 @@ static INITIALISE: extern "C" fn() = initialise;
 
 extern "C" fn initialise() {
     real::functions();
-    process::leave_environment();
     hooks::start_from_environment();
+    process::leave_environment();
     // ORDER: Relaxed: the hooks are sound at any time, and the program's threads come later.
     IS_READY.store(true, Ordering::Relaxed);
 }

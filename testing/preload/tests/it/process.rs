@@ -147,6 +147,22 @@ int main(void) {{
 }
 
 /// What is in the environment besides is left as it is.
+/// `bash` has a `getenv`, `setenv` and `unsetenv` for its own variables.
+#[test]
+fn program_with_its_own_unsetenv_starts_its_children_without_the_recorder() {
+    const SOURCE: &str = r#"
+#include <string.h>
+extern char **environ;
+int setenv(const char *name, const char *value, int replaces) { return 0; }
+int unsetenv(const char *name) { return 0; }
+int main(void) {
+    for (char **entry = environ; *entry; entry++)
+        if (!strncmp(*entry, "LD_PRELOAD=", 11) || !strncmp(*entry, "BUFTRACE", 8)) return 2;
+    return 0;
+}"#;
+    whole("own-unsetenv", SOURCE);
+}
+
 #[test]
 fn children_get_an_environment_without_the_recorder() {
     let Some(libm) =

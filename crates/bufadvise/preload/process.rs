@@ -5,7 +5,6 @@
 
 use core::ffi::{CStr, c_char, c_int, c_long, c_ulong, c_void};
 use core::ptr;
-use std::ffi::CString;
 
 use buftrace::hooks;
 
@@ -140,28 +139,33 @@ pub(crate) fn leave_environment() {
     // SAFETY: the constructors of libraries run one after the other, before a thread of the program
     // reads the environment.
     let first = unsafe { environ };
-    // SAFETY: a null ends the entries, and is the last that is read.
-    let count = (0..).find(|at| unsafe { first.add(*at).read() }.is_null()).unwrap_or(0);
-    // SAFETY: as above.
-    let entries = unsafe { core::slice::from_raw_parts_mut(first, count + 1) };
-    let mut kept = 0;
+    let (mut count, mut kept) = (0, 0);
+    let entries = loop {
+        // SAFETY: a null ends the entries, and is the last that is read.
+        let entries = unsafe { core::slice::from_raw_parts_mut(first, count + 1) };
+        if entries[count].is_null() {
+            break entries;
+        }
+        count += 1;
+    };
     for at in 0..count {
+        let mut entry = entries[at];
         // SAFETY: entries have a zero at their end.
-        let text = unsafe { CStr::from_ptr(entries[at]) }.to_bytes();
+        let text = unsafe { CStr::from_ptr(entry) }.to_bytes();
         if text.starts_with(b"BUFTRACE=") || text.starts_with(b"BUFTRACE_OPTIONS=") {
             continue;
         }
-        entries[kept] = entries[at];
         if let Some(value) = text.strip_prefix(b"LD_PRELOAD=") {
             let paths = value.split(|byte| b": ".contains(byte));
             let others: Vec<&[u8]> = paths.filter(|path| !path.is_empty() && *path != name).collect();
             if others.is_empty() {
                 continue;
             }
-            let text = CString::new([b"LD_PRELOAD=", &others.join(&b':')[..]].concat());
             // The environment keeps it.
-            entries[kept] = text.map_or(entries[at], CString::into_raw);
+            let text = [b"LD_PRELOAD=", &others.join(&b':')[..], b"\0"].concat().leak();
+            entry = text.as_mut_ptr().cast();
         }
+        entries[kept] = entry;
         kept += 1;
     }
     entries[kept] = ptr::null_mut();

@@ -114,10 +114,10 @@ fn saves(answer: &Answer) -> String {
         }
         (Verdict::TooShort, _) => ran(answer),
         (Verdict::Pool, Some((best, compared))) => {
-            format!("It saves {}. {}", seconds(compared.saved, program), costs(study, best, compared))
+            format!("It saves {}. {}", seconds(compared.saved, program), costs(answer, best, compared))
         }
         (_, Some((best, compared))) => {
-            let costs = costs(study, best, compared);
+            let costs = costs(answer, best, compared);
             format!("The best pool, `{}`, saves {}. {costs}", best.settings, seconds(compared.saved, program))
         }
         (_, None) => {
@@ -147,10 +147,16 @@ fn seconds(share: f64, program: &Program) -> String {
     )
 }
 
-/// Says what a pool costs in memory.
-fn costs(study: &Study, best: &Tried, compared: &Compared) -> String {
-    let (bytes, now) = (best.replayed.map_or(0, |replayed| replayed.bytes), study.now.bytes);
-    if compared.price > 0.0 {
+/// Says what a pool costs in memory, and where the program requests zeros.
+fn costs(answer: &Answer, best: &Tried, compared: &Compared) -> String {
+    let zeroing = match percent(answer.requests.zeroing(&answer.program)) {
+        share if answer.requests.zeroed_bytes > 0.0 => {
+            format!("Zeroing its buffers, as `calloc` does, takes {share}, which is subtracted. ")
+        }
+        _ => String::new(),
+    };
+    let (bytes, now) = (best.replayed.map_or(0, |replayed| replayed.bytes), answer.study.now.bytes);
+    let memory = if compared.price > 0.0 {
         format!(
             "It takes {} more memory, the price of which is {} of the time.",
             memory(bytes.saturating_sub(now)),
@@ -160,7 +166,8 @@ fn costs(study: &Study, best: &Tried, compared: &Compared) -> String {
         format!("In the replay it takes {} of memory, and {} without it.", memory(bytes), memory(now))
     } else {
         "It takes no more memory.".into()
-    }
+    };
+    zeroing + &memory
 }
 
 /// Says how sure the answer is, and why.

@@ -27,8 +27,14 @@ extern "C" fn initialise() {
     real::functions();
     hooks::start_from_environment();
     process::leave_environment();
+    // The program's handlers run before. Where it cannot be added, the last events are lost.
+    let _ = process::at_quick_exit(stop);
     // ORDER: Relaxed: the hooks are sound at any time, and the program's threads come later.
     IS_READY.store(true, Ordering::Relaxed);
+}
+
+extern "C" fn stop() {
+    buftrace::stop_heap_recording();
 }
 
 #[inline]

@@ -42,22 +42,6 @@ pub(crate) unsafe extern "C" fn _Exit(status: c_int) -> ! {
 ///
 /// # Safety
 ///
-/// Has no conditions.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quick_exit(status: c_int) -> ! {
-    buftrace::stop_heap_recording();
-    match real::functions().and_then(|real| real.quick_exit) {
-        // SAFETY: has no conditions.
-        Some(quick_exit) => unsafe { quick_exit(status) },
-        // SAFETY: has no conditions.
-        None => unsafe { _exit(status) },
-    }
-}
-
-/// As in the C library.
-///
-/// # Safety
-///
 /// 1. As the system call `option` says.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn prctl(
@@ -174,4 +158,5 @@ pub(crate) fn leave_environment() {
 // Not in all versions of the bindings.
 unsafe extern "C" {
     static mut environ: *mut *mut c_char;
+    pub(crate) safe fn at_quick_exit(handler: extern "C" fn()) -> c_int;
 }

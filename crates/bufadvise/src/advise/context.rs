@@ -223,10 +223,7 @@ fn program(input: &Input) -> Program {
 
 /// Returns whether the program is written in Rust. One that records its own pools is.
 fn is_rust(input: &Input) -> bool {
-    match input {
-        Input::Heap(heap) => names::is_rust(heap),
-        Input::Trace(_) => true,
-    }
+    !matches!(input, Input::Heap(heap) if !names::is_rust(heap))
 }
 
 /// Returns what was requested of a heap that had so many bytes in use at its peak.

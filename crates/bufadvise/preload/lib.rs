@@ -25,10 +25,16 @@ static INITIALISE: extern "C" fn() = initialise;
 
 extern "C" fn initialise() {
     real::functions();
-    process::leave_environment();
     hooks::start_from_environment();
+    process::leave_environment();
+    // The program's handlers run before. Where it cannot be added, the last events are lost.
+    let _ = process::at_quick_exit(stop);
     // ORDER: Relaxed: the hooks are sound at any time, and the program's threads come later.
     IS_READY.store(true, Ordering::Relaxed);
+}
+
+extern "C" fn stop() {
+    buftrace::stop_heap_recording();
 }
 
 #[inline]

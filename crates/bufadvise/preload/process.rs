@@ -3,10 +3,8 @@
 //!
 //! They do what they do without this library, after the recording is in its file.
 
-use core::ffi::{CStr, c_int, c_long, c_ulong, c_void};
-use std::env;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use core::ffi::{CStr, c_char, c_int, c_long, c_ulong, c_void};
+use core::ptr;
 
 use buftrace::hooks;
 
@@ -38,22 +36,6 @@ pub(crate) unsafe extern "C" fn _exit(status: c_int) -> ! {
 pub(crate) unsafe extern "C" fn _Exit(status: c_int) -> ! {
     // SAFETY: has no conditions.
     unsafe { _exit(status) }
-}
-
-/// As in the C library.
-///
-/// # Safety
-///
-/// Has no conditions.
-#[unsafe(no_mangle)]
-pub(crate) unsafe extern "C" fn quick_exit(status: c_int) -> ! {
-    buftrace::stop_heap_recording();
-    match real::functions().and_then(|real| real.quick_exit) {
-        // SAFETY: has no conditions.
-        Some(quick_exit) => unsafe { quick_exit(status) },
-        // SAFETY: has no conditions.
-        None => unsafe { _exit(status) },
-    }
 }
 
 /// As in the C library.
@@ -122,7 +104,8 @@ fn refuse() -> c_int {
     -1
 }
 
-/// Takes this library out of the environment, so that what this program starts is not recorded.
+/// Takes this library and the recorder's variables out of the environment, so that what this program
+/// starts is not recorded. Not by `unsetenv`: a shell has its own, which knows only its own variables.
 pub(crate) fn leave_environment() {
     let mut own = core::mem::MaybeUninit::<libc::Dl_info>::zeroed();
     let address: *const () = (leave_environment as fn()) as *const ();
@@ -132,17 +115,48 @@ pub(crate) fn leave_environment() {
     }
     // SAFETY: it was zeroed, which is a valid value, and then filled.
     let own = unsafe { own.assume_init() };
-    let Some(value) = env::var_os("LD_PRELOAD").filter(|_| !own.dli_fname.is_null()) else { return };
+    if own.dli_fname.is_null() {
+        return;
+    }
     // SAFETY: the linker keeps the name, with a zero at its end.
     let name = unsafe { CStr::from_ptr(own.dli_fname) }.to_bytes();
-    let paths = value.as_bytes().split(|byte| b": ".contains(byte));
-    let others: Vec<&[u8]> = paths.filter(|path| !path.is_empty() && *path != name).collect();
-    if others.is_empty() {
-        // SAFETY: the constructors of libraries run one after the other, before a thread of the
-        // program reads the environment.
-        unsafe { env::remove_var("LD_PRELOAD") };
-    } else {
-        // SAFETY: as above.
-        unsafe { env::set_var("LD_PRELOAD", OsStr::from_bytes(&others.join(&b':'))) };
+    // SAFETY: the constructors of libraries run one after the other, before a thread of the program
+    // reads the environment.
+    let first = unsafe { environ };
+    let (mut count, mut kept) = (0, 0);
+    let entries = loop {
+        // SAFETY: a null ends the entries, and is the last that is read.
+        let entries = unsafe { core::slice::from_raw_parts_mut(first, count + 1) };
+        if entries[count].is_null() {
+            break entries;
+        }
+        count += 1;
+    };
+    for at in 0..count {
+        let mut entry = entries[at];
+        // SAFETY: entries have a zero at their end.
+        let text = unsafe { CStr::from_ptr(entry) }.to_bytes();
+        if text.starts_with(b"BUFTRACE=") || text.starts_with(b"BUFTRACE_OPTIONS=") {
+            continue;
+        }
+        if let Some(value) = text.strip_prefix(b"LD_PRELOAD=") {
+            let paths = value.split(|byte| b": ".contains(byte));
+            let others: Vec<&[u8]> = paths.filter(|path| !path.is_empty() && *path != name).collect();
+            if others.is_empty() {
+                continue;
+            }
+            // The environment keeps it.
+            let text = [b"LD_PRELOAD=", &others.join(&b':')[..], b"\0"].concat().leak();
+            entry = text.as_mut_ptr().cast();
+        }
+        entries[kept] = entry;
+        kept += 1;
     }
+    entries[kept] = ptr::null_mut();
+}
+
+// Not in all versions of the bindings.
+unsafe extern "C" {
+    static mut environ: *mut *mut c_char;
+    pub(crate) safe fn at_quick_exit(handler: extern "C" fn()) -> c_int;
 }

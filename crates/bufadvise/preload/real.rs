@@ -24,7 +24,6 @@ pub(crate) struct Functions {
     pub(crate) memalign: unsafe extern "C" fn(usize, usize) -> *mut c_void,
     pub(crate) malloc_usable_size: unsafe extern "C" fn(*mut c_void) -> usize,
     pub(crate) syscall: Syscall,
-    pub(crate) quick_exit: Option<unsafe extern "C" fn(c_int) -> !>,
     pub(crate) dlclose: Option<unsafe extern "C" fn(*mut c_void) -> c_int>,
 }
 
@@ -89,8 +88,6 @@ fn look() -> Option<Functions> {
         malloc_usable_size: unsafe { next(c"malloc_usable_size") }?,
         // SAFETY: as above.
         syscall: unsafe { next(c"syscall") }?,
-        // SAFETY: as above.
-        quick_exit: unsafe { next(c"quick_exit") },
         // SAFETY: as above.
         dlclose: unsafe { next(c"dlclose") },
     };

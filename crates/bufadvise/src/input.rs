@@ -111,10 +111,7 @@ pub(crate) fn ending(heap: &Profile) -> String {
     let usage = heap.usage();
     if usage.forks > 0 || usage.children_ns > 0 {
         let seconds = usage.children_ns as f64 / 1e9;
-        ending += &format!(
-            "; its child processes are not recorded ({} forks, {seconds:.1} s of processor time)",
-            usage.forks
-        );
+        ending += &format!("; its child processes are not recorded ({seconds:.1} s of processor time)");
     }
     ending
 }

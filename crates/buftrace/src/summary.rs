@@ -194,6 +194,8 @@ impl Trace {
         let Sums { mut sizes, mut lifetimes, .. } = sums;
         sizes.sort_unstable();
         lifetimes.sort_unstable();
+        let [p50_ns, p90_ns, p99_ns, p999_ns, max_ns] =
+            [500, 900, 990, 999, 1000].map(|permille| quantile(&lifetimes, permille));
         let live_bytes = sums.parts.finish();
         Summary {
             meta: self.meta().clone(),
@@ -207,23 +209,12 @@ impl Trace {
             max_live: sums.max_live,
             max_live_bytes: live_bytes.iter().copied().max().unwrap_or(0),
             distinct_sizes: sizes.chunk_by(|a, b| a == b).count(),
-            size_quantiles: [
-                quantile(&sizes, 500),
-                quantile(&sizes, 900),
-                quantile(&sizes, 990),
-                quantile(&sizes, 1000),
-            ],
+            size_quantiles: [500, 900, 990, 1000].map(|permille| quantile(&sizes, permille)),
             sizes: sizes
                 .chunk_by(|a, b| class_of(*a) == class_of(*b))
                 .map(|class| SizeClass { up_to: class_of(class[0]), acquires: class.len() })
                 .collect(),
-            lifetimes: Lifetimes {
-                p50_ns: quantile(&lifetimes, 500),
-                p90_ns: quantile(&lifetimes, 900),
-                p99_ns: quantile(&lifetimes, 990),
-                p999_ns: quantile(&lifetimes, 999),
-                max_ns: quantile(&lifetimes, 1000),
-            },
+            lifetimes: Lifetimes { p50_ns, p90_ns, p99_ns, p999_ns, max_ns },
             live_bytes,
         }
     }
@@ -291,7 +282,8 @@ impl fmt::Display for Summary {
         writeln!(f, "{:<22}{}", "threads", self.threads)?;
         writeln!(f, "{:<22}{} ({rate:.0} a second)", "acquires", self.acquires)?;
         writeln!(f, "{:<22}{}, {} out at the end", "releases", self.releases, self.out_at_end)?;
-        writeln!(f, "{:<22}{}", "on another thread", Share(self.cross_thread_releases, self.releases))?;
+        let share = 100.0 * self.cross_thread_releases as f64 / self.releases.max(1) as f64;
+        writeln!(f, "{:<22}{} ({share:.1} %)", "on another thread", self.cross_thread_releases)?;
         writeln!(f, "{:<22}{}", "bytes acquired", Bytes(self.total_bytes))?;
         writeln!(f, "{:<22}{} buffers, {}", "most out at once", self.max_live, Bytes(self.max_live_bytes))?;
         writeln!(
@@ -330,14 +322,6 @@ fn bar(bytes: u64, top: u64) -> char {
     const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let height = u128::from(bytes) * 8;
     BARS[usize::try_from(height.div_ceil(u128::from(top.max(1)))).map_or(8, |height| height.min(8))]
-}
-
-struct Share(usize, usize);
-
-impl fmt::Display for Share {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({:.1} %)", self.0, 100.0 * self.0 as f64 / self.1.max(1) as f64)
-    }
 }
 
 struct Bytes(u64);

@@ -67,13 +67,8 @@ pub(crate) fn text(answer: &Answer) -> String {
             "{share} of the bytes are requested in blocks of 32 KiB and more. `bufalloc` as the global allocator serves these with no other change of the program, and gives back what is idle."
         );
     }
-    for one in study.tried.iter().filter(|one| is_failure(one)) {
-        let _ = writeln!(
-            text,
-            "Not compared: `{}` {}.",
-            one.settings,
-            one.dropped.as_deref().unwrap_or_default()
-        );
+    for (one, why) in study.tried.iter().filter_map(|one| Some((one, failure(one)?))) {
+        let _ = writeln!(text, "Not compared: `{}` {why}.", one.settings);
     }
     let _ = writeln!(text, "Recorded: {}", answer.recorded);
     if !answer.call_sites.is_empty() {
@@ -90,11 +85,11 @@ pub(crate) fn text(answer: &Answer) -> String {
     text
 }
 
-/// Returns whether a candidate was dropped for what it did, not for what it needs.
-fn is_failure(one: &Tried) -> bool {
+/// Returns why a candidate was dropped, if that is what it did, not what it needs.
+fn failure(one: &Tried) -> Option<&str> {
     one.dropped
         .as_deref()
-        .is_some_and(|why| !why.starts_with("had no room") && !why.starts_with("takes more"))
+        .filter(|why| !["had no room", "takes more"].iter().any(|need| why.starts_with(need)))
 }
 
 fn verdict(study: &Study) -> String {
@@ -114,10 +109,10 @@ fn saves(answer: &Answer) -> String {
         }
         (Verdict::TooShort, _) => ran(answer),
         (Verdict::Pool, Some((best, compared))) => {
-            format!("It saves {}. {}", seconds(compared.saved, program), costs(study, best, compared))
+            format!("It saves {}. {}", seconds(compared.saved, program), costs(answer, best, compared))
         }
         (_, Some((best, compared))) => {
-            let costs = costs(study, best, compared);
+            let costs = costs(answer, best, compared);
             format!("The best pool, `{}`, saves {}. {costs}", best.settings, seconds(compared.saved, program))
         }
         (_, None) => {
@@ -147,10 +142,14 @@ fn seconds(share: f64, program: &Program) -> String {
     )
 }
 
-/// Says what a pool costs in memory.
-fn costs(study: &Study, best: &Tried, compared: &Compared) -> String {
-    let (bytes, now) = (best.replayed.map_or(0, |replayed| replayed.bytes), study.now.bytes);
-    if compared.price > 0.0 {
+/// Says what a pool costs in memory, and where the program requests zeros.
+fn costs(answer: &Answer, best: &Tried, compared: &Compared) -> String {
+    let zeroing = match answer.requests.zeroing(&answer.program) {
+        ..0.001 => String::new(),
+        share => format!("Zeroing its buffers takes {}, which is subtracted. ", percent(share)),
+    };
+    let (bytes, now) = (best.replayed.map_or(0, |replayed| replayed.bytes), answer.study.now.bytes);
+    let memory = if compared.price > 0.0 {
         format!(
             "It takes {} more memory, the price of which is {} of the time.",
             memory(bytes.saturating_sub(now)),
@@ -160,7 +159,8 @@ fn costs(study: &Study, best: &Tried, compared: &Compared) -> String {
         format!("In the replay it takes {} of memory, and {} without it.", memory(bytes), memory(now))
     } else {
         "It takes no more memory.".into()
-    }
+    };
+    zeroing + &memory
 }
 
 /// Says how sure the answer is, and why.
@@ -243,13 +243,7 @@ mod tests {
             schema: SCHEMA,
             name: "app".into(),
             recorded: "9000 objects, 0 lost; complete.".into(),
-            program: Program {
-                ran_seconds: 10.0,
-                seconds: 10.0,
-                processor_seconds: None,
-                faults: None,
-                bytes: None,
-            },
+            program: Program { ran_seconds: 10.0, seconds: 10.0, ..Program::default() },
             is_rust: true,
             why_few: "Why few.".into(),
             requests: Requests { count: 4000.0, samples: 4000, replayed: 4000, ..Requests::default() },

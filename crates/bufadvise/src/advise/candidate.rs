@@ -7,7 +7,7 @@ use std::str::FromStr;
 use bufworks::any::{AnyBuilder, SettingError};
 use serde::Serialize;
 
-use super::strategies::{self, Owner, Strategy, VEC};
+use super::strategies::{self, Strategy, VEC};
 use super::traffic::Needs;
 
 /// Bytes that the pools of a candidate may reserve at most, all together.
@@ -39,15 +39,6 @@ impl Candidate {
         match self {
             Self::Vec => VEC,
             Self::Pool(builder) => builder.name(),
-        }
-    }
-
-    /// Returns whether each thread that acquires has a pool of its own.
-    pub(crate) fn one_per_thread(&self) -> bool {
-        match (self.in_table(), self) {
-            (Some(strategy), _) => strategy.owner == Owner::Thread,
-            (None, Self::Vec) => false,
-            (None, Self::Pool(builder)) => builder.build().is_ok_and(|pool| pool.share().is_none()),
         }
     }
 
@@ -173,6 +164,7 @@ fn other(name: &str, room: &Needs) -> Option<Candidate> {
 mod tests {
     use std::collections::HashSet;
 
+    use super::super::strategies::Owner;
     use super::*;
 
     const NEEDS: Needs =
@@ -197,7 +189,8 @@ mod tests {
         }
         let huge = Needs { own_bytes: 1 << 31, ..NEEDS };
         let all = sweep(&huge);
-        assert!(all.iter().all(|candidate| !candidate.one_per_thread()), "{all:?}");
+        let mut owners = all.iter().filter_map(|candidate| Some(candidate.in_table()?.owner));
+        assert!(owners.all(|owner| owner == Owner::All), "{all:?}");
     }
 
     /// A candidate is sent to a child process, and printed, as one text.
@@ -209,7 +202,6 @@ mod tests {
         }
         let candidate = other("bounded-slot", &NEEDS).expect("settings");
         assert_eq!(candidate.to_string(), "bounded-slot:capacity=88KiB,slots=60");
-        assert!(candidate.one_per_thread());
         assert!("shard:thread_cach=1".parse::<Candidate>().is_err());
     }
 

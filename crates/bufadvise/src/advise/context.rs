@@ -26,6 +26,8 @@ const MOST_EVENTS: usize = 1 << 19;
 const KEPT: f64 = 0.05;
 /// `bufalloc` serves blocks of this number of bytes and more, unless it is told otherwise.
 const LARGE_BYTES: u64 = 32 << 10;
+/// The C library serves blocks of this number of bytes and more with fresh pages of the system.
+const FRESH_BYTES: u64 = 128 << 10;
 
 /// Says whether a pool would help a recorded program, which one, and with which settings.
 #[derive(Debug, clap::Args)]
@@ -221,15 +223,12 @@ fn program(input: &Input) -> Program {
 
 /// Returns whether the program is written in Rust. One that records its own pools is.
 fn is_rust(input: &Input) -> bool {
-    match input {
-        Input::Heap(heap) => names::is_rust(heap),
-        Input::Trace(_) => true,
-    }
+    !matches!(input, Input::Heap(heap) if !names::is_rust(heap))
 }
 
 /// Returns what was requested of a heap that had so many bytes in use at its peak.
 fn requests_of(heap: &Profile, peak: f64) -> Requests {
-    let (mut bytes, mut large, mut held, mut held_variance) = (0.0, 0.0, 0.0, 0.0);
+    let (mut bytes, mut large, mut zeroed_bytes, mut held, mut held_variance) = (0.0, 0.0, 0.0, 0.0, 0.0);
     // Of requests, and of what they cost.
     let (mut sums, mut variances) = ([0.0; 2], [0.0; 2]);
     for object in heap.objects() {
@@ -242,6 +241,9 @@ fn requests_of(heap: &Profile, peak: f64) -> Requests {
         if object.largest >= LARGE_BYTES {
             large += weight * largest;
         }
+        if object.zeroed && object.largest >= FRESH_BYTES {
+            zeroed_bytes += weight * largest;
+        }
         let nanos = object.lifetime_ns().unwrap_or(heap.duration_ns().saturating_sub(object.at_ns)) as f64;
         held += weight * largest * nanos;
         held_variance += weight * (weight - 1.0) * largest * largest * nanos;
@@ -251,7 +253,8 @@ fn requests_of(heap: &Profile, peak: f64) -> Requests {
     let held_error = f64::sqrt(held_variance / f64::max(held, 1.0) / peak.max(1.0));
     let ([count, work], samples) = (sums, heap.objects().len());
     let large_share = large / f64::max(bytes, 1.0);
-    Requests { count, error, work, work_error, held_error, samples, large_share, ..Requests::default() }
+    let requests = Requests { count, error, work, work_error, held_error, ..Requests::default() };
+    Requests { samples, large_share, zeroed_bytes, ..requests }
 }
 
 /// Returns a number of bytes, with a unit or without.

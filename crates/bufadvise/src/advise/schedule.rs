@@ -370,9 +370,7 @@ mod tests {
         let mut all = Vec::new();
         for act in acts {
             match act {
-                Act::Release(number) => {
-                    back.insert(*number);
-                }
+                Act::Release(number) => _ = back.insert(*number),
                 Act::Acquire(number) => all.push((*number, back.clone())),
             }
         }

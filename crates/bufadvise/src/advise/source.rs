@@ -76,13 +76,10 @@ impl Candidate {
             }
             AnyBuilder::Bump(builder) => visitor.visit(|| Ok(handles(&builder.build()?, count))),
             AnyBuilder::Shard(builder) => visitor.visit(|| Ok(handles(&builder.build()?, count))),
-            builder if self.one_per_thread() => {
-                visitor.visit(|| (0..count).map(|_| builder.build().map(Pooled)).collect())
-            }
             builder => visitor.visit(|| {
                 let pool = builder.build()?;
-                let handles = (0..count).filter_map(|_| pool.share());
-                Ok(handles.map(Pooled::<AnyPool>).collect())
+                let handle = |_| pool.share().map_or_else(|| builder.build(), Ok).map(Pooled::<AnyPool>);
+                (0..count).map(handle).collect()
             }),
         }
     }

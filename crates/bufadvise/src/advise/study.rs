@@ -97,7 +97,7 @@ pub(crate) fn study(
     if !prices.requests.are_enough(&prices.program) {
         return Study::of(Verdict::TooShort);
     }
-    if too_large.is_some() && !prices.faults_are_little() {
+    if too_large.is_some() && prices.faults_are_little(f64::MAX, 0.0) != Some(true) {
         // A replay of the rest does not have these.
         return Study { why: too_large, ..Study::of(Verdict::TooLarge) };
     }
@@ -131,7 +131,7 @@ pub(crate) fn study(
     if study.now_share < NOTICED {
         // No pool saves more than all of it.
         let doubt = prices.doubt_of_little(study.now_share);
-        return study.unless(too_large.or(doubt));
+        return study.unless(too_large.or(doubt).or(prices.doubt_of_replay(&fastest)));
     }
     if prices.requests.are_few() {
         return Study::of(Verdict::TooShort);
@@ -152,13 +152,14 @@ pub(crate) fn study(
     let rest = core::mem::take(&mut study.tried);
     study.tried = compared.into_iter().chain(others).chain(rest).collect();
     if let Some((_, best)) = study.best() {
-        let doubt = prices.doubt(best);
+        let of_replay = prices.doubt_of_replay(&fastest).filter(|_| !best.helps());
+        let doubt = too_large.clone().or(of_replay).or(prices.doubt(best));
         study.verdict = match (best.helps(), &too_large) {
             (true, None) => Verdict::Pool,
             (true, Some(_)) => Verdict::TooLarge,
             (false, _) => Verdict::NoPool,
         };
-        return study.unless(too_large.or(doubt));
+        return study.unless(doubt);
     }
     let is_over = |one: &Tried| one.dropped.as_ref().is_none_or(|why| why.starts_with(TOO_MUCH));
     let dropped = |one: &Tried| Some(format!("the replay of `{}` {}", one.settings, one.dropped.as_ref()?));

@@ -41,9 +41,11 @@ pub(crate) const ROUNDS: usize = 15;
 /// A page fault takes that many nanoseconds: a quarter of a microsecond, and more in a virtual
 /// machine.
 const FAULT_NANOS: f64 = 500.0;
+/// The system's fresh pages are zeros, and a pool's buffers are not: a byte takes this to zero.
+const ZEROING_NANOS: f64 = 0.05;
 
 /// What the program took of the machine.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(crate) struct Program {
     /// How long the recording is, and how long the part of it that was read.
     pub(crate) ran_seconds: f64,
@@ -80,6 +82,8 @@ pub(crate) struct Requests {
     pub(crate) replayed_work: f64,
     /// The share of the bytes in blocks that `bufalloc` serves, as far as the recording says.
     pub(crate) large_share: f64,
+    /// The bytes in blocks of fresh pages that were requested as zeros.
+    pub(crate) zeroed_bytes: f64,
 }
 
 /// What so many requests of so many bytes in all cost, in pages.
@@ -96,6 +100,12 @@ impl Requests {
     /// Returns whether a recording is long enough for an answer.
     pub(crate) fn are_enough(&self, program: &Program) -> bool {
         program.ran_seconds >= LEAST_SECONDS && self.replayed > 0
+    }
+
+    /// Returns what it takes to zero a pool's buffers where a program requests zeros, as a share of
+    /// its time.
+    pub(crate) fn zeroing(&self, program: &Program) -> f64 {
+        ZEROING_NANOS * self.zeroed_bytes / 1e9 / program.time()
     }
 
     /// Returns whether there are too few to compare pools by.
@@ -131,7 +141,7 @@ impl Prices {
         let replayed = (now.faults as f64 * self.times()).max(1.0);
         let credible = self.program.faults.map_or(1.0, |faults| (faults as f64 / replayed).min(1.0));
         let saved = self.share(now, now) - self.share(pool, now);
-        if saved > 0.0 { saved * credible } else { saved }
+        (if saved > 0.0 { saved * credible } else { saved }) - self.requests.zeroing(&self.program)
     }
 
     /// Returns the price of memory as a share of the program's time.
@@ -159,11 +169,20 @@ impl Prices {
             .then(|| few_samples("time", self.requests.work_error))
     }
 
-    /// Returns whether all page faults of the program take less than a user notices. Of a part that
-    /// was read, they are not known.
-    pub(crate) fn faults_are_little(&self) -> bool {
-        let faults = self.program.faults.filter(|_| self.program.ran_seconds <= self.program.seconds);
-        faults.is_some_and(|faults| FAULT_NANOS * faults as f64 / 1e9 / self.program.time() < NOTICED)
+    /// Returns whether the page faults of the program, without so many, take less than a user
+    /// notices. Of a part that was read, they are not known.
+    pub(crate) fn faults_are_little(&self, most: f64, without: f64) -> Option<bool> {
+        let faults = self.program.faults.filter(|_| self.program.ran_seconds <= self.program.seconds)?;
+        let faults = (faults as f64).min(most) - without;
+        Some(FAULT_NANOS * faults / 1e9 / self.program.time() < NOTICED)
+    }
+
+    /// Returns why a replay without a pool, `now`, does not show that no pool helps, if it does
+    /// not: it has few of the page faults, and the requests have as many pages.
+    pub(crate) fn doubt_of_replay(&self, now: &Replayed) -> Option<String> {
+        let replayed = now.faults as f64 * self.times();
+        (self.faults_are_little(self.requests.work, replayed) == Some(false))
+            .then(|| "Most page faults of the program are not in the replay".into())
     }
 
     /// Returns why an answer is not sure, if it is not: the rounds do not agree, or the samples
@@ -315,12 +334,33 @@ mod tests {
         assert!((compared.saved - 0.004).abs() < 1e-9 && !compared.helps(), "{compared:?}");
         let with = |faults| Prices { program: Program { faults, ..prices.program }, ..prices };
         let unknown = with(None);
-        let few = [None, Some(599_000), Some(601_000)].map(|faults| with(faults).faults_are_little());
-        assert_eq!(few, [false, true, false]);
+        let few =
+            [None, Some(599_000), Some(601_000)].map(|faults| with(faults).faults_are_little(f64::MAX, 0.0));
+        assert_eq!(few, [None, Some(true), Some(false)]);
         let mut part = with(Some(9));
         part.program.ran_seconds += 0.1;
-        assert!(!part.faults_are_little(), "there may be more");
+        assert_eq!(part.faults_are_little(f64::MAX, 0.0), None, "there may be more");
         assert!(unknown.compare(&[replayed(500, 1_000_000, MIB)], &[replayed(100, 10, MIB)]).helps());
+    }
+
+    /// A program with few large buffers before many small ones, which are replayed.
+    #[test]
+    fn a_replay_without_the_page_faults_shows_little() {
+        let mut prices = prices();
+        prices.program.faults = Some(1_000_000);
+        let is_in_doubt =
+            |prices: &Prices, faults| prices.doubt_of_replay(&replayed(9, faults, MIB)).is_some();
+        assert!(!is_in_doubt(&prices, 0), "2000 pages were requested");
+        (prices.requests.work, prices.requests.replayed_work) = (4e6, 1e6);
+        assert!(is_in_doubt(&prices, 99_000) && !is_in_doubt(&prices, 101_000));
+    }
+
+    #[test]
+    fn zeros_have_a_price() {
+        let mut prices = prices();
+        prices.requests.zeroed_bytes = 1e10;
+        let saved = prices.compare(&[replayed(5000, 9, MIB)], &[replayed(100, 9, MIB)]).saved;
+        assert!((saved - (0.49 - 0.05)).abs() < 1e-9, "half a second of ten: {saved}");
     }
 
     /// `git log -p`: a pool with 37 % more memory has to save more than the price of that.

@@ -8,10 +8,7 @@
 #[cfg(target_os = "linux")]
 pub use linux::pin;
 
-/// Keeps the calling thread on one processor until what is returned is dropped.
-///
-/// It is the `index`-th of those that this process may use, counted from the first again after the
-/// last. `None` where there is only one, or the system does not let us choose.
+/// The system does not let us choose.
 #[cfg(not(target_os = "linux"))]
 pub fn pin(_index: usize) -> Option<core::convert::Infallible> {
     None

@@ -8,17 +8,7 @@ use super::{Frame, last_part};
 /// What the library that records is called: a file, or memory.
 pub(super) const RECORDER: &str = "libbufpreload";
 /// Functions of C that request memory.
-const OF_C: [&str; 9] = [
-    "malloc",
-    "calloc",
-    "realloc",
-    "reallocarray",
-    "aligned_alloc",
-    "memalign",
-    "posix_memalign",
-    "pvalloc",
-    "valloc",
-];
+const OF_C: &str = "malloc calloc realloc reallocarray aligned_alloc memalign posix_memalign pvalloc valloc";
 /// How the names of functions begin that pass a request of Rust or C++ on to the allocator.
 const PASS_ON: [&str; 10] = [
     "operator new",
@@ -62,7 +52,8 @@ fn is_allocator(frame: &Frame) -> bool {
         return true;
     }
     let Some(name) = frame.function.as_deref() else { return false };
-    OF_C.contains(&name.trim_start_matches("__libc_").trim_start_matches("__"))
+    let of_c = name.trim_start_matches("__libc_").trim_start_matches("__");
+    OF_C.split(' ').any(|name| name == of_c)
         || PASS_ON.iter().any(|start| name.starts_with(start))
         || name.contains(" as core::alloc::global::GlobalAlloc>::")
         || package(name) == "buftrace"

@@ -170,7 +170,6 @@ impl RunOptions {
         }
         let (input, notes) = recorded?;
         let (text, is_answer) = self.context.answer(input, &notes, Instant::now())?;
-        // The standard output is the program's.
         print::error_line(text)?;
         Ok(is_answer)
     }

@@ -212,12 +212,12 @@ fn a_trace_without_places_has_no_profile() {
 #[test]
 fn large_blocks_have_an_allocator() {
     let folder = folder("large");
-    for (bytes, is_named) in [(64 << 10, true), (8 << 10, false)] {
+    for (bytes, is_named) in [(128 << 10, true), (8 << 10, false)] {
         let path = recorded(folder.join(format!("{bytes}.heap")), || {
             let started = std::time::Instant::now();
             while started.elapsed() < Duration::from_millis(1100) {
                 for number in 1..=2000 {
-                    hooks::allocated(memory(number), bytes, false);
+                    hooks::allocated(memory(number), bytes, true);
                     hooks::freed(memory(number));
                 }
                 thread::sleep(Duration::from_millis(100));
@@ -225,5 +225,10 @@ fn large_blocks_have_an_allocator() {
         });
         let answer = printed(&advise(&path, &[]));
         assert_eq!(answer.contains("`bufalloc`"), is_named, "{answer}");
+        // Small ones are zeroed without a pool too.
+        let requests = &json(&advise(&path, &["--json", "--seconds", "1"]))["requests"];
+        let zeroed =
+            requests["count"].as_f64().map(|count| if is_named { count * bytes as f64 } else { 0.0 });
+        assert_eq!(requests["zeroed_bytes"].as_f64(), zeroed, "{requests}");
     }
 }

@@ -171,8 +171,14 @@ impl Log {
             self.output.close();
             return;
         }
+        if matches!(reason, None | Some(Stop::Restricted)) && self.modules.is_stale() {
+            // The program may have been too short for the next look.
+            self.read_modules(self.at_ns);
+        }
         let written = match reason {
-            None | Some(Stop::Restricted) => self.flush_as(STOPPED),
+            None => self.flush_as(STOPPED),
+            // The program continues: its recording has no end.
+            Some(Stop::Restricted) => self.flush(),
             Some(Stop::Limit) => self.flush_as(LIMIT),
             // A file that could not be written has no end either.
             Some(_) => Ok(()),
@@ -277,10 +283,6 @@ impl Log {
     }
 
     fn flush_as(&mut self, state: u64) -> Result<(), Stop> {
-        if state == STOPPED && self.modules.is_stale() {
-            // The program may have been too short for the next look.
-            self.read_modules(self.at_ns);
-        }
         // ORDER: Relaxed: counts.
         let [lost, forks] = [&LOST, &FORKS].map(|count| count.load(Ordering::Relaxed));
         let ([processor, faults, peak, children], before) = (system::usage(), self.before);

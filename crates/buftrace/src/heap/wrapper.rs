@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::error::{Cause, HeapError};
+use super::hooks::Reallocation;
 use super::recorder;
 use crate::heap_settings::Settings;
 
@@ -139,14 +140,10 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for RecordingAlloc<A> {
 
     #[inline]
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
-        let entry = recorder::reallocating(memory.addr());
+        let reallocation = Reallocation::begin(memory);
         // SAFETY: as the caller promises.
         let new = unsafe { self.inner.realloc(memory, layout, bytes) };
-        if !new.is_null() {
-            recorder::reallocated(entry, new.addr(), layout.size(), bytes);
-        } else if let Some(entry) = entry {
-            recorder::not_reallocated(entry);
-        }
+        reallocation.end(new, layout.size(), bytes);
         new
     }
 }

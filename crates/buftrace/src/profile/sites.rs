@@ -151,11 +151,6 @@ fn lifetimes(objects: &[&Object]) -> Lifetimes {
         });
         at.or(times.last()).map_or(0, |(time, _)| *time)
     };
-    Lifetimes {
-        p50_ns: quantile(0.5),
-        p90_ns: quantile(0.9),
-        p99_ns: quantile(0.99),
-        p999_ns: quantile(0.999),
-        max_ns: times.last().map_or(0, |(time, _)| *time),
-    }
+    let [p50_ns, p90_ns, p99_ns, p999_ns] = [0.5, 0.9, 0.99, 0.999].map(quantile);
+    Lifetimes { p50_ns, p90_ns, p99_ns, p999_ns, max_ns: times.last().map_or(0, |(time, _)| *time) }
 }

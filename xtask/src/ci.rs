@@ -43,8 +43,8 @@ pub(crate) struct Args {
     list: bool,
 }
 
-/// One job. `ci all` starts them in this order, as many at once as there are processors. What is long or finds most comes early, so that
-/// nothing long is left for the end. The last one, which keeps all processors busy, runs alone.
+/// One job. `ci all` starts them in this order, one more at once than there are processors, since each waits now and then. What is long or
+/// finds most comes early, so that nothing long is left for the end. The last one, which keeps all processors busy, runs alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Job {
     All,
@@ -123,7 +123,7 @@ fn all() -> Result<()> {
             Err(error) => steps.add(&name, Err(error), Duration::ZERO, None),
         }
     };
-    job_queue::run(jobs, job_queue::processors(), |job| job.group(), run, &mut done);
+    job_queue::run(jobs, job_queue::processors() + 1, |job| job.group(), run, &mut done);
     done(run(Job::Busy));
     steps.finish()
 }

@@ -68,7 +68,7 @@ impl Pipe for Channel {
 struct Queue(Sender, Receiver);
 
 impl Messages for Queue {
-    fn build(bytes: usize) -> Result<Self, Unsupported> {
+    fn build(bytes: usize, _mean: usize) -> Result<Self, Unsupported> {
         let (sender, receiver) = messages::channel(bytes).map_err(|error| error.to_string())?;
         Ok(Self(sender, receiver))
     }

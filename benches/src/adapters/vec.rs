@@ -111,7 +111,7 @@ struct Waiting {
 const EXTRA_BYTES: usize = size_of::<Vec<u8>>();
 
 impl Messages for Vectors {
-    fn build(bytes: usize) -> Result<Self, Unsupported> {
+    fn build(bytes: usize, _mean: usize) -> Result<Self, Unsupported> {
         Ok(Self {
             queue: Mutex::default(),
             capacity: bytes,

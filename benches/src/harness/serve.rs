@@ -122,12 +122,12 @@ pub trait Pipe: 'static {
 
 /// Carries messages from any thread to any other.
 pub trait Messages: Sized + Sync + 'static {
-    /// Builds one for about `bytes` bytes of messages at once. Not timed.
+    /// Builds one for about `bytes` bytes of messages at once, of `mean` bytes each. Not timed.
     ///
     /// # Errors
     ///
     /// When this engine cannot hold `bytes` bytes.
-    fn build(bytes: usize) -> Result<Self, Unsupported>;
+    fn build(bytes: usize, mean: usize) -> Result<Self, Unsupported>;
 
     /// Sends a message, when there is room.
     fn send(&self, message: &[u8]);

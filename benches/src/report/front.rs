@@ -38,7 +38,11 @@ const PANELS: [Panel; 2] = [
     Panel {
         row: "messages/256B-1-to-8",
         title: "Messages of 256 B from one thread to eight, through a queue",
-        bars: &[("mirror", "messages (mirror)"), ("vec", "Vec (queue behind a lock)")],
+        bars: &[
+            ("mirror", "messages (mirror)"),
+            ("crossbeam-channel", "crossbeam-channel (Vec)"),
+            ("vec", "Vec (queue behind a lock)"),
+        ],
     },
 ];
 

@@ -66,7 +66,8 @@ pub(crate) fn cell<M: Messages>(case: &Case) -> Result<Box<dyn Cell>, Unsupporte
     };
     let mut from = vec![0; LARGEST];
     random.fill(&mut from);
-    Ok(Box::new(Through { queue: M::build(ring)?, producers, consumers, batch, lengths, from }))
+    let queue = M::build(ring, lengths.iter().sum::<usize>() / LENGTHS)?;
+    Ok(Box::new(Through { queue, producers, consumers, batch, lengths, from }))
 }
 
 impl<M: Messages> Through<M> {

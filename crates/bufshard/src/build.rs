@@ -114,12 +114,13 @@ bufkit::settings! {
             count shards(shards);
             /// Sets the most bytes of memory that the pool holds; the default is no limit.
             ///
-            /// It counts the resident pages of the pool: of buffers in use, idle buffers, and free
-            /// pages; not the bookkeeping. Up to 64 small buffers of a size share pages, which
-            /// count until all of them are idle. It is rounded down to whole pages. A budget of
-            /// less than a page is an error when the pool is built. A request that does not fit
-            /// fails with [`AcquireError::Exhausted`](bufcore::AcquireError). In a process that
-            /// locks all its memory (`mlockall`), all reserved addresses of the pool are resident.
+            /// It counts the resident pages of the pool: of buffers in use and their headers, idle
+            /// buffers, and free pages; not the tables. Up to 64 small buffers of a size share
+            /// pages, which count until all of them are idle. It is rounded down to whole pages. A
+            /// budget of less than a page is an error when the pool is built. A request that does
+            /// not fit fails with [`AcquireError::Exhausted`](bufcore::AcquireError). In a process
+            /// that locks all its memory (`mlockall`), all reserved addresses of the pool are
+            /// resident.
             ///
             /// Waiting requests have priority: until they are served every other request that needs
             /// new memory fails, however small it is, with `available: 0`.
@@ -128,11 +129,12 @@ bufkit::settings! {
             /// use bufshard::ShardPool;
             /// use bufshard::bufcore::AcquireError;
             ///
-            /// let pool = ShardPool::builder().max_bytes(1 << 20).build()?;
-            /// let held = pool.acquire(700 << 10)?;
-            /// assert!(matches!(pool.acquire(700 << 10), Err(AcquireError::Exhausted { .. })));
-            /// drop(held);
-            /// assert!(pool.acquire(700 << 10).is_ok());
+            /// let pool = ShardPool::builder().max_bytes(32 << 20).build()?;
+            /// let mut held: Vec<_> = std::iter::from_fn(|| pool.acquire(4 << 20).ok()).collect();
+            /// assert_eq!(held.len(), 7); // each has a page more, for its header
+            /// assert!(matches!(pool.acquire(4 << 20), Err(AcquireError::Exhausted { .. })));
+            /// held.pop();
+            /// assert!(pool.acquire(4 << 20).is_ok());
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
             bound max_bytes(bytes);

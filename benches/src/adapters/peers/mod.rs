@@ -28,5 +28,6 @@ pub(super) fn all() -> Vec<Engine> {
     #[cfg(feature = "peers")]
     all.extend(global::all());
     all.extend([mirrors::slice_ring_buffer(), pipes::rtrb(), pipes::ringbuf(), pipes::bbqueue()]);
+    all.push(pipes::crossbeam_channel());
     all
 }

@@ -1,16 +1,17 @@
-//! The published queues for bytes between two threads. They do not wait: where there is nothing to
-//! do, they are asked again.
+//! The published queues for bytes between two threads, which do not wait: where there is nothing to
+//! do, they are asked again. And the published channel for messages between many, which waits.
 
 use core::hint::spin_loop;
 
 use bbqueue::BBBuffer;
+use crossbeam_channel::{Receiver, Sender, bounded};
 use ringbuf::traits::{Consumer as _, Observer as _, Producer as _, Split as _};
 use ringbuf::{HeapCons, HeapProd, HeapRb};
 use rtrb::RingBuffer;
 
 use crate::harness::engine::{Engine, Kind};
 use crate::harness::plan::Unsupported;
-use crate::harness::serve::Pipe;
+use crate::harness::serve::{Messages, Pipe};
 use crate::workloads::spsc::CAPACITY;
 
 pub(super) fn rtrb() -> Engine {
@@ -26,6 +27,11 @@ pub(super) fn ringbuf() -> Engine {
 pub(super) fn bbqueue() -> Engine {
     let idiom = "`BBBuffer`: `grant_exact` and `read`, looked for by spinning";
     Engine::new("bbqueue", Kind::Peer, idiom).pipes::<BbQueue>()
+}
+
+pub(super) fn crossbeam_channel() -> Engine {
+    let idiom = "`bounded` for as many vectors as have the bytes of the queue: `send` and `recv`, `try_iter` for what has come";
+    Engine::new("crossbeam-channel", Kind::Peer, idiom).messages::<Vectors>()
 }
 
 /// A ring of elements.
@@ -140,5 +146,34 @@ impl Pipe for BbQueue {
             grant.release(n);
             at += n;
         }
+    }
+}
+
+/// Both ends of a channel of vectors.
+struct Vectors(Sender<Vec<u8>>, Receiver<Vec<u8>>);
+
+impl Messages for Vectors {
+    fn build(bytes: usize, mean: usize) -> Result<Self, Unsupported> {
+        let (sender, receiver) = bounded(bytes / (mean + size_of::<Vec<u8>>()));
+        Ok(Self(sender, receiver))
+    }
+
+    fn send(&self, message: &[u8]) {
+        self.0.send(message.to_vec()).expect("open");
+    }
+
+    fn receive(&self, into: &mut [u8]) -> usize {
+        let message = self.1.recv().expect("open");
+        into[..message.len()].copy_from_slice(&message);
+        message.len()
+    }
+
+    fn send_many(&self, messages: &[&[u8]]) {
+        messages.iter().for_each(|message| self.send(message));
+    }
+
+    fn receive_many(&self, max: usize, mut take: impl FnMut(&[u8])) {
+        take(&self.1.recv().expect("open"));
+        self.1.try_iter().take(max - 1).for_each(|message| take(&message));
     }
 }

@@ -58,9 +58,10 @@ pub struct PoolStats {
     pub fallbacks: u64,
     /// Requests that failed as exhausted.
     pub exhausted: u64,
-    /// Buffers in use now, including that of each unfinished [`Writer`](crate::Writer).
+    /// Buffers in use now, including that of each unfinished [`Writer`](crate::Writer). A split
+    /// buffer counts once, until its last part is dropped.
     pub in_use: usize,
-    /// Bytes in use now, by requested capacity.
+    /// Bytes in use now: of each buffer the requested capacity, as its pool rounds it up.
     pub in_use_bytes: usize,
     /// The most buffers that were ever in use at once, or since the last reset of the mark.
     pub high_water: usize,

@@ -125,3 +125,22 @@ fn goes_round(mut ring: impl Ring) {
         read += n;
     }
 }
+
+/// Samples of four bytes, which are read and written in place.
+#[test]
+fn multiples_of_four_stay_aligned() {
+    stays_aligned(crate::mapped(1));
+    stays_aligned(ends(1));
+}
+
+fn stays_aligned(mut ring: impl Ring) {
+    let rounds = ring.capacity() / 4;
+    for round in 1..rounds {
+        let n = (round % 23 * 4).min(ring.spare_capacity());
+        assert!(ring.reserve(n).unwrap().as_ptr().cast::<u32>().is_aligned());
+        ring.commit(n);
+        assert!(ring.peek().as_ptr().cast::<u32>().is_aligned());
+        let n = (round % 19 * 4).min(ring.len());
+        ring.consume(n);
+    }
+}

@@ -73,7 +73,14 @@ impl fmt::Display for SettingError {
             }
             Self::UnknownSetting { strategy, setting, known } => {
                 write!(f, "strategy `{strategy}` has no setting `{setting}`")?;
-                expected_names(f, known)
+                expected_names(f, known)?;
+                match &**setting {
+                    "map_options" if !cfg!(feature = "mmap") => {
+                        f.write_str("; the feature `mmap` is disabled")
+                    }
+                    "wipe" if !cfg!(feature = "wipe") => f.write_str("; the feature `wipe` is disabled"),
+                    _ => Ok(()),
+                }
             }
             Self::BadValue { setting, value, expected } if value.is_empty() => {
                 write!(f, "setting `{setting}` has no value: expected {expected}")

@@ -51,6 +51,13 @@ fn what_is_not_there_is_named() {
     assert_eq!(error, SettingError::UnknownSetting { strategy: "heap", setting: "slots".into(), known });
     let said = |text: &str| text.parse::<AnyBuilder>().expect_err("it is wrong").to_string();
     assert!(said("heap:slots=3").starts_with("strategy `heap` has no setting `slots`: expected `alignment`"));
+    #[cfg(all(feature = "shard", not(feature = "mmap")))]
+    assert!(said("shard:map_options=advise").ends_with("; the feature `mmap` is disabled"));
+    #[cfg(not(feature = "wipe"))]
+    assert_eq!(
+        said("heap:wipe=true"),
+        "strategy `heap` has no setting `wipe`: expected `alignment`; the feature `wipe` is disabled"
+    );
     assert!(
         said("heap,alignment=3")
             .ends_with("settings follow a colon, as in `shard:thread_cache=8,max_bytes=256MiB`")

@@ -114,8 +114,9 @@ impl ShardPool {
     /// waits.
     ///
     /// A time that only grows means that the queue makes no progress: a buffer is kept for long,
-    /// perhaps by a task that waits for another one. A future that was woken and not polled for a
-    /// second counts as cancelled.
+    /// perhaps by a task that waits for another one. A request waits until its task runs again,
+    /// also after memory became free: a loop that evicts until nobody waits evicts too much. A
+    /// future that was woken and not polled for a second counts as cancelled.
     ///
     /// Cost: a load; while a request waits, a short lock.
     ///

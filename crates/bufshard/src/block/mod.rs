@@ -128,7 +128,7 @@ impl Block {
     /// Returns the bytes of the pages that a new block takes.
     #[cfg(all(test, any(loom, shuttle)))]
     pub(crate) fn most_total(bytes: usize, alignment: usize) -> usize {
-        Layout::of(class::class_of(bytes) as u8, bytes, alignment).total(4096)
+        Layout::of(crate::class::class_of(bytes) as u8, bytes, alignment).total(4096)
     }
 
     /// Returns the span that the block is, or `None` if it is of a slab.

@@ -115,17 +115,18 @@ pub(crate) fn leave_environment() {
     }
     // SAFETY: it was zeroed, which is a valid value, and then filled.
     let own = unsafe { own.assume_init() };
-    if own.dli_fname.is_null() {
+    // SAFETY: the constructors of libraries run one after the other, before a thread of the program
+    // reads the environment.
+    let first = unsafe { environ };
+    // A program that cleared its environment may have none.
+    if own.dli_fname.is_null() || first.is_null() {
         return;
     }
     // SAFETY: the linker keeps the name, with a zero at its end.
     let name = unsafe { CStr::from_ptr(own.dli_fname) }.to_bytes();
-    // SAFETY: the constructors of libraries run one after the other, before a thread of the program
-    // reads the environment.
-    let first = unsafe { environ };
     let (mut count, mut kept) = (0, 0);
     let entries = loop {
-        // SAFETY: a null ends the entries, and is the last that is read.
+        // SAFETY: as above; a null ends the entries, and is the last that is read.
         let entries = unsafe { core::slice::from_raw_parts_mut(first, count + 1) };
         if entries[count].is_null() {
             break entries;

@@ -150,7 +150,6 @@ int main(void) {{
     }
 }
 
-/// What is in the environment besides is left as it is.
 /// `bash` has a `getenv`, `setenv` and `unsetenv` for its own variables.
 #[test]
 fn program_with_its_own_unsetenv_starts_its_children_without_the_recorder() {
@@ -167,6 +166,7 @@ int main(void) {
     whole("own-unsetenv", SOURCE);
 }
 
+/// What is in the environment besides is left as it is.
 #[test]
 fn children_get_an_environment_without_the_recorder() {
     let Some(libm) =

@@ -62,49 +62,69 @@ fn t05_absurd_sizes_are_refused() {
     }
 }
 
-/// Returns where a block is, which is freed.
-fn place(alloc: &Large, size: usize) -> usize {
+thread_local! {
+    /// What this thread allocated by [`Counting`].
+    static COUNTED_BLOCKS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The system's allocator, which counts the blocks of each thread.
+struct Counting;
+
+// SAFETY: it is the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNTED_BLOCKS.set(COUNTED_BLOCKS.get() + 1);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(start, layout) }
+    }
+}
+
+/// Returns whether the heap serves so many bytes, not the allocator below.
+fn is_heaps(alloc: &Large<Counting>, size: usize) -> bool {
     let layout = Layout::from_size_align(size, 8).unwrap();
+    let before = COUNTED_BLOCKS.get();
     // SAFETY: the size is not 0.
     let start = unsafe { alloc.alloc(layout) };
+    assert!(!start.is_null());
     // SAFETY: its block.
     unsafe { alloc.dealloc(start, layout) };
-    start.addr()
+    COUNTED_BLOCKS.get() == before
 }
 
-/// Returns whether an address is the heap's: the table is between the pages and what else is mapped.
-fn is_heaps(at: usize) -> bool {
-    (at.abs_diff(place(&BORDERS[0], 32 << 10)) as u64) < 1 << 32
-}
-
-/// Checks which blocks are whose, by where they are.
+/// Checks which blocks are whose, by what the allocator below serves.
 #[test]
 fn the_border_decides() {
-    if !crate::HAS_HEAP {
-        return;
+    let usual = Large::over(Counting);
+    let low = Large::over(Counting).threshold(0);
+    let high = Large::over(Counting).threshold(1 << 20);
+    for (alloc, border) in [(&usual, 32 << 10), (&low, 4096), (&high, 1 << 20)] {
+        assert_eq!(is_heaps(alloc, border), crate::HAS_HEAP, "{border}");
+        assert!(!is_heaps(alloc, border - 1), "{border}");
     }
-    let [usual, low, high] = &BORDERS;
-    assert!(is_heaps(place(low, 4096)) && is_heaps(place(high, 1 << 20)));
-    assert!(!is_heaps(place(usual, (32 << 10) - 1)) && !is_heaps(place(low, 4095)));
-    assert!(!is_heaps(place(high, (1 << 20) - 1)));
 }
 
 /// What a thread allocates in a panic is not the heap's: the panic could be one under its lock.
 #[test]
 fn panics_do_not_take_from_the_heap() {
-    struct InPanic<'a>(&'a Cell<usize>);
+    struct InPanic<'a>(&'a Cell<Option<bool>>);
 
     impl Drop for InPanic<'_> {
         fn drop(&mut self) {
-            self.0.set(place(&BORDERS[0], 1 << 20));
+            self.0.set(Some(is_heaps(&Large::over(Counting), 1 << 20)));
         }
     }
 
-    let at = Cell::new(0);
+    let in_panic = Cell::new(None);
     let ended = catch_unwind(AssertUnwindSafe(|| {
-        let _in_panic = InPanic(&at);
+        let _in_panic = InPanic(&in_panic);
         panic!("on purpose");
     }));
-    assert!(ended.is_err() && at.get() != 0);
-    assert!(!is_heaps(at.get()) || !crate::HAS_HEAP);
+    assert!(ended.is_err());
+    assert_eq!(in_panic.get(), Some(false));
+    assert_eq!(is_heaps(&Large::over(Counting), 1 << 20), crate::HAS_HEAP);
 }

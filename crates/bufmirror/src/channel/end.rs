@@ -88,7 +88,7 @@ impl Access for Lending {
 /// 3. [`is_mapped`](Self::is_mapped) returns the same at each call. It returns `true` only if the
 ///    memory is mapped twice, and [`CAN_BE_MAPPED`](Self::CAN_BE_MAPPED) is `true` then.
 pub unsafe trait ChannelState {
-    /// How ends over it use their bytes.
+    /// How the ends read and write the bytes of this memory.
     type Access: Access;
     /// Whether positions are this program's alone. Others are checked.
     const IS_OURS: bool;
@@ -122,8 +122,8 @@ pub unsafe trait ChannelState {
     fn is_closed(&self, producer: bool, asks: bool) -> bool;
 }
 
-/// One end of a channel. Its names are `Producer` and `Consumer`,
-/// [`StaticProducer`](crate::StaticProducer) and [`StaticConsumer`](crate::StaticConsumer),
+/// One end of a channel. Programs name it by its aliases: `Producer`, `Consumer`,
+/// [`StaticProducer`](crate::StaticProducer), [`StaticConsumer`](crate::StaticConsumer),
 /// `SharedProducer` and `SharedConsumer`.
 ///
 /// Dropping it closes the channel for the other end.

@@ -168,8 +168,8 @@ impl Monitor {
         }
     }
 
-    /// Makes a slot for the numbers of a pool that one thread owns. The thread writes them
-    /// periodically, and the name exists until the returned value is dropped.
+    /// Adds the name of a pool that one thread owns. The thread writes the pool's statistics into
+    /// the returned value periodically; the name exists until that value is dropped.
     #[must_use = "the name is there until this is dropped"]
     pub fn publish(&self, name: &str) -> Published {
         let published = Published::new();

@@ -130,8 +130,8 @@ mod tests {
         let lock = lock(7);
         core::mem::forget(lock.take());
         assert!(lock.take().is_none());
-        // The program does not wait like that for each event, which takes half a second at least. The
-        // best of some: others have the processor too.
+        // The program does not wait like that, for half a second, for each event. The best of some:
+        // others have the processor too.
         let look = |_| {
             let started = std::time::Instant::now();
             assert!(lock.take().is_none());

@@ -1,6 +1,7 @@
 //! T26: bookkeeping does not grow while the traffic stays the same, and is given back after a peak.
 
 use std::env;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -29,21 +30,27 @@ fn flat(pool: &BumpPool, bytes: usize) {
     steady_allocator();
     let whole = Duration::from_secs(seconds);
     let warm_up = (whole / WARM_UP).min(LONGEST_WARM_UP);
-    let is_over = AtomicBool::new(false);
+    let (is_over, all_there) = (AtomicBool::new(false), Barrier::new(THREADS + 1));
     thread::scope(|scope| {
         for thread in 0..THREADS {
-            let (pool, is_over) = (pool.clone(), &is_over);
+            let (pool, is_over, all_there) = (pool.clone(), &is_over, &all_there);
             scope.spawn(move || {
                 let mut held = [const { None }; ALIVE];
                 let mut at = thread;
-                // ORDER: Relaxed: a signal that carries nothing.
-                while !is_over.load(Ordering::Relaxed) {
+                let mut turn = || {
                     at = (at + 1) % ALIVE;
                     held[at] = None;
                     held[at] = Some(pool.acquire(bytes).expect("the pool has room"));
+                };
+                (0..2 * ALIVE).for_each(|_| turn());
+                all_there.wait();
+                // ORDER: Relaxed: a signal that carries nothing.
+                while !is_over.load(Ordering::Relaxed) {
+                    turn();
                 }
             });
         }
+        all_there.wait();
         let started = Instant::now();
         thread::sleep(warm_up);
         let early = resident_bytes();

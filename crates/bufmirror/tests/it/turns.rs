@@ -121,17 +121,29 @@ fn current_thread() -> Runtime {
     Builder::new_current_thread().enable_time().build().unwrap()
 }
 
-/// Runs a task that finds almost always what it waits for, under a time-out.
-fn is_on_time(task: impl Future<Output = ()> + Send + 'static) {
-    let began = Instant::now();
-    let limit = Duration::from_millis(50);
-    let _ = current_thread().block_on(async { tokio::spawn(timeout(limit, task)).await.unwrap() });
-    let took = began.elapsed();
-    assert!(took < 20 * limit, "a time-out of {limit:?} after {took:?}");
+/// The time after which tasks are stopped that find almost always what they wait for.
+const LIMIT: Duration = Duration::from_millis(50);
+
+/// What a task does from then on: it ends when that is more than some turns of it. How long a turn takes
+/// is up to the machine.
+struct Late(Instant, usize);
+
+impl Late {
+    fn new() -> Self {
+        Self(Instant::now(), 0)
+    }
+
+    fn is_little(&mut self) -> bool {
+        self.1 += usize::from(self.0.elapsed() > LIMIT);
+        self.1 < 1000
+    }
 }
 
-/// Ends a task that nobody stops.
-const HANGS: Duration = Duration::from_secs(5);
+/// Runs a task, which is stopped before it ends.
+fn is_on_time(task: impl Future<Output = ()> + Send + 'static) {
+    let ended = current_thread().block_on(async { tokio::spawn(timeout(LIMIT, task)).await.unwrap() });
+    assert!(ended.is_err(), "the time-out comes too late");
+}
 
 #[test]
 fn t38_a_time_out_beside_a_quick_peer() {
@@ -143,17 +155,17 @@ fn t38_a_time_out_beside_a_quick_peer() {
             producer.commit(free);
         }
     });
-    let began = Instant::now();
+    let mut late = Late::new();
     is_on_time(async move {
-        while began.elapsed() < HANGS {
+        while late.is_little() {
             consumer.read_exact(&mut [0; 16]).await.unwrap();
         }
     });
     peer.join().unwrap();
     let (sender, receiver) = messages::channel(1 << 16).unwrap();
-    let began = Instant::now();
+    let mut late = Late::new();
     is_on_time(async move {
-        while began.elapsed() < HANGS {
+        while late.is_little() {
             sender.send_async(b"a message").await.unwrap();
             receiver.recv_async().await.unwrap();
         }
@@ -164,9 +176,9 @@ fn t38_a_time_out_beside_a_quick_peer() {
 #[test]
 fn t38_a_time_out_beside_slow_operations() {
     let (mut producer, mut consumer) = channel(4096).unwrap();
-    let began = Instant::now();
+    let mut late = Late::new();
     is_on_time(async move {
-        while began.elapsed() < HANGS {
+        while late.is_little() {
             producer.write_all(b"a").await.unwrap();
             consumer.read_exact(&mut [0]).await.unwrap();
             thread::sleep(Duration::from_micros(500));

@@ -1,6 +1,8 @@
 //! What the ring costs as its surroundings grow.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use testkit::process::ThreadTimer;
 
 #[test]
 fn t26_late_releases() {
@@ -36,11 +38,11 @@ fn full(buffers: usize) -> (bufring::RingPool, Vec<bufring::RingBuf>) {
 #[test]
 fn t26_refusals_cost_the_same_beside_many_live_buffers() {
     let refuse = |ring: &mut bufring::RingPool| {
-        let started = Instant::now();
+        let timer = ThreadTimer::start();
         for _ in 0..20_000 {
             assert!(ring.acquire(32).is_err());
         }
-        started.elapsed()
+        timer.elapsed()
     };
     let (mut few, mut many) = (full(1 << 10), full(1 << 15));
     // Thirty-two times as many live buffers. The best of some turns: other work is beside it.

@@ -1,6 +1,6 @@
 //! T25: a system that is hostile: calls that are refused after the start.
 
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -87,12 +87,13 @@ fn t25_no_fence_amid_traffic() {
     alone(module_path!(), "t25_no_fence_amid_traffic", LIMIT, || {
         let pool = pool();
         let over = Arc::new(AtomicBool::new(false));
+        let rounds = Arc::new([const { AtomicUsize::new(0) }; 4]);
         let threads: Vec<_> = (0..4_u8)
             .map(|index| {
-                let (pool, over) = (pool.clone(), Arc::clone(&over));
+                let (pool, over, rounds) = (pool.clone(), Arc::clone(&over), Arc::clone(&rounds));
                 thread::spawn(move || {
                     let mut rng = fastrand::Rng::with_seed(u64::from(index));
-                    let mut rounds = 0_usize;
+                    let mut served = 0;
                     // ORDER: SeqCst, for ease.
                     while !over.load(SeqCst) {
                         let bytes = rng.usize(1..300_000);
@@ -111,20 +112,23 @@ fn t25_no_fence_amid_traffic() {
                         if rng.u8(..) == 0 {
                             pool.trim();
                         }
-                        rounds += 1;
+                        served += 1;
+                        // ORDER: Relaxed: a count, and no fence that the pool might lack.
+                        rounds[usize::from(index)].store(served, Relaxed);
                     }
-                    rounds
                 })
             })
             .collect();
         thread::sleep(Duration::from_millis(200));
         let _ = sandbox::refuse_fences();
         thread::sleep(Duration::from_millis(400));
+        // ORDER: Relaxed: counts.
+        while rounds.iter().any(|rounds| rounds.load(Relaxed) <= 10) {
+            thread::sleep(Duration::from_millis(1));
+        }
         // ORDER: SeqCst, for ease.
         over.store(true, SeqCst);
-        for thread in threads {
-            assert!(thread.join().expect("all are served") > 10);
-        }
+        threads.into_iter().for_each(|thread| thread.join().expect("all are served"));
         pool.trim();
         assert_eq!(pool.stats().reserved_bytes, 0);
     });
@@ -139,15 +143,16 @@ fn waits(there: &Errands, sleeps: bool) {
     let pool = pool();
     let held = || pool.acquire(HELD).expect("room");
     let out = held();
-    let (began, timer, before) = (Instant::now(), ThreadTimer::start(), thread_sleeps());
-    let refused = pool.acquire_timeout(WANTED, SHORT).map(drop);
-    let (took, worked) = (began.elapsed(), timer.elapsed());
-    let has_slept = thread_sleeps() > before;
-    assert!(matches!(refused, Err(AcquireError::Exhausted { .. })), "{refused:?}");
-    assert!((SHORT..LIMIT / 4).contains(&took), "{took:?} of {SHORT:?}");
-    // A busy machine may give a thread that never sleeps a third of the time, or still less.
-    assert!(!sleeps || worked < SHORT / 6, "it worked for {worked:?} of {took:?}");
-    assert!(!sleeps || has_slept, "it never slept in {took:?}");
+    let has_slept = |_| {
+        let (began, timer, before) = (Instant::now(), ThreadTimer::start(), thread_sleeps());
+        let refused = pool.acquire_timeout(WANTED, SHORT).map(drop);
+        let (took, worked) = (began.elapsed(), timer.elapsed());
+        assert!(matches!(refused, Err(AcquireError::Exhausted { .. })), "{refused:?}");
+        assert!((SHORT..LIMIT / 4).contains(&took), "{took:?} of {SHORT:?}");
+        thread_sleeps() > before && worked < SHORT / 6
+    };
+    // On a busy machine the time may be over before the thread had the processor.
+    assert!((0..8).any(has_slept) || !sleeps, "it does not sleep");
     let release = |out| {
         there.start(move || {
             thread::sleep(SHORT / 5);

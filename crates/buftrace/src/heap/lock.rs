@@ -130,10 +130,15 @@ mod tests {
         let lock = lock(7);
         core::mem::forget(lock.take());
         assert!(lock.take().is_none());
-        // The program does not wait like that for each event.
-        let started = std::time::Instant::now();
-        assert!(lock.take().is_none());
-        assert!(started.elapsed() < core::time::Duration::from_millis(200), "{:?}", started.elapsed());
+        // The program does not wait like that, for half a second, for each event. The best of some:
+        // others have the processor too.
+        let look = |_| {
+            let started = std::time::Instant::now();
+            assert!(lock.take().is_none());
+            started.elapsed()
+        };
+        let least = (0..5).map(look).min().unwrap();
+        assert!(least < core::time::Duration::from_millis(200), "{least:?}");
         drop(Held { lock: &lock });
         assert_eq!(*lock.take().unwrap(), 7);
         core::mem::forget(lock.take());

@@ -18,11 +18,11 @@ const NUMBERS: &[usize] = if cfg!(debug_assertions) { &[500, 16_000] } else { &[
 const POOLS: &[usize] = if cfg!(debug_assertions) { &[500, 8_000] } else { &[4_000, 32_000] };
 /// How many handles of pools that are gone are forgotten before.
 const FORGOTTEN: usize = 1000;
-/// What a release may cost more at a large number than at a small one: a factor for caches that are
-/// too small, and what may come on top of that, which is 10 ms for 32 000 buffers of one pool. A
-/// cost that grows with the number is far beyond both.
+/// What a release may cost more at a large number than at a small one: a factor, and what may come
+/// on top of that, for caches that are too small, or that others use. A cost that grows with the
+/// number is far beyond both.
 const FACTOR: u32 = 8;
-const SLACK: Duration = Duration::from_nanos(if cfg!(debug_assertions) { 3_000 } else { 312 });
+const SLACK: Duration = Duration::from_micros(3);
 
 /// In which order the buffers are released.
 #[derive(Debug, Clone, Copy)]

@@ -17,7 +17,7 @@ use crate::append::Append;
 use crate::model::Shadow;
 use crate::{pattern, process};
 
-/// Longer than any drop may take, even on a machine that is busy.
+/// Longer than any drop may run for.
 const PROMPT: Duration = Duration::from_millis(500);
 const BYTES: usize = 1500;
 

@@ -187,6 +187,8 @@ pub(crate) unsafe fn move_pages(_: NonNull<u8>, _: NonNull<u8>, _: usize, _: boo
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use core::time::Duration;
+
     use super::*;
 
     const PAGE: usize = 1 << 16;
@@ -201,8 +203,14 @@ mod tests {
         unsafe { core::slice::from_raw_parts(start.as_ptr(), pages * PAGE) }
     }
 
+    /// In a process of its own: addresses where nothing is may be given to another test's thread.
     #[test]
     fn what_another_mapped_is_not_taken() {
+        let name = "what_another_mapped_is_not_taken";
+        testkit::process::alone(module_path!(), name, Duration::from_secs(60), others_mappings_stay);
+    }
+
+    fn others_mappings_stay() {
         let start = reserve(4 * PAGE).unwrap();
         // SAFETY: the test's addresses, of which the middle goes, and half of that to another.
         unsafe {

@@ -124,8 +124,8 @@ fn current_thread() -> Runtime {
 /// The time after which tasks are stopped that find almost always what they wait for.
 const LIMIT: Duration = Duration::from_millis(50);
 
-/// What a task does from then on: it ends when that is more than some turns of it. How long a turn takes
-/// is up to the machine.
+/// What a task does for long after that: it ends when that is more than some turns of it. How long a
+/// turn takes is up to the machine.
 struct Late(Instant, usize);
 
 impl Late {
@@ -134,8 +134,9 @@ impl Late {
     }
 
     fn is_little(&mut self) -> bool {
-        self.1 += usize::from(self.0.elapsed() > LIMIT);
-        self.1 < 1000
+        // The timers of tokio count milliseconds.
+        self.1 += usize::from(self.0.elapsed() > 2 * LIMIT);
+        self.1 < 10_000
     }
 }
 

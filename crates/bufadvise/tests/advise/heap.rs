@@ -19,6 +19,7 @@ pub(crate) fn memory(number: usize) -> *const u8 {
 pub(crate) fn recorded(path: PathBuf, program: impl FnOnce()) -> PathBuf {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    super::refuse_huge_pages();
     start_heap_recording(&path, "exact").expect("a recording");
     program();
     stop_heap_recording();

@@ -17,7 +17,7 @@ use bufadvise::number;
 /// How it was measured, in short.
 const METHOD: &str = "The first table has the traffic of the guide of `bufworks`, and the strategy that is the fastest there of those that the \
 guide names and that were measured. It is so many times as fast as `Vec` in the geometric mean of the rows of the workloads that are \
-such traffic; its memory is the largest growth of resident memory in a row. Each row runs in processes of its own. Every engine first proves that it keeps the bytes of several \
+such traffic; its memory is the largest growth of resident memory in a row. Jobs in `Vec`s go through a queue behind a lock. Each row runs in processes of its own. Every engine first proves that it keeps the bytes of several \
 live buffers apart. Then all take turns, a few milliseconds each, in an order that rotates from round to round. Times are the \
 median over the rounds of several processes; ratios are formed of medians of the same rounds, since times on a shared machine mean little by \
 themselves. Building pools is not timed. Heap calls, fallbacks and memory come from separate processes that time nothing. \

@@ -136,7 +136,7 @@ impl Late {
     fn is_little(&mut self) -> bool {
         // The timers of tokio count milliseconds.
         self.1 += usize::from(self.0.elapsed() > 2 * LIMIT);
-        self.1 < 10_000
+        self.1 < 1000
     }
 }
 

@@ -109,15 +109,15 @@ fn read(from: Option<impl Read>) -> String {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     /// A program that is no `bufadvise`, and what becomes of a candidate that is replayed by it.
     fn replay(name: &str, program: &str, limit: Duration) -> Result<Replayed, Dropped> {
         let path = std::env::temp_dir().join(format!("bufadvise-{}-{name}", std::process::id()));
-        std::fs::write(&path, format!("#!/bin/sh\n{program}\n")).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // Written by another process: a child of another test would inherit the open file, which cannot be
+        // executed then.
+        let write = "printf '#!/bin/sh\n%s\n' \"$1\" > \"$0\" && chmod +x \"$0\"";
+        assert!(Command::new("sh").args(["-c", write]).arg(&path).arg(program).status().unwrap().success());
         let schedule = vec![0; 1 << 20];
         let deadline = Instant::now() + Duration::from_secs(60);
         let children = Children { program: path.clone(), schedule, alone: None, deadline, times_bytes: 1.5 };

@@ -114,8 +114,8 @@ mod tests {
     /// A program that is no `bufadvise`, and what becomes of a candidate that is replayed by it.
     fn replay(name: &str, program: &str, limit: Duration) -> Result<Replayed, Dropped> {
         let path = std::env::temp_dir().join(format!("bufadvise-{}-{name}", std::process::id()));
-        // Written by another process: a child of another test would inherit the open file, which cannot be
-        // executed then.
+        // By another one: a child of another test could have the file open for writing, and what
+        // is open so cannot be run.
         let write = "printf '#!/bin/sh\n%s\n' \"$1\" > \"$0\" && chmod +x \"$0\"";
         assert!(Command::new("sh").args(["-c", write]).arg(&path).arg(program).status().unwrap().success());
         let schedule = vec![0; 1 << 20];

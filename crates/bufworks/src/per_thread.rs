@@ -189,18 +189,20 @@ impl<P: BufferPool + Send + 'static> PerThread<P> {
     /// ```
     #[must_use]
     pub fn stats(&self) -> PoolStats {
-        // A pool's statistics may be the user's code, and call this again.
+        // A pool's statistics may be the user's code, and call this again: without the lock.
         let watched: Vec<_> = lock(&self.shared.pools).all.iter().map(|(pool, _)| pool.clone()).collect();
-        let look = |pool: &Watched<Option<P>>| pool.look(|pool| pool.as_ref().map(P::stats)).flatten();
-        let looks: Vec<_> = local::looking(|| watched.iter().map(look).collect());
-        let mut pools = lock(&self.shared.pools);
-        let mut sum = PoolStats::default();
-        for (index, (_, last)) in pools.all.iter_mut().enumerate() {
-            if let Some(Some(seen)) = looks.get(index) {
-                *last = *seen;
+        local::looking(|| {
+            for (index, pool) in watched.iter().enumerate() {
+                let _ = pool.look(|pool| {
+                    let Some(pool) = pool else { return };
+                    let seen = pool.stats();
+                    // Before the look ends: those of a later look are newer.
+                    lock(&self.shared.pools).all[index].1 = seen;
+                });
             }
-            add(&mut sum, last);
-        }
+        });
+        let mut sum = PoolStats::default();
+        lock(&self.shared.pools).all.iter().for_each(|(_, last)| add(&mut sum, last));
         sum
     }
 }

@@ -47,7 +47,7 @@ use crate::sync::{AtomicUsize, Ordering};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolStats {
-    /// Buffers acquired since the pool was made.
+    /// Buffers acquired since the pool was made, except those of 0 bytes: they take no memory.
     pub acquired: u64,
     /// Of `acquired`, the buffers that reused memory of the pool.
     pub reused: u64,

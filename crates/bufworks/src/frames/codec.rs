@@ -9,7 +9,7 @@ use tokio_util::codec::{Decoder, Encoder};
 
 use super::FrameError;
 use super::framing::{Framing, Parsed};
-use super::state::parse;
+use super::state::{find_next, parse};
 
 /// Decodes and encodes frames for tokio-util's `Framed`, `FramedRead` and `FramedWrite`, over any
 /// `AsyncRead` and `AsyncWrite`, such as a TLS stream. Each frame is in a buffer of a pool.
@@ -107,7 +107,7 @@ impl<P: BufferPool, F: Framing> PoolCodec<P, F> {
     /// Drops what has come of a frame that is too long.
     fn skip(&mut self, skipped: ControlFlow<usize, usize>, from: &mut BytesMut) {
         let (ControlFlow::Break(n) | ControlFlow::Continue(n)) = skipped;
-        from.advance(n.min(from.len()));
+        from.advance(n);
         self.searched = 0;
         self.is_skipping = skipped.is_continue();
     }
@@ -119,7 +119,7 @@ impl<P: BufferPool, F: Framing> Decoder for PoolCodec<P, F> {
 
     fn decode(&mut self, from: &mut BytesMut) -> Result<Option<Self::Item>, FrameError> {
         if self.is_skipping {
-            let skipped = self.framing.find_next(from).unwrap_or(ControlFlow::Break(0));
+            let skipped = find_next(&self.framing, from)?.unwrap_or(ControlFlow::Break(0));
             self.skip(skipped, from);
         }
         while self.partial.is_none() {
@@ -140,7 +140,7 @@ impl<P: BufferPool, F: Framing> Decoder for PoolCodec<P, F> {
                     self.partial = Some(Partial { buf, missing, behind });
                 }
                 Err(error @ FrameError::TooLong { .. }) => {
-                    let skipped = self.framing.find_next(from);
+                    let skipped = find_next(&self.framing, from)?;
                     let skipped = skipped.filter(|skipped| *skipped != ControlFlow::Break(0)).ok_or(error)?;
                     self.skipped += 1;
                     self.skip(skipped, from);

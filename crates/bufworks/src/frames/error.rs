@@ -42,7 +42,8 @@ pub enum FrameError {
         length: usize,
     },
     /// The framing describes a frame without bytes, a payload outside of it, or a header that is
-    /// longer than it.
+    /// longer than it; or it drops more bytes of a frame that is too long than there are, or too
+    /// few.
     Contradiction,
     /// A frame to be written contains the delimiter.
     HasDelimiter {

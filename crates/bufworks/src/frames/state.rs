@@ -138,7 +138,7 @@ impl<F: Framing, L: Lease> State<F, L> {
 
     fn next_step(&mut self) -> Result<Step<L>, FrameError> {
         loop {
-            self.skip();
+            self.skip()?;
             match &mut self.held {
                 Some(Held::Whole(view)) => match parse(&self.framing, view, 0, self.is_skipping)? {
                     Parsed::Frame { payload, total } if total <= view.len() => {
@@ -169,6 +169,8 @@ impl<F: Framing, L: Lease> State<F, L> {
                         }
                         Parsed::Frame { total, .. } if total <= buf.capacity() => return Ok(Step::Read),
                         Parsed::Incomplete if buf.spare_capacity() > 0 => return Ok(Step::Read),
+                        // By frame: what comes next is a header.
+                        Parsed::Incomplete if self.chunk == 0 => self.let_go(),
                         parsed => return Ok(self.acquire(parsed)),
                     }
                 }
@@ -188,14 +190,13 @@ impl<F: Framing, L: Lease> State<F, L> {
     }
 
     /// Drops what has come of a frame that is too long.
-    fn skip(&mut self) {
+    fn skip(&mut self) -> Result<(), FrameError> {
         if !self.is_skipping {
-            return;
+            return Ok(());
         }
-        let skipped = self.framing.find_next(self.rest()).unwrap_or(ControlFlow::Break(0));
+        let skipped = find_next(&self.framing, self.rest())?.unwrap_or(ControlFlow::Break(0));
         self.is_skipping = skipped.is_continue();
         let (ControlFlow::Break(n) | ControlFlow::Continue(n)) = skipped;
-        let n = n.min(self.rest().len());
         match &mut self.held {
             Some(Held::Chunk { buf, searched }) => {
                 buf.consume(n);
@@ -214,6 +215,7 @@ impl<F: Framing, L: Lease> State<F, L> {
                 self.own_len -= n;
             }
         }
+        Ok(())
     }
 
     /// Plans the next buffer. It has more room than what has come takes.
@@ -418,6 +420,22 @@ pub(super) fn parse(
             }
         }
     }
+}
+
+/// Finds the next frame as the framing does, and checks what it says: fewer bytes than the longest
+/// frame stay, so that a reader has room for more.
+pub(super) fn find_next(
+    framing: &impl Framing,
+    stream: &[u8],
+) -> Result<Option<ControlFlow<usize, usize>>, FrameError> {
+    let next = framing.find_next(stream);
+    let is_sound = match next {
+        None => true,
+        Some(ControlFlow::Break(n)) => n <= stream.len(),
+        Some(ControlFlow::Continue(n)) if n < stream.len() => stream.len() - n < framing.max_bytes(),
+        Some(ControlFlow::Continue(n)) => n == stream.len(),
+    };
+    if is_sound { Ok(next) } else { Err(FrameError::Contradiction) }
 }
 
 /// Zeroes bytes, also where the memory is freed next.

@@ -352,6 +352,67 @@ fn statistics_that_acquire_are_served() {
     });
 }
 
+/// A pool whose statistics take long on a thread that is `SLOW`.
+struct Slow {
+    heap: HeapPool,
+    acquired: u64,
+    meets: Option<Arc<Barrier>>,
+}
+
+thread_local! {
+    static SLOW: Cell<bool> = const { Cell::new(false) };
+}
+
+impl BufferPool for Slow {
+    type Lease = HeapLease;
+
+    fn acquire(&mut self, capacity: usize) -> Result<Buf<HeapLease>, AcquireError> {
+        self.acquired += 1;
+        self.heap.acquire(capacity)
+    }
+
+    fn max_capacity(&self) -> usize {
+        usize::MAX
+    }
+
+    fn stats(&self) -> PoolStats {
+        if let Some(meets) = self.meets.as_ref().filter(|_| SLOW.get()) {
+            meets.wait();
+            meets.wait();
+        }
+        let mut stats = PoolStats::default();
+        stats.acquired = self.acquired;
+        stats
+    }
+}
+
+/// One looks at the first pool, and then for long at the second. What others saw of the first
+/// meanwhile is newer.
+#[test]
+fn counters_do_not_go_back() {
+    let meets = Arc::new(Barrier::new(2));
+    let (given, is_first) = (Arc::clone(&meets), AtomicBool::new(true));
+    let make = move || {
+        let meets = (!is_first.swap(false, Relaxed)).then(|| Arc::clone(&given));
+        Ok::<_, ConfigError>(Slow { heap: HeapPool::new(), acquired: 0, meets })
+    };
+    let pool = PerThread::new(make).unwrap();
+    pool.acquire(1).unwrap();
+    let other = pool.clone();
+    thread::spawn(move || drop(other.acquire(1).unwrap())).join().unwrap();
+    assert_eq!(pool.stats().acquired, 2);
+    let looker = pool.clone();
+    let slow = thread::spawn(move || {
+        SLOW.set(true);
+        looker.stats().acquired
+    });
+    meets.wait();
+    pool.acquire(1).unwrap();
+    assert_eq!(pool.stats().acquired, 3);
+    meets.wait();
+    assert_eq!(slow.join().unwrap(), 3);
+}
+
 /// A pool that cannot be made: at once for the first, and as an error of the request for later ones.
 #[test]
 fn pools_that_cannot_be_made() {

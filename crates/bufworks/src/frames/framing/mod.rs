@@ -156,8 +156,8 @@ pub trait Framing {
 
     /// Finds the next frame after one that was [too long](FrameError::TooLong). `Break` has the
     /// number of bytes before it. `Continue` has the number of bytes to drop; the method is called
-    /// again when more have arrived. The default is `None`: it cannot be found, and the error is
-    /// permanent.
+    /// again when more have arrived. It must leave fewer than [`max_bytes`](Self::max_bytes), or
+    /// none. The default is `None`: it cannot be found, and the error is permanent.
     fn find_next(&self, _stream: &[u8]) -> Option<ControlFlow<usize, usize>> {
         None
     }

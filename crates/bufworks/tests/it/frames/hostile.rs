@@ -1,6 +1,8 @@
 //! T21 to T23: `acquire` and streams that lie, refuse and panic. The reader goes on.
 
+use std::cell::Cell;
 use std::io::{self, ErrorKind, Read};
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bufworks::frames::{Affix, Delimited, FrameError, FrameReader, Framing, LengthDelimited, Parsed};
@@ -169,6 +171,117 @@ fn t21_headers_that_are_longer_than_their_frames() {
         assert!(matches!(reader.next_frame(honest), Err(FrameError::Io(_))));
         assert_eq!(reader.into_parts().1, STREAM);
     }
+}
+
+type Next = fn(&[u8]) -> ControlFlow<usize, usize>;
+
+/// Frames that are all too long, and what it says where the next one is.
+struct Skips {
+    max: usize,
+    next: Next,
+    asked: Cell<u32>,
+}
+
+impl Framing for Skips {
+    fn parse(&self, stream: &[u8], _searched: usize) -> Result<Parsed, FrameError> {
+        Err(FrameError::TooLong { length: stream.len(), limit: 1 })
+    }
+
+    fn max_bytes(&self) -> usize {
+        self.max
+    }
+
+    fn around(&self, _frame: &[u8]) -> Result<[Affix; 2], FrameError> {
+        Ok([Affix::NONE; 2])
+    }
+
+    fn header_bytes(&self) -> usize {
+        4
+    }
+
+    fn find_next(&self, stream: &[u8]) -> Option<ControlFlow<usize, usize>> {
+        self.asked.set(self.asked.get() + 1);
+        assert!(self.asked.get() < 100_000, "it ends");
+        Some((self.next)(stream))
+    }
+}
+
+/// What cannot be skipped as a framing says is an error: nobody waits for it for ever.
+#[test]
+fn t21_skipping_that_gets_nowhere() {
+    let stream = vec![7; 100_000];
+    let contradicts = |answer: Result<(), FrameError>| matches!(answer, Err(FrameError::Contradiction));
+    let wrong: [Next; 3] = [
+        |_stream| ControlFlow::Continue(0),
+        |stream| ControlFlow::Continue(stream.len() + 1),
+        |_stream| ControlFlow::Break(usize::MAX),
+    ];
+    for (max, by_frame) in [(0, false), (64, false), (10_000, false), (0, true), (10_000, true)] {
+        let reads = |next| {
+            let skips = Skips { max, next, asked: Cell::new(0) };
+            let reader = FrameReader::new(&stream[..], skips);
+            let mut reader = if by_frame { reader.by_frame() } else { reader };
+            assert!(matches!(reader.next_frame(honest), Err(FrameError::TooLong { .. })));
+            [(); 2].map(|()| reader.next_frame(honest).map(drop))
+        };
+        for next in wrong {
+            let answers = reads(next);
+            assert!(answers.into_iter().all(contradicts), "{max} {by_frame}");
+            #[cfg(feature = "tokio-util-0_7")]
+            {
+                use tokio_util::codec::Decoder as _;
+
+                let skips = Skips { max, next, asked: Cell::new(0) };
+                let mut codec = bufworks::frames::PoolCodec::new(HeapPool::new(), skips);
+                let mut all = bytes::BytesMut::from(&stream[..]);
+                let answers = [(); 2].map(|()| codec.decode_eof(&mut all).map(drop));
+                assert!(answers.into_iter().all(contradicts), "{max}");
+            }
+        }
+        let [answer, _] = reads(|stream| ControlFlow::Continue(stream.len()));
+        assert!(matches!(answer, Err(FrameError::Truncated)), "{max} {by_frame}: {answer:?}");
+    }
+}
+
+/// By frame, a chunk of which nothing is left is not acquired again and again.
+#[test]
+fn t21_a_header_after_a_frame_that_is_skipped() {
+    struct First(Cell<bool>);
+    impl Framing for First {
+        fn parse(&self, stream: &[u8], _searched: usize) -> Result<Parsed, FrameError> {
+            if stream.len() == 10 && self.0.replace(false) {
+                return Err(FrameError::TooLong { length: 10, limit: 9 });
+            }
+            // With a byte behind, so that it comes in a chunk.
+            let first = Parsed::Frame { payload: 0..9, total: 10 };
+            Ok(if self.0.get() { first } else { Parsed::Incomplete })
+        }
+
+        fn max_bytes(&self) -> usize {
+            1000
+        }
+
+        fn around(&self, _frame: &[u8]) -> Result<[Affix; 2], FrameError> {
+            Ok([Affix::NONE; 2])
+        }
+
+        fn header_bytes(&self) -> usize {
+            1
+        }
+
+        fn find_next(&self, stream: &[u8]) -> Option<ControlFlow<usize, usize>> {
+            Some(ControlFlow::Break(stream.len()))
+        }
+    }
+    let mut acquired = 0;
+    let mut acquire = |bytes| {
+        acquired += 1;
+        assert!(acquired < 100, "it ends");
+        honest(bytes)
+    };
+    let mut reader = FrameReader::new(&[7; 100][..], First(Cell::new(true))).by_frame();
+    assert!(matches!(reader.next_frame(&mut acquire), Err(FrameError::TooLong { .. })));
+    assert!(matches!(reader.next_frame(&mut acquire), Err(FrameError::Truncated)));
 }
 
 struct Fails;

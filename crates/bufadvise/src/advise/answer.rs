@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::study::{Study, Tried, Verdict};
 use super::verdict::{Compared, LEAST_REQUESTS, LEAST_SAMPLES, LEAST_SECONDS, NOTICED, Program, Requests};
 use crate::call_sites::CallSite;
-use crate::number::{memory, percent, time};
+use crate::number::{memory, percent, share, time};
 use crate::print;
 
 /// The version of [`Answer`]. It rises with every change that a reader could stumble over.
@@ -107,12 +107,16 @@ fn saves(answer: &Answer) -> String {
         (Verdict::TooShort, _) if answer.requests.count == 0.0 => {
             "The program made no request that was recorded.".into()
         }
-        (Verdict::TooShort, _) => ran(answer),
-        (Verdict::Pool, Some((best, compared))) => {
-            format!("It saves {}. {}", seconds(compared.saved, program), costs(answer, best, compared))
+        (Verdict::TooShort, None) => ran(answer),
+        (Verdict::TooShort, Some((best, compared))) => {
+            let saved = seconds(compared.saved, program);
+            format!("{} `{}` saves {saved} in their replay.", ran(answer), best.settings)
+        }
+        (Verdict::Pool, Some((_, compared))) => {
+            format!("It saves {}. {}", seconds(compared.saved, program), costs(answer, compared))
         }
         (_, Some((best, compared))) => {
-            let costs = costs(answer, best, compared);
+            let costs = costs(answer, compared);
             format!("The best pool, `{}`, saves {}. {costs}", best.settings, seconds(compared.saved, program))
         }
         (_, None) => {
@@ -125,84 +129,65 @@ fn saves(answer: &Answer) -> String {
 
 fn ran(answer: &Answer) -> String {
     let (time, requests) = (time(answer.program.ran_seconds * 1e9), counted(&answer.requests));
-    format!("The program ran for {time} and made {requests}.")
+    format!("The program ran for {time}, with {requests}.")
 }
 
 /// Says how much of the program's time a share is.
 fn seconds(share: f64, program: &Program) -> String {
-    let all = program.time();
+    let all = program.time() * 1e9;
     if share <= 0.0 {
         return "no time".into();
     }
-    format!(
-        "{} of the program's processor time ({} of {})",
-        percent(share),
-        time(share * all * 1e9),
-        time(all * 1e9)
-    )
+    format!("{} of the program's processor time ({} of {})", percent(share), time(share * all), time(all))
 }
 
 /// Says what a pool costs in memory, and where the program requests zeros.
-fn costs(answer: &Answer, best: &Tried, compared: &Compared) -> String {
+fn costs(answer: &Answer, compared: &Compared) -> String {
     let zeroing = match answer.requests.zeroing(&answer.program) {
         ..0.001 => String::new(),
         share => format!("Zeroing its buffers takes {}, which is subtracted. ", percent(share)),
     };
-    let (bytes, now) = (best.replayed.map_or(0, |replayed| replayed.bytes), answer.study.now.bytes);
-    let memory = if compared.price > 0.0 {
-        format!(
-            "It takes {} more memory, the price of which is {} of the time.",
-            memory(bytes.saturating_sub(now)),
-            percent(compared.price)
-        )
-    } else if memory(bytes) != memory(now) && bytes < now {
-        format!("In the replay it takes {} of memory, and {} without it.", memory(bytes), memory(now))
-    } else {
-        "It takes no more memory.".into()
+    let memory = match compared.price {
+        0.0 => "It takes no more memory at the peak.".into(),
+        price => {
+            let (more, price) = (memory(compared.more_bytes), percent(price));
+            format!("It takes {more} more memory, the price of which is {price} of the time.")
+        }
     };
     zeroing + &memory
 }
 
 /// Says how sure the answer is, and why.
 fn sure(answer: &Answer) -> String {
-    let (study, replayed) = (&answer.study, answer.requests.replayed);
+    let (study, few) = (&answer.study, answer.why_few.clone());
+    let Requests { replayed, .. } = answer.requests;
+    let part = if answer.requests.are_a_part() { format!("{replayed} of ") } else { String::new() };
     let requests = counted(&answer.requests);
-    let (word, more) = match &study.why {
-        None => ("Sure", String::new()),
-        Some(why) => ("Not sure", format!("{why}.")),
-    };
+    let (word, more) = study.why.as_ref().map_or(("Sure", "".into()), |why| ("Not sure", format!("{why}. ")));
+    let more = if answer.requests.are_few() { more + &few } else { more };
     match (study.verdict, study.best()) {
-        (Verdict::TooShort, _) => {
-            let few = &answer.why_few;
-            let longer = if answer.requests.count > 0.0 { "Record it for longer. " } else { "" };
+        (Verdict::TooShort, Some(_)) => {
+            let exact = if answer.requests.error > 0.0 { "with --settings exact" } else { "for longer" };
             format!(
-                "An answer needs {LEAST_SECONDS:.0} s, {LEAST_REQUESTS:.0} requests and {LEAST_SAMPLES} samples of them. {longer}{few}"
+                "To recommend a pool takes {LEAST_REQUESTS:.0} requests and {LEAST_SAMPLES} samples of them. Record it {exact}. {few}"
             )
         }
+        (Verdict::TooShort, None) if answer.program.ran_seconds >= LEAST_SECONDS => few,
+        (Verdict::TooShort, None) => format!("An answer needs a run of {LEAST_SECONDS:.0} s. {few}"),
         (_, None) => {
-            let hint = if answer.requests.are_few() { more + &answer.why_few } else { more };
-            let text = format!("{word}: of {requests}, {replayed} were replayed without a pool. {hint}");
-            text.trim_end().to_owned()
+            format!("{word}: the replay without a pool had {part}{requests}. {more}").trim_end().to_owned()
         }
         (_, Some((_, compared))) => {
             let rounds = print::count(compared.rounds as u64, "round");
-            let percent_of = |share: f64| format!("{:.1} %", share * 100.0);
-            let range = |less: f64| {
-                format!(
-                    "{} to {}",
-                    percent_of(compared.least.max(0.0) - less),
-                    percent_of(compared.most - less)
-                )
-            };
-            let mut saved = if compared.most <= 0.0 { "nothing".into() } else { range(0.0) };
-            if compared.price > 0.0 && compared.most > 0.0 {
+            let (least, most) = (compared.least.max(0.0), compared.most);
+            let range = |less: f64| format!("{} to {}", share(least - less), share(most - less));
+            let mut saved = if most <= 0.0 { "nothing".into() } else { range(0.0) };
+            if compared.price > 0.0 && most > 0.0 {
                 saved += &format!(" ({} after the price of its memory)", range(compared.price));
             }
-            let is_part = answer.requests.are_a_part();
-            let part = if is_part { format!("{replayed} of ") } else { String::new() };
             // A pool's first touches are more of a part than of all.
-            let all =
-                if is_part && study.verdict == Verdict::Pool { ", and may save more of all" } else { "" };
+            let is_more = !part.is_empty() && study.verdict == Verdict::Pool;
+            let all = if is_more { ", and may save more of all" } else { "" };
             format!(
                 "{word}: it saved {saved} in {rounds} of replays, of {part}{requests}{all}. Users notice {}. {more}",
                 percent(NOTICED)
@@ -213,11 +198,12 @@ fn sure(answer: &Answer) -> String {
     }
 }
 
-/// Says how many requests there are.
+/// Says how many requests there are, unless there may be as many small ones without a sample.
 fn counted(requests: &Requests) -> String {
     let count = print::count(requests.count.round() as u64, "request");
     match requests.error {
         ..0.001 => count,
+        1.0.. => print::count(requests.samples as u64, "sample") + " of its requests",
         error => format!("about {count} (± {})", percent(error)),
     }
 }
@@ -261,7 +247,7 @@ mod tests {
     }
 
     fn saving(saved: f64, price: f64) -> Option<Compared> {
-        Some(Compared { saved, low: saved, least: saved, most: saved, price, rounds: 5 })
+        Some(Compared { more_bytes: 20 * MIB, ..Compared::of_equal_rounds(saved, price) })
     }
 
     #[test]
@@ -296,7 +282,7 @@ mod tests {
         let lines = text(&large);
         assert!(lines.starts_with("Too large to try: 9 buffers were in use.\nRecorded: "), "{lines}");
         large.study.verdict = Verdict::NoPool;
-        assert!(text(&large).contains(" without a pool. 9 buffers were in use.\n"), "{}", text(&large));
+        assert!(text(&large).contains(" had 4000 requests. 9 buffers were in use.\n"), "{}", text(&large));
     }
 
     #[test]
@@ -306,8 +292,8 @@ mod tests {
         let mut few = answer(Verdict::NoPool, None);
         (few.requests.count, few.requests.replayed) = (34.0, 34);
         let few = text(&few);
-        let asked = "\nThe program ran for 10.0 s and made 34 requests. All its requests together take 0.3 %";
-        let hint = "\nSure: of 34 requests, 34 were replayed without a pool. Why few.\n";
+        let asked = "\nThe program ran for 10.0 s, with 34 requests. All its requests together take 0.3 %";
+        let hint = "\nSure: the replay without a pool had 34 requests. Why few.\n";
         assert!(few.contains(asked) && few.contains(hint) && !lines.contains("Why few"), "{few}");
         let lines = text(&answer(Verdict::NoPool, saving(-0.1, 0.0)));
         assert!(lines.contains("The best pool, `slot:slots=16`, saves no time."), "{lines}");
@@ -319,16 +305,12 @@ mod tests {
         (short.program.ran_seconds, short.requests.count) = (0.25, 1.0);
         let lines = text(&short);
         assert!(
-            lines.starts_with("Too short to say.\nThe program ran for 250 ms and made 1 request.\n"),
+            lines.starts_with("Too short to say.\nThe program ran for 250 ms, with 1 request.\nAn answer needs a run of 1 s. "),
             "{lines}"
         );
-        assert!(lines.contains("samples of them. Record it for longer. Why few.\n"), "{lines}");
-        short.requests.count = 0.0;
+        (short.program.ran_seconds, short.requests.count) = (1.5, 0.0);
         let lines = text(&short);
-        assert!(
-            !lines.contains("Record it for longer") && lines.contains("samples of them. Why few.\n"),
-            "{lines}"
-        );
+        assert!(lines.contains("made no request that was recorded.\nWhy few.\n"), "{lines}");
         let mut failed = answer(Verdict::NoAnswer, None);
         failed.study.why = Some("the replay took longer than 9.0 s".into());
         let lines = text(&failed);

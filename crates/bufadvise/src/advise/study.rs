@@ -133,9 +133,6 @@ pub(crate) fn study(
         let doubt = prices.doubt_of_little(study.now_share);
         return study.unless(too_large.or(doubt).or(prices.doubt_of_replay(&fastest)));
     }
-    if prices.requests.are_few() {
-        return Study::of(Verdict::TooShort);
-    }
     let mut finalists: Vec<Finalist> = Vec::new();
     for candidate in candidate::sweep(&needs.with_margin()) {
         let fit = children.replay(&candidate, limit).map_err(|why| why.to_string());
@@ -155,6 +152,7 @@ pub(crate) fn study(
         let of_replay = prices.doubt_of_replay(&fastest).filter(|_| !best.helps());
         let doubt = too_large.clone().or(of_replay).or(prices.doubt(best));
         study.verdict = match (best.helps(), &too_large) {
+            (true, None) if prices.requests.are_few() => Verdict::TooShort,
             (true, None) => Verdict::Pool,
             (true, Some(_)) => Verdict::TooLarge,
             (false, _) => Verdict::NoPool,
@@ -259,9 +257,11 @@ mod tests {
     #[test]
     fn of_those_that_are_as_good_none_refuses_or_is_large() {
         let one = |settings: &str, saved: f64, bytes| {
-            let compared = Compared { saved, low: saved, least: saved, most: saved, price: 0.0, rounds: 5 };
             let replays = vec![Replayed { bytes, ..Replayed::default() }];
-            (compared, Finalist { candidate: settings.parse().unwrap(), replays })
+            (
+                Compared::of_equal_rounds(saved, 0.0),
+                Finalist { candidate: settings.parse().unwrap(), replays },
+            )
         };
         let (ring, shard) = (one("ring", 0.3, 1), one("shard", 0.29, 9));
         assert_eq!(best(&[ring, shard, one("bump", 0.28, 8), one("slot", 0.2, 1)]), 2);

@@ -1,7 +1,7 @@
 //! The rule: what a pool has to save, and what its memory costs.
 //!
-//! 1. A recording of less than a second, or without a request, is too short to say. So is one of
-//!    few requests or of few samples, unless all of them take little.
+//! 1. A recording of less than a second, or without a request, is too short to say. So is one in
+//!    which a pool helps, by few requests or by few samples of them.
 //! 2. What a candidate saves is a share of the program's processor time, which other programs on
 //!    the machine change little. It is the difference between two replays of the same round. Of a
 //!    program that had fewer page faults than the replay without a pool, it is as much less. Of a
@@ -27,7 +27,7 @@ const FREE_BYTES: u64 = 1 << 20;
 const IDLE: f64 = 30.0;
 /// The shortest recording that says something,
 pub(crate) const LEAST_SECONDS: f64 = 1.0;
-/// the fewest requests that pools are compared by,
+/// the fewest requests that a pool is named by,
 pub(crate) const LEAST_REQUESTS: f64 = 100.0;
 /// and the fewest of them that were recorded.
 pub(crate) const LEAST_SAMPLES: usize = 30;
@@ -108,7 +108,7 @@ impl Requests {
         ZEROING_NANOS * self.zeroed_bytes / 1e9 / program.time()
     }
 
-    /// Returns whether there are too few to compare pools by.
+    /// Returns whether there are too few to name a pool by.
     pub(crate) fn are_few(&self) -> bool {
         self.count < LEAST_REQUESTS || self.samples < LEAST_SAMPLES
     }
@@ -144,10 +144,11 @@ impl Prices {
         (if saved > 0.0 { saved * credible } else { saved }) - self.requests.zeroing(&self.program)
     }
 
-    /// Returns the price of memory as a share of the program's time.
-    pub(crate) fn price(&self, now: &Replayed, pool: &Replayed) -> f64 {
-        let more = pool.bytes.saturating_sub(now.bytes);
-        let of = self.program.bytes.unwrap_or(now.bytes).max(FREE_BYTES);
+    /// Returns the price of so much more memory as a share of the program's time. Replays touch all
+    /// pages. A program that has less memory than they have touches as much less of a pool.
+    fn price(&self, more: u64, now: &[Replayed]) -> f64 {
+        let now = now.iter().map(|replayed| replayed.bytes).max().unwrap_or(0);
+        let of = self.program.bytes.unwrap_or(0).max(now).max(FREE_BYTES);
         if more <= FREE_BYTES { 0.0 } else { PRICE * more as f64 / of as f64 }
     }
 
@@ -155,11 +156,13 @@ impl Prices {
     pub(crate) fn compare(&self, now: &[Replayed], pool: &[Replayed]) -> Compared {
         let mut saved: Vec<f64> = now.iter().zip(pool).map(|pair| self.saved(pair)).collect();
         saved.sort_by(f64::total_cmp);
-        let mut prices: Vec<f64> = now.iter().zip(pool).map(|(now, pool)| self.price(now, pool)).collect();
-        prices.sort_by(f64::total_cmp);
-        let price = quantile(&prices, 0.5);
-        let at = |share| quantile(&saved, share);
-        Compared { saved: at(0.5), low: at(0.25), least: at(0.1), most: at(0.9), price, rounds: saved.len() }
+        let more = now.iter().zip(pool).map(|(now, pool)| pool.bytes.saturating_sub(now.bytes) as f64);
+        let mut more: Vec<f64> = more.collect();
+        more.sort_by(f64::total_cmp);
+        let more_bytes = quantile(&more, 0.5) as u64;
+        let (at, rounds) = (|share| quantile(&saved, share), saved.len());
+        let (saved, low, least, most) = (at(0.5), at(0.25), at(0.1), at(0.9));
+        Compared { saved, low, least, most, more_bytes, price: self.price(more_bytes, now), rounds }
     }
 
     /// Returns why it is not sure that so large a share is less than a user notices, if it is not:
@@ -199,7 +202,8 @@ impl Prices {
         let Requests { work_error, held_error, .. } = self.requests;
         let low = least * (1.0 - 2.0 * work_error) - price * (1.0 + 2.0 * held_error);
         let high = most * (1.0 + 2.0 * work_error) - price * (1.0 - 2.0 * held_error).max(0.0);
-        let (of, error) = if held_error > work_error { ("memory", held_error) } else { ("time", work_error) };
+        let is_memory = price * held_error > most * work_error;
+        let (of, error) = if is_memory { ("memory", held_error) } else { ("time", work_error) };
         (low < NOTICED && high >= NOTICED).then(|| few_samples(of, error))
     }
 }
@@ -218,12 +222,19 @@ pub(crate) struct Compared {
     pub(crate) low: f64,
     pub(crate) least: f64,
     pub(crate) most: f64,
-    /// The price of its memory.
+    /// The median of how much more memory it takes, and the price of that.
+    pub(crate) more_bytes: u64,
     pub(crate) price: f64,
     pub(crate) rounds: usize,
 }
 
 impl Compared {
+    #[cfg(test)]
+    pub(crate) fn of_equal_rounds(saved: f64, price: f64) -> Self {
+        let (low, least, most) = (saved, saved, saved);
+        Self { saved, low, least, most, more_bytes: 0, price, rounds: LEAST_ROUNDS }
+    }
+
     /// Returns what remains of the saving behind the price.
     pub(crate) fn worth(&self) -> f64 {
         self.saved - self.price
@@ -297,7 +308,11 @@ mod tests {
         assert!(doubt(0.2, 0.0, &compared).is_some_and(|why| why.contains("± 40.0 % of its time open")));
         assert!(prices.doubt(&compared).is_some_and(|why| why.contains("had no time")));
         // What is far above is sure, or far below; not what rests on a price of few samples.
-        let far = |saved, price| Compared { saved, low: saved, least: saved, most: saved, price, rounds: 5 };
+        let far = Compared::of_equal_rounds;
+        let of_memory = |held_error| doubt(0.01, held_error, &far(0.05, 0.03));
+        assert!(of_memory(0.4).is_some_and(|why| why.contains("of its memory open")));
+        // The larger error is of nothing.
+        assert!(doubt(0.3, 0.9, &far(0.025, 0.0)).is_some_and(|why| why.contains("± 60.0 % of its time")));
         assert!(doubt(0.4, 0.0, &far(0.2, 0.0)).is_none() && doubt(0.4, 0.0, &far(0.01, 0.0)).is_none());
         assert!(doubt(0.01, 0.4, &far(0.05, 0.1)).is_some() && doubt(0.01, 0.1, &far(0.05, 0.1)).is_none());
         let differ = prices.doubt(&Compared { most: 0.3, rounds: ROUNDS, ..far(0.01, 0.0) });
@@ -372,8 +387,10 @@ mod tests {
         assert!((compared.price - 0.037).abs() < 1e-9 && !compared.helps(), "{compared:?}");
         assert!(prices.compare(&[replayed(1100, 9, 10 * MIB)], &[pool]).helps());
         // A little is free, and less earns nothing.
-        assert_eq!(prices.price(&now, &replayed(100, 9, 11 * MIB)), 0.0);
-        assert_eq!(prices.price(&pool, &now), 0.0);
+        let price = |now, pool| prices.compare(&[now], &[pool]).price;
+        assert_eq!([price(now, replayed(100, 9, 11 * MIB)), price(pool, now)], [0.0; 2]);
+        // `sort`: the program touches a seventh of what the replays touch.
+        assert!((price(replayed(9, 9, 700 * MIB), replayed(9, 9, 1050 * MIB)) - 0.05).abs() < 1e-9);
     }
 
     #[test]

@@ -15,12 +15,17 @@ pub(crate) fn memory(number: usize) -> *const u8 {
     core::ptr::without_provenance(number << 16)
 }
 
-/// Records each request of `program`. A process has one recording at a time.
+/// Records each request of `program`.
 pub(crate) fn recorded(path: PathBuf, program: impl FnOnce()) -> PathBuf {
+    recorded_by("exact", path, program)
+}
+
+/// Records what these settings say. A process has one recording at a time.
+pub(crate) fn recorded_by(settings: &str, path: PathBuf, program: impl FnOnce()) -> PathBuf {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     super::refuse_huge_pages();
-    start_heap_recording(&path, "exact").expect("a recording");
+    start_heap_recording(&path, settings).expect("a recording");
     program();
     stop_heap_recording();
     path

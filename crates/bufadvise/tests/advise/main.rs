@@ -95,18 +95,19 @@ fn what_is_short_is_too_short_to_say() {
     let lines: Vec<&str> = words.lines().collect();
     assert_eq!((lines.len(), lines[3]), (4, "Recorded: 400 events."), "{words}");
     assert_eq!(lines[0], "Too short to say.");
-    assert!(lines[1].contains("made 200 requests") && lines[2].contains("needs 1 s"), "{words}");
+    assert!(lines[1].contains("with 200 requests") && lines[2].contains("a run of 1 s"), "{words}");
     let seldom = write(&folder, "seldom", 5_000_000_000, &one_by_one(1, 84 << 20));
     let words = printed(&advise(&seldom, &[]));
-    let asked =
-        "No pool would help.\nThe program ran for 5.00 s and made 1 request. All its requests together";
+    let asked = "No pool would help.\nThe program ran for 5.00 s, with 1 request. All its requests together";
     assert!(words.starts_with(asked) && words.contains("of its own"), "{words}");
     let huge = write(&folder, "huge", 130_000_000, &one_by_one(4, 500 << 20));
     let words = printed(&advise(&huge, &["--table"]));
-    assert!(words.starts_with("Too short to say.\nThe program ran for 910 ms and"), "{words}");
+    assert!(words.starts_with("Too short to say.\nThe program ran for 910 ms, with"), "{words}");
     let huge = write(&folder, "huge", 150_000_000, &one_by_one(4, 500 << 20));
     let words = printed(&advise(&huge, &[]));
-    assert!(words.contains("\nThe program ran for 1.05 s and made 4 requests.\n"), "{words}");
+    assert!(words.contains("\nThe program ran for 1.05 s, with 4 requests. `"), "{words}");
+    assert!(words.contains(" in their replay.\nTo recommend a pool takes 100 requests and 30"), "{words}");
+    assert!(words.contains(" Record it for longer. "), "{words}");
     let answer = json(&advise(&huge, &["--json"]));
     assert_eq!((&answer["schema"], &answer["verdict"]), (&8.into(), &"too_short".into()));
 }
@@ -121,7 +122,10 @@ fn no_pool_where_buffers_do_not_matter() {
     assert_eq!(code(&output), 0, "{words}");
     assert!(words.starts_with("No pool would help.\nAll its requests together take < 0.1 % of"), "{words}");
     assert!(words.contains("\nRecorded: 400 events.\n"), "{words}");
-    assert!(words.contains("\nSure: of 200 requests, 200 were replayed") && words.contains("vec"), "{words}");
+    assert!(
+        words.contains("\nSure: the replay without a pool had 200 requests.") && words.contains("vec"),
+        "{words}"
+    );
     assert!(!words.contains("pub fn"), "{words}");
 }
 

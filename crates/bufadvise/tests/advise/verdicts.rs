@@ -8,7 +8,7 @@ use std::time::Instant;
 use buftrace::hooks;
 use serde_json::Value;
 
-use super::heap::{functions, memory, recorded};
+use super::heap::{functions, memory, recorded, recorded_by};
 use super::{advise, code, folder, json, printed};
 
 /// The C library gives so large a buffer back at once: each is faulted in again.
@@ -116,4 +116,22 @@ fn faults_that_the_program_did_not_have_are_not_saved() {
     let words = printed(&advise(&path, &["--seconds", "60"]));
     assert!(words.starts_with("No pool would help.\n"), "{words}");
     assert!(!words.contains("call sites"), "nothing is to be said of them: {words}");
+}
+
+/// As `sort`: one request for more memory than the program uses, and small ones, hardly any of which
+/// is a sample. What recommends a pool needs more; what does not has enough.
+#[test]
+fn few_samples_are_no_number_of_requests() {
+    let path = recorded_by("", folder("sampled").join("app.heap"), || {
+        (1..=100).for_each(requests_seldom);
+        hooks::allocated(memory(1), 640 << 20, false);
+        thread::sleep(Duration::from_millis(1100));
+        hooks::freed(memory(1));
+    });
+    let answer = advised(&path);
+    assert!(answer["now_share"].as_f64() > Some(0.03), "pools are compared: {answer}");
+    assert_eq!((&answer["verdict"], &answer["is_sure"]), (&"no_pool".into(), &true.into()), "{answer}");
+    let words = printed(&advise(&path, &["--seconds", "60"]));
+    let samples = format!(" of replays, of {} sample", answer["requests"]["samples"]);
+    assert!(words.contains(&samples) && words.contains(" of its requests. Users"), "{words}");
 }

@@ -11,7 +11,7 @@ use super::answer::{Answer, SCHEMA, SiteAnswer};
 use super::children::Children;
 use super::schedule::{Schedule, workers};
 use super::study::{Study, Verdict, study};
-use super::traffic::{Needs, Traffic};
+use super::traffic::{Buffer, Needs, Traffic};
 use super::verdict::{Prices, Program, Requests, work};
 use super::{answer, codegen, table, wire};
 use crate::call_sites::{self, CallSite, sums};
@@ -82,7 +82,7 @@ impl Context {
         let why_few = input.why_few();
         let (program, is_rust, recorded) = (program(&input), is_rust(&input), input.ending() + "." + notes);
         let (part, heap) = match input {
-            Input::Heap(heap) => (Part::of(&heap), Some(heap)),
+            Input::Heap(heap) => (Part::of(&heap, &program), Some(heap)),
             Input::Trace(trace) => {
                 let sums = trace.summary();
                 let (samples, [_, _, _, largest]) = (sums.acquires, sums.size_quantiles);
@@ -148,13 +148,13 @@ struct Part {
 
 impl Part {
     /// Returns what a heap requested.
-    fn of(heap: &Profile) -> Self {
+    fn of(heap: &Profile, program: &Program) -> Self {
         let peak = heap.expanded_peak(|_| true);
         Self {
             peak,
             growth: heap.whole().peak_growth,
             largest: heap.objects().iter().map(|one| one.largest).max().unwrap_or(0),
-            requests: requests_of(heap, peak.1),
+            requests: requests_of(heap, peak.1, program),
             trace: heap.expanded_trace(MOST_EVENTS, |_| true),
         }
     }
@@ -170,7 +170,8 @@ impl Part {
         let mut replay = |start| {
             let traffic = Traffic::new(&trace, start);
             requests.replayed = traffic.buffers.len();
-            let bytes = traffic.buffers.iter().map(|buffer| f64::from(buffer.bytes)).sum();
+            let touched = |buffer: &Buffer| f64::from(buffer.bytes).min(program.touched());
+            let bytes = traffic.buffers.iter().map(touched).sum();
             requests.replayed_work = work(requests.replayed, bytes);
             let replayed = Needs::of(&traffic);
             let whole = || ((replayed.live as f64, replayed.bytes as f64), 0);
@@ -191,7 +192,8 @@ impl Part {
         });
         let prices = Prices { program, requests };
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let encoded = |workers| wire::encode(&Schedule::new(&traffic, workers));
+        let touched = program.touched() as usize;
+        let encoded = |workers| wire::encode(&Schedule { touched, ..Schedule::new(&traffic, workers) });
         let workers = workers(&traffic, processors);
         let children = Children {
             program: std::env::current_exe().context("cannot find this program")?,
@@ -227,7 +229,7 @@ fn is_rust(input: &Input) -> bool {
 }
 
 /// Returns what was requested of a heap that had so many bytes in use at its peak.
-fn requests_of(heap: &Profile, peak: f64) -> Requests {
+fn requests_of(heap: &Profile, peak: f64, program: &Program) -> Requests {
     let (mut bytes, mut large, mut zeroed_bytes, mut held, mut held_variance) = (0.0, 0.0, 0.0, 0.0, 0.0);
     // Of requests, and of what they cost.
     let mut sums = [0.0; 2];
@@ -237,7 +239,8 @@ fn requests_of(heap: &Profile, peak: f64) -> Requests {
     let mut variances = [unseen * unseen; 2];
     for object in heap.objects() {
         let (weight, largest) = (object.weight(), object.largest as f64);
-        for (of, one) in [1.0, work(1, largest)].into_iter().enumerate() {
+        let touched = largest.min(program.touched());
+        for (of, one) in [1.0, work(1, touched)].into_iter().enumerate() {
             sums[of] += weight * one;
             variances[of] += weight * (weight - 1.0) * one * one;
         }
@@ -246,7 +249,7 @@ fn requests_of(heap: &Profile, peak: f64) -> Requests {
             large += weight * largest;
         }
         if object.zeroed && object.largest >= FRESH_BYTES {
-            zeroed_bytes += weight * largest;
+            zeroed_bytes += weight * touched;
         }
         let nanos = object.lifetime_ns().unwrap_or(heap.duration_ns().saturating_sub(object.at_ns)) as f64;
         held += weight * largest * nanos;

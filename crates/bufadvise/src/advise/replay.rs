@@ -216,7 +216,7 @@ impl<'a, S: Source> Worker<'a, S> {
     fn acquire(&mut self, source: u32, bytes: u32, place: u32, to: u32) {
         let bytes = bytes as usize;
         let mut buf = source::take(&mut self.sources[source as usize], bytes, &mut self.found.refused);
-        page_touch::mark(&mut buf, bytes, place as u8);
+        page_touch::mark(&mut buf, bytes.min(self.shared.schedule.touched), place as u8);
         match &mut self.out[to as usize] {
             None => self.live[place as usize] = Some(buf),
             Some(queue) => {
@@ -243,7 +243,8 @@ impl<'a, S: Source> Worker<'a, S> {
     #[inline(always)]
     fn release(&mut self, place: usize, bytes: usize) {
         let Some(mut buf) = self.live[place].take() else { return };
-        self.found.wrong += u64::from(!page_touch::ends(&mut buf, bytes, place as u8));
+        let touched = bytes.min(self.shared.schedule.touched);
+        self.found.wrong += u64::from(!page_touch::ends(&mut buf, touched, place as u8));
     }
 }
 

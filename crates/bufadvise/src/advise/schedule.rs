@@ -57,6 +57,8 @@ pub(crate) struct Schedule {
     pub(crate) buffers: usize,
     /// Pools, where each thread that acquires has its own.
     pub(crate) pools: usize,
+    /// The most bytes of a buffer that are touched.
+    pub(crate) touched: usize,
 }
 
 /// Returns how many workers play such traffic on `processors` processors: one for one thread, two
@@ -218,6 +220,7 @@ impl<'a> Writer<'a> {
             buffers: self.traffic.buffers.len(),
             pools: self.back.len(),
             parts: self.parts,
+            touched: usize::MAX,
         }
     }
 }

@@ -258,10 +258,8 @@ mod tests {
     fn of_those_that_are_as_good_none_refuses_or_is_large() {
         let one = |settings: &str, saved: f64, bytes| {
             let replays = vec![Replayed { bytes, ..Replayed::default() }];
-            (
-                Compared::of_equal_rounds(saved, 0.0),
-                Finalist { candidate: settings.parse().unwrap(), replays },
-            )
+            let finalist = Finalist { candidate: settings.parse().unwrap(), replays };
+            (Compared::of_equal_rounds(saved, 0.0), finalist)
         };
         let (ring, shard) = (one("ring", 0.3, 1), one("shard", 0.29, 9));
         assert_eq!(best(&[ring, shard, one("bump", 0.28, 8), one("slot", 0.2, 1)]), 2);

@@ -62,6 +62,11 @@ impl Program {
     pub(crate) fn time(&self) -> f64 {
         self.processor_seconds.map_or(self.seconds, |time| time.max(self.seconds / IDLE)).max(1e-9)
     }
+
+    /// Returns the most bytes of a buffer that the program can have touched: all it ever had.
+    pub(crate) fn touched(&self) -> f64 {
+        self.bytes.map_or(f64::INFINITY, |bytes| bytes as f64)
+    }
 }
 
 /// What was requested.
@@ -389,6 +394,8 @@ mod tests {
         // A little is free, and less earns nothing.
         let price = |now, pool| prices.compare(&[now], &[pool]).price;
         assert_eq!([price(now, replayed(100, 9, 11 * MIB)), price(pool, now)], [0.0; 2]);
+        let one_round = [100, 100, 200].map(|mib| replayed(90, 10, mib * MIB));
+        assert_eq!(prices.compare(&[replayed(100, 10, 100 * MIB); 3], &one_round).price, 0.0);
         // `sort`: the program touches a seventh of what the replays touch.
         assert!((price(replayed(9, 9, 700 * MIB), replayed(9, 9, 1050 * MIB)) - 0.05).abs() < 1e-9);
     }
@@ -402,11 +409,5 @@ mod tests {
         let now = [500, 500, 120, 500, 500, 500, 500].map(|millis| replayed(millis, 9, MIB));
         let compared = prices.compare(&now, &pool);
         assert!(compared.helps() && !compared.is_clear(), "{compared:?}");
-    }
-
-    #[test]
-    fn memory_of_one_round_has_no_price() {
-        let pools = [100, 100, 200].map(|mib| replayed(90, 10, mib * MIB));
-        assert_eq!(prices().compare(&[replayed(100, 10, 100 * MIB); 3], &pools).price, 0.0);
     }
 }

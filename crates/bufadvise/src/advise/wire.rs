@@ -14,8 +14,10 @@ const MAGIC: u32 = 0x6275_6661;
 
 /// Returns the schedule for children.
 pub(crate) fn encode(schedule: &Schedule) -> Vec<u8> {
-    let Schedule { parts, places, buffers, pools } = schedule;
-    let mut numbers = vec![MAGIC, *places as u32, *buffers as u32, *pools as u32, parts.len() as u32];
+    let Schedule { parts, places, buffers, pools, touched } = schedule;
+    let head = [*places, *buffers, *pools, *touched, parts.len()];
+    let mut numbers = vec![MAGIC];
+    numbers.extend(head.map(|number| u32::try_from(number).unwrap_or(u32::MAX)));
     for part in parts {
         numbers.extend([part.steps.len() as u32, part.sources.len() as u32, part.releases]);
         numbers.extend(&part.sources);
@@ -42,7 +44,8 @@ pub(crate) fn read(from: impl Read) -> Result<Schedule> {
         Ok(u32::from_le_bytes(bytes))
     };
     ensure!(next()? == MAGIC, "the standard input has no schedule");
-    let [places, buffers, pools] = [next()?, next()?, next()?].map(|number| number as usize);
+    let head = [next()?, next()?, next()?, next()?];
+    let [places, buffers, pools, touched] = head.map(|number| number as usize);
     let mut parts = Vec::new();
     for _ in 0..next()? {
         let (steps, sources, releases) = (next()?, next()?, next()?);
@@ -64,7 +67,7 @@ pub(crate) fn read(from: impl Read) -> Result<Schedule> {
         }
         parts.push(part);
     }
-    Ok(Schedule { parts, places, buffers, pools })
+    Ok(Schedule { parts, places, buffers, pools, touched })
 }
 
 #[cfg(test)]
@@ -75,7 +78,8 @@ mod tests {
 
     #[test]
     fn what_is_read_was_written() {
-        let schedule = Schedule::new(&Traffic::new(&random(3, 500, 5000), 0), 2);
+        let mut schedule = Schedule::new(&Traffic::new(&random(3, 500, 5000), 0), 2);
+        schedule.touched = 4321;
         let file = encode(&schedule);
         let read_again = read(&file[..]).expect("the same");
         let plain = |schedule: &Schedule| {
@@ -83,7 +87,8 @@ mod tests {
             parts.map(|part| (part.steps.clone(), part.sources.clone(), part.releases)).collect::<Vec<_>>()
         };
         assert_eq!(plain(&read_again), plain(&schedule));
-        let sizes = |schedule: &Schedule| (schedule.places, schedule.buffers, schedule.pools);
+        let sizes =
+            |schedule: &Schedule| (schedule.places, schedule.buffers, schedule.pools, schedule.touched);
         assert_eq!(sizes(&read_again), sizes(&schedule));
         assert!(read(&file[..file.len() - 1]).is_err() && read(&file[1..]).is_err());
     }

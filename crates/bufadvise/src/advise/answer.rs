@@ -160,9 +160,8 @@ fn costs(answer: &Answer, compared: &Compared) -> String {
 /// Says how sure the answer is, and why.
 fn sure(answer: &Answer) -> String {
     let (study, few) = (&answer.study, answer.why_few.clone());
-    let Requests { replayed, .. } = answer.requests;
+    let (Requests { replayed, .. }, requests) = (answer.requests, counted(&answer.requests));
     let part = if answer.requests.are_a_part() { format!("{replayed} of ") } else { String::new() };
-    let requests = counted(&answer.requests);
     let (word, more) = study.why.as_ref().map_or(("Sure", "".into()), |why| ("Not sure", format!("{why}. ")));
     let more = if answer.requests.are_few() { more + &few } else { more };
     match (study.verdict, study.best()) {
@@ -172,7 +171,6 @@ fn sure(answer: &Answer) -> String {
                 "To recommend a pool takes {LEAST_REQUESTS:.0} requests and {LEAST_SAMPLES} samples of them. Record it {exact}. {few}"
             )
         }
-        // A recording without a request has no time either.
         (Verdict::TooShort, None) if answer.requests.replayed == 0 => few,
         (Verdict::TooShort, None) => format!("An answer needs a run of {LEAST_SECONDS:.0} s. {few}"),
         (_, None) => {

@@ -231,12 +231,11 @@ fn is_rust(input: &Input) -> bool {
 /// Returns what was requested of a heap that had so many bytes in use at its peak.
 fn requests_of(heap: &Profile, peak: f64, program: &Program) -> Requests {
     let (mut bytes, mut large, mut zeroed_bytes, mut held, mut held_variance) = (0.0, 0.0, 0.0, 0.0, 0.0);
-    // Of requests, and of what they cost.
-    let mut sums = [0.0; 2];
     // Of the smallest requests, there may be as many as a sample stands for, and no sample.
     let rate = heap.objects().iter().map(|object| object.rate).max().unwrap_or(0);
     let unseen = rate as f64 / heap.info().min_bytes.max(1) as f64;
-    let mut variances = [unseen * unseen; 2];
+    // Of requests, and of what they cost.
+    let (mut sums, mut variances) = ([0.0; 2], [unseen * unseen; 2]);
     for object in heap.objects() {
         let (weight, largest) = (object.weight(), object.largest as f64);
         let touched = largest.min(program.touched());

@@ -314,8 +314,7 @@ mod tests {
         assert!(prices.doubt(&compared).is_some_and(|why| why.contains("had no time")));
         // What is far above is sure, or far below; not what rests on a price of few samples.
         let far = Compared::of_equal_rounds;
-        let of_memory = |held_error| doubt(0.01, held_error, &far(0.05, 0.03));
-        assert!(of_memory(0.4).is_some_and(|why| why.contains("of its memory open")));
+        assert!(doubt(0.01, 0.4, &far(0.05, 0.03)).is_some_and(|why| why.contains("of its memory open")));
         // The larger error is of nothing.
         assert!(doubt(0.3, 0.9, &far(0.025, 0.0)).is_some_and(|why| why.contains("± 60.0 % of its time")));
         assert!(doubt(0.4, 0.0, &far(0.2, 0.0)).is_none() && doubt(0.4, 0.0, &far(0.01, 0.0)).is_none());

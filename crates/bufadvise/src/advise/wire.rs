@@ -15,9 +15,8 @@ const MAGIC: u32 = 0x6275_6661;
 /// Returns the schedule for children.
 pub(crate) fn encode(schedule: &Schedule) -> Vec<u8> {
     let Schedule { parts, places, buffers, pools, touched } = schedule;
-    let head = [*places, *buffers, *pools, *touched, parts.len()];
-    let mut numbers = vec![MAGIC];
-    numbers.extend(head.map(|number| u32::try_from(number).unwrap_or(u32::MAX)));
+    let head = [MAGIC as usize, *places, *buffers, *pools, *touched, parts.len()];
+    let mut numbers = head.map(|number| u32::try_from(number).unwrap_or(u32::MAX)).to_vec();
     for part in parts {
         numbers.extend([part.steps.len() as u32, part.sources.len() as u32, part.releases]);
         numbers.extend(&part.sources);

@@ -209,9 +209,14 @@ impl Log {
         }
     }
 
+    /// Returns the nanoseconds since the beginning, after the last event.
+    fn now(&self) -> u64 {
+        system::now_ns().saturating_sub(self.began_ns).clamp(self.at_ns, MAX_TIME_NS)
+    }
+
     /// Writes the head of an event.
     fn event(&mut self, kind: u64, thread: u32) -> Result<(), Stop> {
-        let at_ns = system::now_ns().saturating_sub(self.began_ns).clamp(self.at_ns, MAX_TIME_NS);
+        let at_ns = self.now();
         if self.used + 2 * RECORD_BYTES > self.block.len() || at_ns - self.flushed_ns >= FLUSH_NS {
             self.flush()?;
             self.flushed_ns = at_ns;
@@ -289,7 +294,9 @@ impl Log {
         let [processor, faults, children] =
             [(processor, before[0]), (faults, before[1]), (children, before[3])]
                 .map(|(now, then)| now.saturating_sub(then));
-        for number in [u64::from(KIND_STATE), lost, state, processor, faults, peak, forks, children] {
+        let passed = if state == GOES_ON { 0 } else { self.now() - self.at_ns };
+        let head = u64::from(KIND_STATE) | passed << HEAD_BITS;
+        for number in [head, lost, state, processor, faults, peak, forks, children] {
             self.number(number);
         }
         let reserve = if state == GOES_ON { LAST_BLOCK_BYTES } else { 0 };

@@ -190,7 +190,7 @@ impl Decoder {
         let at = reader.offset;
         let head = reader.number()?;
         let kind = (head & format::KIND_MASK) as u8;
-        let is_event = matches!(kind, format::KIND_ACQUIRE | format::KIND_RELEASE | format::KIND_RESIZE);
+        let is_event = kind >= format::KIND_ACQUIRE;
         let expected = if self.started { kind != format::KIND_START } else { kind == format::KIND_START };
         if self.ended || !expected || (!is_event && head != u64::from(kind)) {
             return Err(reader.fault_at(at, Fault::BadRecord { kind }));
@@ -209,7 +209,7 @@ impl Decoder {
             format::KIND_ACQUIRE => self.acquire(at, head, reader),
             format::KIND_RELEASE => self.release(head, reader),
             format::KIND_RESIZE => self.resize(head, reader),
-            format::KIND_STATE => self.state(reader),
+            format::KIND_STATE => self.state(head, reader),
             _ => Err(reader.fault_at(at, Fault::BadRecord { kind })),
         }
     }
@@ -371,7 +371,8 @@ impl Decoder {
         number.filter(is_out).ok_or_else(|| reader.fault_at(at, Fault::BadReference))
     }
 
-    fn state(&mut self, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+    fn state(&mut self, head: u64, reader: &mut Reader<'_>) -> Result<(), DecodeError> {
+        self.no_flags(head, reader)?;
         self.profile.lost = reader.number()?;
         let at = reader.offset;
         self.profile.ending = match reader.number()? {

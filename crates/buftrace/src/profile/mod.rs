@@ -112,7 +112,7 @@ pub struct Usage {
 pub struct Whole {
     /// Objects.
     pub objects: u64,
-    /// The time from the start of the recording to the last event, in nanoseconds.
+    /// The time from the start of the recording to its end or last event, in nanoseconds.
     pub duration_ns: u64,
     /// The peak of the whole file divided by that of the kept part, in objects and in bytes; at
     /// least 1.
@@ -354,7 +354,7 @@ impl Profile {
         &self.resizes
     }
 
-    /// Returns the time from the start of the recording to its last event, in nanoseconds.
+    /// Returns the time from the start of the recording to its end or last event, in nanoseconds.
     #[must_use]
     pub fn duration_ns(&self) -> u64 {
         self.duration_ns

@@ -25,7 +25,7 @@ const MAGIC: u32 = 0x6275_6661;
 /// What a child process gets: one thread takes `count` buffers of `bytes`, holds them all,
 /// and drops them. Memory is measured in between.
 fn schedule(name: &str, count: u32, bytes: u64) -> PathBuf {
-    let mut numbers = vec![MAGIC, count, count, 1, 1, 2 * count + 1, 1, count, 0];
+    let mut numbers = vec![MAGIC, count, count, 1, u32::MAX, 1, 2 * count + 1, 1, count, 0];
     numbers.extend((0..count).flat_map(|place| [1, 0, bytes as u32, place, 0]));
     numbers.extend([3, 0, 0, 0, 0]);
     numbers.extend((0..count).flat_map(|place| [2, 0, place, bytes as u32, 0]));

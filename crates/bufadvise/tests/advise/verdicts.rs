@@ -132,6 +132,9 @@ fn few_samples_are_no_number_of_requests() {
     let answer = advised(&path);
     assert!(answer["now_share"].as_f64() > Some(0.03), "pools are compared: {answer}");
     assert_eq!((&answer["verdict"], &answer["is_sure"]), (&"no_pool".into(), &true.into()), "{answer}");
+    // Of no buffer, more is touched than the program had.
+    let bytes = |of: &str| answer[of]["bytes"].as_u64().expect("memory");
+    assert!(bytes("now") < bytes("program") + (4 << 20) && bytes("program") < 500 << 20, "{answer}");
     let words = printed(&advise(&path, &["--seconds", "60"]));
     let samples = format!(" of replays, of {} sample", answer["requests"]["samples"]);
     assert!(words.contains(&samples) && words.contains(" of its requests. Users"), "{words}");

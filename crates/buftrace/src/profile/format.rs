@@ -28,8 +28,8 @@
 //! thread   only when bit 3 of the head is set
 //! ```
 //!
-//! Acquire, release, resize and state are events. All bits above the kind are 0 in the tag of a record
-//! that is not an event. The tag is followed by these fields:
+//! Acquire, release, resize and state are events. All bits above the kind are 0 in the tag of a
+//! record that is not an event. The tag is followed by these fields:
 //!
 //! | kind | name | numbers and texts | flags |
 //! | --- | --- | --- | --- |

@@ -52,7 +52,7 @@ pub(crate) fn text(answer: &Answer) -> String {
         (Verdict::NoAnswer, Some(why)) => {
             format!("No answer: {why}.\nGive it more time, with --seconds, or another limit of memory.\n")
         }
-        _ => format!("{}\n{}\n{}\n", verdict(study), saves(answer), sure(answer)),
+        _ => format!("{}\n{}\n{}\n", verdict(answer), saves(answer), sure(answer)),
     };
     if study.verdict == Verdict::Pool
         && let Some((best, _)) = study.best()
@@ -92,9 +92,10 @@ fn failure(one: &Tried) -> Option<&str> {
         .filter(|why| !["had no room", "takes more"].iter().any(|need| why.starts_with(need)))
 }
 
-fn verdict(study: &Study) -> String {
-    match (study.verdict, study.best()) {
+fn verdict(answer: &Answer) -> String {
+    match (answer.study.verdict, answer.study.best()) {
         (Verdict::Pool, Some((best, _))) => format!("A pool would help: `{}`.", best.settings),
+        (Verdict::TooShort, _) if answer.requests.count == 0.0 => "Nothing to say.".into(),
         (Verdict::TooShort, _) => "Too short to say.".into(),
         _ => "No pool would help.".into(),
     }
@@ -104,9 +105,7 @@ fn verdict(study: &Study) -> String {
 fn saves(answer: &Answer) -> String {
     let (study, program) = (&answer.study, &answer.program);
     match (study.verdict, study.best()) {
-        (Verdict::TooShort, _) if answer.requests.count == 0.0 => {
-            "The program made no request that was recorded.".into()
-        }
+        (Verdict::TooShort, _) if answer.requests.count == 0.0 => "No request was recorded.".into(),
         (Verdict::TooShort, None) => ran(answer),
         (Verdict::TooShort, Some((best, compared))) => {
             let saved = seconds(compared.saved, program);
@@ -305,7 +304,7 @@ mod tests {
         assert!(lines.starts_with(ran), "{lines}");
         (short.requests.count, short.requests.replayed) = (0.0, 0);
         let lines = text(&short);
-        assert!(lines.contains("made no request that was recorded.\nWhy few.\n"), "{lines}");
+        assert!(lines.starts_with("Nothing to say.\nNo request was recorded.\nWhy few.\n"), "{lines}");
         let mut failed = answer(Verdict::NoAnswer, None);
         failed.study.why = Some("the replay took longer than 9.0 s".into());
         let lines = text(&failed);

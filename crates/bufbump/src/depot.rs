@@ -74,7 +74,7 @@ impl Depot {
         match header {
             // SAFETY: likewise.
             Some(header) => Some(unsafe { header.as_ref() }),
-            None => self.all.add(make()),
+            None => self.all.add(make),
         }
     }
 

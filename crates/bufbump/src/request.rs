@@ -52,7 +52,7 @@ impl Shared {
                 local::add(cache);
                 return Ok(Some(cache));
             }
-            self.caches.add(self.new_cache()).ok_or(AcquireError::OutOfMemory { requested: bytes })?;
+            self.caches.add(|| self.new_cache()).ok_or(AcquireError::OutOfMemory { requested: bytes })?;
         }
     }
 

@@ -223,7 +223,8 @@ fn take<P: MemoryProvider>(
         unsafe { start.write_bytes(0, layout.size()) };
     }
     let returns_pages = provision.provider.returns_pages();
-    let kept = try_box(provision).ok_or(RegionError::OutOfMemory { requested: size_of::<Provision<P>>() })?;
+    let kept =
+        try_box(|| provision).ok_or(RegionError::OutOfMemory { requested: size_of::<Provision<P>>() })?;
     // SAFETY: made by `try_box`, and taken once.
     let kept: Box<dyn Any> = unsafe { Box::from_raw(kept.as_ptr()) };
     Ok((start, FromProvider(kept), returns_pages))

@@ -89,7 +89,7 @@ impl<T> Default for Link<T> {
 ///
 /// let caches = Registry::default();
 /// for thread in [1, 2, 3] {
-///     let cache = caches.add(Cache { thread, link: Link::default() }).expect("room for a cache");
+///     let cache = caches.add(|| Cache { thread, link: Link::default() }).expect("room for a cache");
 ///     assert_eq!(cache.thread, thread);
 /// }
 /// assert!(caches.iter().map(|cache| cache.thread).eq([3, 2, 1])); // the newest first
@@ -108,9 +108,11 @@ impl<T: RegistryEntry> Default for Registry<T> {
 }
 
 impl<T: RegistryEntry> Registry<T> {
-    /// Adds `item` to the registry permanently. It returns `None` if the allocation fails.
-    pub fn add(&self, item: T) -> Option<&T> {
-        let item = try_box(item)?;
+    /// Adds the value of `make` to the registry permanently. It returns `None` if the allocation
+    /// fails.
+    #[inline(always)]
+    pub fn add(&self, make: impl FnOnce() -> T) -> Option<&T> {
+        let item = try_box(make)?;
         // SAFETY: just made, and valid as long as the registry, which is borrowed.
         let entry = unsafe { item.as_ref() };
         // ORDER: Relaxed: compared only; the exchange publishes.
@@ -194,7 +196,7 @@ mod tests {
         let registry = Registry::default();
         assert!(registry.iter().next().is_none());
         let entries: [_; 3] = core::array::from_fn(|number| {
-            registry.add(Entry { number, dropped: &dropped, link: Link::default() }).expect("room")
+            registry.add(|| Entry { number, dropped: &dropped, link: Link::default() }).expect("room")
         });
         assert!(registry.iter().map(|entry| entry.number).eq([2, 1, 0]));
         assert!(registry.iter().zip(entries.into_iter().rev()).all(|(one, other)| ptr::eq(one, other)));

@@ -55,7 +55,7 @@ fn loom_a_roll_shows_complete_entries() {
             thread::spawn(move || {
                 let entry = Entry::default();
                 entry.shadow.write();
-                entries.0.add(entry).expect("the allocator has room");
+                entries.0.add(|| entry).expect("the allocator has room");
             })
         };
         thread::yield_now();

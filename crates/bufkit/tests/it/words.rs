@@ -17,7 +17,7 @@ unsafe impl RegistryEntry for Entry {
 #[test]
 fn lists_print_nothing_of_their_entries() {
     let roll = Registry::default();
-    let entry = roll.add(Entry(Link::default())).expect("the heap has room");
+    let entry = roll.add(|| Entry(Link::default())).expect("the heap has room");
     assert_eq!(format!("{roll:?} {:?}", entry.0), "Registry { .. } Link { .. }");
 }
 

@@ -197,7 +197,8 @@ impl ThreadCache {
     pub(crate) fn new(shared: &Shared, home: usize) -> Self {
         Self {
             head: Cache::new(shared.id, &shutdown::METHODS),
-            word: AtomicUsize::new(FREE),
+            // Another thread may adopt it as soon as it is on the list: not without the flag.
+            word: AtomicUsize::new(if shared.has_budget() { FREE | WAITED } else { FREE }),
             intent: AtomicUsize::new(IDLE),
             last_freed: AtomicU32::new(if shared.settings.thread_cache == 0 { NEVER } else { NO_LAST }),
             last_freed_block: Cell::new(ptr::null()),

@@ -233,7 +233,7 @@ fn written() -> testkit::models::Shadow {
 
 /// Puts `value` where there is nothing, for good, or drops it. Without memory it is dropped too.
 fn publish<T>(place: &AtomicPtr<T>, value: T) {
-    let Some(made) = try_box(value).map(NonNull::as_ptr) else { return };
+    let Some(made) = try_box(|| value).map(NonNull::as_ptr) else { return };
     // ORDER: Release pairs with the Acquire of those that look: what is there is complete. A
     // failure takes nothing.
     if place.compare_exchange(ptr::null_mut(), made, Ordering::Release, Ordering::Relaxed).is_err() {

@@ -16,12 +16,7 @@ impl Shared {
     fn enlist(&self) -> Option<()> {
         // ORDER: Relaxed: any order of numbers will do.
         let home = self.homes.fetch_add(1, Ordering::Relaxed);
-        let cache = ThreadCache::new(self, home);
-        if self.has_budget() {
-            // Another thread may adopt it as soon as it is on the list: not without the flag.
-            cache.set_waited(true);
-        }
-        let cache = self.caches.add(cache)?;
+        let cache = self.caches.add(|| ThreadCache::new(self, home))?;
         if self.has_budget() {
             self.flag_new(cache);
         }

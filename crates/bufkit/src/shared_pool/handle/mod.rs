@@ -112,7 +112,7 @@ impl<S: PoolCore> Handle<S> {
     /// Allocates the bookkeeping of a new pool. It returns the pool's first handle, or `None` if
     /// the allocation fails.
     pub fn new(shared: S) -> Option<Self> {
-        Some(Self { shared: try_box(shared)? })
+        Some(Self { shared: try_box(|| shared)? })
     }
 
     /// Returns the address of the bookkeeping, which is valid while a handle or a reference exists.

@@ -22,6 +22,8 @@ use crate::shared::Shared;
 ///
 /// - Many `allocations` and `discards` at the same time: the shards are too small for the traffic
 ///   between threads. Raise [`shard_buffers`](crate::Builder::shard_buffers).
+/// - `trims` that rise although nothing is trimmed: the budget is tight, and idle memory is freed
+///   for requests. Raise [`max_bytes`](crate::Builder::max_bytes).
 /// - Many idle buffers compared with those in use, for long: call
 ///   [`trim_idle`](crate::ShardPool::trim_idle) periodically.
 ///

@@ -11,19 +11,26 @@
 //! | --- | --- | --- |
 //! | reads | one for all available frames, up to a chunk of 8 to 64 KiB | two for each frame |
 //! | copies | none, except for a frame of which a chunk holds a part: that part, once | none |
-//! | held between frames | nothing | nothing |
-//! | held while at most its first 64 bytes have arrived | nothing (tokio), a chunk (blocking) | nothing before its first byte, except its length |
+//! | held while no call runs, between frames | nothing | nothing |
+//! | held while `next_frame_async` waits for the first 64 bytes of a frame | nothing | nothing before the first byte after the length |
+//! | held while `next_frame` blocks in the stream | a chunk | nothing before the end of the length |
 //! | held inside of a frame later | a chunk, or a buffer of its length | a buffer of its length |
-//! | held while it waits for the pool | nothing | nothing |
+//! | held while the reader waits for the pool | nothing | nothing |
 //! | a frame that is kept | keeps its chunk | keeps a buffer of its length |
 //!
 //! A frame that fits no chunk, and each frame in the second mode, gets a buffer of the length that
-//! its sender announces. The buffer is held from the first byte after the length until all bytes
-//! have arrived. A sender that stops in between therefore occupies that much of a budget. The
-//! framing limits the size, and a deadline limits the time: see `FrameReader::next_frame_async`.
+//! its sender announces. The buffer is held from the first byte after the length (`next_frame`:
+//! from the length on) until all bytes have arrived. A sender that stops in between therefore
+//! occupies that much of a budget. The framing limits the size, and a deadline limits the time: see
+//! `FrameReader::next_frame_async`.
 //!
 //! While the reader waits for the pool, it copies the part of a frame in a chunk to memory outside
-//! of the pool. The reader zeroes this memory before it frees it.
+//! of the pool, and of its budget. The copy has fewer bytes than [`Framing::max_bytes`], and with
+//! [`LengthDelimited`] and [`VarintDelimited`] at most those of a chunk. The reader zeroes this
+//! memory before it frees it.
+//!
+//! Under a budget, a blocking reader of many silent peers waits for the next frame in
+//! `TcpStream::peek`, and not in `next_frame`, which holds a chunk. The guide has both calls.
 //!
 //! Use chunks for small frames that are processed soon. Use by-frame mode for large frames, and for
 //! frames that are kept for long.

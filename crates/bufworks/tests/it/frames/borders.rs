@@ -5,7 +5,7 @@ use core::time::Duration;
 use std::io::{self, Read};
 
 use bufworks::frames::{Delimited, FrameError, FrameReader, Framing, LengthDelimited, write_frames};
-use bufworks::{HeapLease, HeapPool, HeapView};
+use bufworks::{AcquireError, HeapLease, HeapPool, HeapView};
 
 /// Notes where each read went.
 struct Noting<'a> {
@@ -185,6 +185,29 @@ fn while_acquire_blocks_no_chunk_is_held() {
     let mut reader = FrameReader::new(&stream[..], framing).chunks_of(CHUNK);
     let frame = reader.next_frame(|bytes| pool.acquire_timeout(bytes, Duration::from_secs(5)));
     assert_eq!(frame.unwrap().unwrap().len(), FRAME);
+}
+
+/// What a reader keeps outside of the pool while it waits for it.
+#[test]
+fn a_reader_that_waits_keeps_at_most_a_chunk_or_the_limit() {
+    fn most_kept<F: Framing + Copy>(framing: F, wire: &[u8]) -> usize {
+        let kept = |most: usize| {
+            let mut frames = FrameReader::new(wire, framing);
+            let refused = frames.next_frame(|bytes| match bytes > most {
+                true => Err(AcquireError::Exhausted { requested: bytes, available: most }),
+                false => HeapPool::new().acquire(bytes),
+            });
+            assert!(matches!(refused, Err(FrameError::Acquire(_))));
+            frames.into_parts().1.len()
+        };
+        (13..20).map(|power| kept(1 << power)).max().unwrap_or(0)
+    }
+    let limit = (1 << 20) - 1;
+    let lines = most_kept(Delimited::byte(b'\n', limit), &vec![b'a'; limit]);
+    assert!((limit / 2..=limit).contains(&lines), "{lines}");
+    let framing = LengthDelimited::new(limit);
+    let lengths = most_kept(framing, &wire(&framing, &[vec![2; limit]]));
+    assert!(lengths <= 64 << 10, "{lengths}");
 }
 
 #[test]

@@ -111,3 +111,41 @@ fn t38_a_reader_whose_stream_times_out_holds_no_buffer() {
     }
     assert_eq!(frames.next_frame(|bytes| pool.acquire(bytes)).unwrap().unwrap(), *b"served");
 }
+
+/// What the guide says of blocking readers: a thread that waits in `peek` holds no buffer.
+#[test]
+fn t38_readers_that_peek_first_hold_no_buffer() {
+    let pool = ShardPool::builder().max_bytes(12 << 10).build().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let connect = || {
+        let client = std::net::TcpStream::connect(address).unwrap();
+        let pool = pool.clone();
+        let (socket, _) = listener.accept().unwrap();
+        let thread = std::thread::spawn(move || {
+            let mut lines = FrameReader::new(socket, Delimited::byte(b'\n', 100).must_end());
+            let mut all = Vec::new();
+            loop {
+                if !lines.is_inside_frame() {
+                    lines.get_ref().peek(&mut [0]).unwrap();
+                }
+                match lines.next_frame(|bytes| pool.acquire_timeout(bytes, Duration::from_secs(60))).unwrap()
+                {
+                    Some(line) => all.extend_from_slice(&line),
+                    None => return all,
+                }
+            }
+        });
+        (client, thread)
+    };
+    let silent: Vec<_> = (0..20).map(|_| connect()).collect();
+    let (mut client, thread) = connect();
+    io::Write::write_all(&mut client, b"one\ntwo\nth").unwrap();
+    io::Write::write_all(&mut client, b"ree\n").unwrap();
+    drop(client);
+    assert_eq!(thread.join().unwrap(), b"onetwothree");
+    for (client, thread) in silent {
+        drop(client);
+        assert_eq!(thread.join().unwrap(), b"");
+    }
+}

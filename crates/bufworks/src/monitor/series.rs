@@ -73,19 +73,19 @@ const SERIES: &[Series] = series! {
     "memory_pool_pooled_bytes" Gauge Bytes false (stats.idle_bytes)
         "Bytes of the pool's memory that no buffer has, available for reuse.";
     "memory_pool_pinned_bytes" Gauge Bytes false (stats.pinned_bytes)
-        "Bytes of the pool's memory that no request can use because a buffer near them is out.";
+        "Bytes of the pool's memory that no request can use because a nearby buffer is in use.";
     "memory_pool_used_bytes" Gauge Bytes true (stats.in_use_bytes)
-        "Bytes that are out, as capacity of buffers.";
+        "Bytes in use, as capacity of buffers.";
     "memory_pool_used_buffers" Gauge Count true (stats.in_use)
-        "Buffers that are out.";
+        "Buffers in use.";
     "memory_pool_max_used_bytes" Gauge Bytes true (stats.high_water_bytes)
-        "The most bytes that were out at once.";
+        "The most bytes that were in use at once.";
     "memory_pool_max_used_buffers" Gauge Count true (stats.high_water)
-        "The most buffers that were out at once.";
+        "The most buffers that were in use at once.";
     "memory_pool_rented_buffers_total" Counter Count true (stats.acquired)
-        "Buffers that were handed out.";
+        "Buffers that were acquired.";
     "memory_pool_allocated_buffers_total" Counter Count true (stats.fresh)
-        "Buffers that were handed out whose memory the pool did not hold before.";
+        "Buffers whose memory was new: free pages, memory of the system, or the fallback's.";
     "memory_pool_fallback_buffers_total" Counter Count true (stats.fallbacks)
         "Buffers that the fallback served because the pool was exhausted.";
     "memory_pool_exhausted_requests_total" Counter Count true (stats.exhausted)

@@ -102,6 +102,25 @@ fn refusals_and_fallbacks() {
     drop(held);
 }
 
+/// A pool that only uses its free pages again still counts each buffer as allocated: the help says
+/// so.
+#[test]
+fn free_pages_count_as_allocated() {
+    let pool = ShardPool::builder().largest_pooled(1 << 20).build().expect("settings are right");
+    let monitor = Monitor::new();
+    monitor.watch("blocks", &pool);
+    drop(pool.acquire(8 << 20).expect("there is no limit"));
+    let held = pool.stats().reserved_bytes;
+    drop(pool.acquire(8 << 20).expect("there is no limit"));
+    assert_eq!(pool.stats().reserved_bytes, held);
+    let text = monitor.prometheus();
+    if PoolStats::ARE_COUNTED {
+        assert_eq!(parse(&text)["memory_pool_allocated_buffers_total"].values["blocks"], 2);
+        let help = text.lines().find(|line| line.starts_with("# HELP memory_pool_allocated_buffers_total "));
+        assert!(help.expect("it has a help").contains("free pages"), "{text}");
+    }
+}
+
 #[test]
 fn names_that_need_escaping() {
     let names = [
@@ -234,6 +253,7 @@ fn each<P: Watch>(pools: &[P], stats: &dyn Fn(&P) -> usize) -> Vec<Duration> {
         println!("{count} pools, {what}: {:?} (median of {READINGS})", took[READINGS / 2]);
         took[0] / u32::try_from(count).expect("there are fewer")
     };
+    #[cfg_attr(not(any(feature = "metrics", feature = "tracing")), expect(unused_mut))]
     let mut each = vec![
         time("stats()", &|| pools.iter().map(stats).sum()),
         time("read", &|| monitor.read().len()),

@@ -10,11 +10,8 @@
 //! | a client | the body of a request is made like a response | a response is collected like an upload |
 //!
 //! [`collect()`] returns all frames of a body as one buffer, under a limit for one body and under
-//! the pool's budget for all. Its [`CollectError`] has the status of the response: 413 if the body
-//! is too large, 503 if the pool has no memory. While it waits for the pool it does not read, so
-//! the client waits too.
-//!
-//! [`Body`] is a body of one buffer or view, of several, or of a stream of them.
+//! the pool's budget for all. Its [`CollectError`] has the status of the response. While it waits
+//! for the pool it does not read, so the client waits too.
 //!
 //! # What the server itself keeps
 //!
@@ -36,8 +33,9 @@
 //!
 //! `collect` acquires the announced length with the first bytes of the body, and holds it until the
 //! last byte has arrived. A client that stops in between occupies that much of the budget, so a
-//! server needs a deadline: `timeout(seconds, collect(..))`. Dropping the future releases the
-//! buffer.
+//! server needs a deadline: `timeout(seconds, collect(..))`, which includes the wait for the pool.
+//! A client that does not read its response occupies the response's buffer. hyper has no deadline
+//! for writes: set one for the connection.
 //!
 //! [uploads]: https://github.com/bufworks/bufworks/blob/main/examples/web/src/uploads.rs
 //! [websocket]: https://github.com/bufworks/bufworks/blob/main/examples/outside/websocket/src/main.rs

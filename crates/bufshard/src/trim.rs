@@ -11,6 +11,7 @@ use crate::chain::Chain;
 use crate::class;
 use crate::counts::Why;
 use crate::shared::Shared;
+use crate::sync;
 
 /// What becomes of the slots of magazines that are emptied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,15 +60,14 @@ impl Shared {
         let own = ThreadCache::find(self.id);
         let others = self.caches().filter(|cache| !own.is_some_and(|own| ptr::eq(own, *cache)));
         let are_all_slots = slots == Slots::Go && target == 0;
+        let mut is_fenced = None;
         for cache in own.into_iter().chain(others) {
             let excess = excess();
             if excess == 0 && !are_all_slots {
                 break;
             }
-            // With somebody waiting, it is not enough to look from outside: what is put in may not
-            // be seen yet.
             let has_slots = are_all_slots && cache.has_slots();
-            if cache.is_empty() && !has_slots && !self.is_waited_for() {
+            if !has_slots && self.is_empty_for_all(cache, &mut is_fenced) {
                 continue;
             }
             match self.with_magazines(cache, own, |cache| self.take_excess(cache, excess, target, slots)) {
@@ -83,6 +83,16 @@ impl Shared {
             }
         }
         (saw_all, freed)
+    }
+
+    /// Returns whether there is nothing in a cache, by a look from outside. With somebody waiting it
+    /// is nothing that a thread puts in later, either: all caches have their flag, and one fence is
+    /// enough for all of them.
+    pub(crate) fn is_empty_for_all(&self, cache: &ThreadCache, is_fenced: &mut Option<bool>) -> bool {
+        if !self.is_waited_for() {
+            return cache.is_empty();
+        }
+        *is_fenced.get_or_insert_with(|| sync::heavy_fence(false)) && cache.stays_empty()
     }
 
     /// Frees what was not used since the last look, if that was `age` ago or more, and looks. The

@@ -41,7 +41,7 @@ pub(crate) enum ClaimError {
 
 impl ThreadCache {
     /// Returns what the thread announced last, if it is done with that. The caller has claimed the
-    /// cache and executed the fence.
+    /// cache, or set a flag of it, and executed the fence.
     fn done(&self) -> Option<usize> {
         // ORDER: Acquire pairs with the Release in `begin` and `settle`: all that the thread did
         // before is seen.
@@ -56,6 +56,13 @@ impl ThreadCache {
             class => self.magazines.get(class)?.state.load(Ordering::Acquire) == intent,
         };
         is_done.then_some(intent)
+    }
+
+    /// Returns whether the cache has no blocks, and gets none while somebody waits. The caller has
+    /// set `WAITED` and executed the heavy fence, so that what the thread announces next finds the
+    /// flag, and puts nothing in. Slow paths of then only take out.
+    pub(crate) fn stays_empty(&self) -> bool {
+        self.done().is_some() && self.is_empty()
     }
 
     /// Waits, not for long, until the thread is done with what it announced, and returns that. The

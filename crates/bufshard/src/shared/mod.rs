@@ -68,7 +68,7 @@ pub(crate) struct Shared {
     looks: CountU32,
     /// How many coloured blocks were made.
     pub(crate) colours: AtomicUsize,
-    wait_queue: WaitQueue,
+    pub(crate) wait_queue: WaitQueue,
     /// When `trim_idle` last looked.
     pub(crate) idle_since: Mutex<Option<Instant>>,
     /// Wakes a keeper that sleeps, when the pool has grown.

@@ -381,6 +381,29 @@ fn loom_waiter_against_releases_into_a_shard() {
     waits(0);
 }
 
+/// Who waits looks at a cache from outside, once it has its flag. Where nothing is seen, nothing is
+/// put in later. Fails with `unfenced-look` and `hasty-look`.
+#[test]
+fn loom_looks_from_outside_against_a_release() {
+    loom::model(|| {
+        let pool = built(1, 1 << 20);
+        let held = acquire(&pool);
+        pool.shared().wait_queue.note(1);
+        let looker = {
+            let pool = pool.clone();
+            thread::spawn(move || {
+                let cache = pool.shared().caches().next().expect("that of the other thread");
+                cache.set_waited(true);
+                pool.shared().is_empty_for_all(cache, &mut None)
+            })
+        };
+        drop(held);
+        let was_empty = looker.join().unwrap();
+        let is_empty = pool.shared().caches().all(|cache| cache.is_empty());
+        assert!(is_empty || !was_empty, "the block is not seen");
+    });
+}
+
 /// Two wait, and the first gives up at the moment of the release: the second is served.
 #[test]
 fn loom_waiter_that_gives_up() {

@@ -85,9 +85,9 @@ impl Shared {
         (saw_all, freed)
     }
 
-    /// Returns whether there is nothing in a cache, by a look from outside. With somebody waiting it
-    /// is nothing that a thread puts in later, either: all caches have their flag, and one fence is
-    /// enough for all of them.
+    /// Returns whether there is nothing in a cache, by a look from outside. With somebody waiting,
+    /// its thread puts nothing in later, either: all caches have their flag by then, and one fence
+    /// is enough for all of them.
     pub(crate) fn is_empty_for_all(&self, cache: &ThreadCache, is_fenced: &mut Option<bool>) -> bool {
         if !self.is_waited_for() {
             return cache.is_empty();

@@ -214,4 +214,21 @@ mod tests {
         cache.settle();
         assert_eq!(cache.claimed(|_| ()), Ok(()));
     }
+    /// A claim takes a fence, and its thread's next slow path. Of a thousand threads most have
+    /// nothing that one who waits could take.
+    #[test]
+    fn who_waits_claims_no_empty_cache() {
+        let pool = ShardPool::builder().max_bytes(100_000).build().expect("settings are right");
+        let here = pool.acquire(100).expect("room");
+        let there = std::thread::spawn({
+            let pool = pool.clone();
+            move || pool.acquire(80_000).expect("room")
+        });
+        let there = there.join().expect("it acquires");
+        assert!(pool.acquire_timeout(80_000, core::time::Duration::ZERO).is_err());
+        // ORDER: Relaxed: the other thread has ended.
+        let is_claimed = |cache: &ThreadCache| cache.word.load(Ordering::Relaxed) & CHANGED != 0;
+        assert!(!pool.shared().caches().any(is_claimed) || !sync::has_heavy_fence());
+        drop((here, there));
+    }
 }

@@ -81,7 +81,7 @@ impl Builder {
         self
     }
 
-    /// Makes the driver. [`Driver::mode`] returns the refusals of the system.
+    /// Makes the driver. [`Driver::mode`] returns what the system refused.
     ///
     /// Cost: a ring of `entries` (some KiB). Registering an arena faults in all its pages, and pins
     /// them.

@@ -22,7 +22,7 @@ struct Positions {
     closed: [AtomicBool; 2],
 }
 
-/// What lies between two ends that do not wake each other, as one of them has it.
+/// The shared state of two ends that do not wake each other, as one end holds it.
 #[derive(Debug)]
 pub struct Polled<'a>(&'a Positions);
 

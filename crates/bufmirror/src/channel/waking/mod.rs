@@ -21,10 +21,10 @@ use self::header::{CLOSED, Half, Header, SLEEPS};
 use self::transport::Core;
 use super::end::{Access, ChannelState, End};
 
-/// What lies between two ends that wake each other, as one of them has it.
+/// The shared state of two ends that wake each other, as one end holds it.
 ///
-/// On cache lines of its own, and so is its end: two ends that stand side by side, as they come
-/// from `channel`, would pass the line to and fro at each message.
+/// It is on separate cache lines: two ends that are adjacent in memory, such as those that
+/// `channel` returns, would otherwise pass one line to and fro with each message.
 #[repr(align(128))]
 pub struct Waking<A: Access> {
     core: Arc<Core>,

@@ -12,7 +12,7 @@ use tokio::io::AsyncWrite;
 
 use super::framing::Framing;
 use super::state::Step;
-use super::write::{FRAMES, Gathered, SLICES};
+use super::write::{FRAMES, Gathered, SLICES, advance};
 use super::{FrameError, FrameReader};
 use crate::net::{ReadReady, poll_read, until_woken};
 
@@ -267,12 +267,12 @@ pub async fn write_all_vectored_async(
     to: &mut (impl AsyncWrite + Unpin + ?Sized),
     mut slices: &mut [IoSlice<'_>],
 ) -> io::Result<()> {
-    IoSlice::advance_slices(&mut slices, 0);
+    advance(&mut slices, 0);
     while !slices.is_empty() {
         let now = &slices[..slices.len().min(SLICES)];
         let most = now.iter().map(|slice| slice.len()).sum();
         let n = poll_fn(|cx| Pin::new(&mut *to).poll_write_vectored(cx, now)).await?;
-        IoSlice::advance_slices(&mut slices, count_written(n, most)?);
+        advance(&mut slices, count_written(n, most)?);
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 use core::hint::black_box;
+use core::mem;
 use std::io::{self, ErrorKind, IoSlice, Write};
 
 use bufcore::author::count_written;
@@ -130,16 +131,30 @@ impl Drop for Gathered {
 /// # std::io::Result::Ok(())
 /// ```
 pub fn write_all_vectored(to: &mut (impl Write + ?Sized), mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
-    // Leaves out those in front that have no bytes.
-    IoSlice::advance_slices(&mut slices, 0);
+    advance(&mut slices, 0);
     while !slices.is_empty() {
         let now = &slices[..slices.len().min(SLICES)];
         let most = now.iter().map(|slice| slice.len()).sum();
         match to.write_vectored(now) {
-            Ok(n) => IoSlice::advance_slices(&mut slices, count_written(n, most)?),
+            Ok(n) => advance(&mut slices, count_written(n, most)?),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
     Ok(())
+}
+
+/// Advances the slices by so many bytes, and leaves out those in front that have no more. They are
+/// empty from then on: `IoSlice::advance_slices` leaves them whole, and a caller that writes again
+/// after an error would write their bytes twice.
+pub(super) fn advance(slices: &mut &mut [IoSlice<'_>], mut bytes: usize) {
+    while let Some(first) = slices.first_mut() {
+        let n = bytes.min(first.len());
+        first.advance(n);
+        if !first.is_empty() {
+            return;
+        }
+        bytes -= n;
+        *slices = &mut mem::take(slices)[1..];
+    }
 }

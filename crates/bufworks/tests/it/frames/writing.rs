@@ -140,3 +140,34 @@ fn writers_that_take_nothing_or_too_much() {
         assert_eq!(write_all_vectored(&mut Takes(n), &mut slices).unwrap_err().kind(), kind);
     }
 }
+
+/// After an error the slices have the bytes that are left, and no others.
+#[test]
+fn a_later_call_writes_what_is_left() {
+    /// Takes so many bytes at most, and then none for a call.
+    struct Refusing(Vec<u8>, usize, bool);
+    impl Write for Refusing {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.2 = !self.2;
+            if !self.2 {
+                return Err(ErrorKind::WouldBlock.into());
+            }
+            let n = self.1.min(bytes.len());
+            self.0.extend_from_slice(&bytes[..n]);
+            Ok(n)
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    for most in 1..=5 {
+        let mut to = Refusing(Vec::new(), most, false);
+        let mut slices = ["head", "", "bo", "dy"].map(|part| IoSlice::new(part.as_bytes()));
+        while let Err(error) = write_all_vectored(&mut to, &mut slices) {
+            assert_eq!(error.kind(), ErrorKind::WouldBlock);
+            let left: Vec<u8> = slices.iter().flat_map(|left| left.iter().copied()).collect();
+            assert_eq!([&to.0[..], &left].concat(), b"headbody");
+        }
+        assert_eq!(to.0, b"headbody");
+    }
+}

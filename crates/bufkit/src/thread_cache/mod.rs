@@ -157,7 +157,12 @@ impl Drop for Caches {
 }
 
 /// Returns the number of the process; on systems where no process forks, any.
-fn process() -> u32 {
+///
+/// ```
+/// assert_eq!(bufkit::thread_cache::process(), bufkit::thread_cache::process());
+/// ```
+#[must_use]
+pub fn process() -> u32 {
     if cfg!(unix) { std::process::id() } else { 0 }
 }
 

@@ -13,9 +13,10 @@ use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::any::Any;
 use core::cell::{Cell, RefCell};
-use core::ptr;
+use core::{mem, ptr};
 
 use bufcore::BufferPool;
+use bufkit::thread_cache::process;
 
 use super::{Held, Shared};
 
@@ -27,12 +28,21 @@ struct Entry {
     home: Weak<dyn Any + Send + Sync>,
 }
 
-/// In the order of their keys. Borrowed for changes only where no code of others is called.
-struct Entries(RefCell<Vec<Entry>>);
+struct Entries {
+    /// In the order of their keys. Borrowed for changes only where no code of others is called.
+    list: RefCell<Vec<Entry>>,
+    /// The process that has made them.
+    process: Cell<u32>,
+}
 
 impl Drop for Entries {
     fn drop(&mut self) {
         set_last(NONE);
+        // In a forked child, what another thread of the parent had locked stays locked: the child
+        // leaves all pools as they are, and ends.
+        if self.process.get() != process() {
+            mem::forget(self.list.take());
+        }
     }
 }
 
@@ -41,7 +51,7 @@ type Found = (*const (), *const ());
 const NONE: Found = (ptr::null(), ptr::null());
 
 std::thread_local! {
-    static HELD: Entries = const { Entries(RefCell::new(Vec::new())) };
+    static HELD: Entries = const { Entries { list: RefCell::new(Vec::new()), process: Cell::new(0) } };
     /// The entry that was found last (L3).
     static LAST: Cell<Found> = const { Cell::new(NONE) };
     /// Whether this thread looks at pools, whose statistics may be the user's code.
@@ -99,8 +109,8 @@ fn place(entries: &[Entry], key: *const (), mut looked: impl FnMut()) -> Result<
 
 #[inline(never)]
 fn search(key: *const ()) -> Option<*const ()> {
-    let find = |Entries(entries): &Entries| {
-        let entries = entries.try_borrow().ok()?;
+    let find = |entries: &Entries| {
+        let entries = entries.list.try_borrow().ok()?;
         let at = place(&entries, key, || ()).ok()?;
         let held = Rc::as_ptr(&entries[at].held).cast();
         set_last((key, held));
@@ -116,12 +126,13 @@ pub(super) fn keep<P: BufferPool + Send + 'static>(held: Held<P>) {
     let mut gone = Vec::new();
     let home = held.home.clone();
     let key = home.as_ptr().cast();
-    let keep = |Entries(entries): &Entries| {
-        let Ok(mut entries) = entries.try_borrow_mut() else { return };
+    let keep = |Entries { list, process: made_by }: &Entries| {
+        let Ok(mut entries) = list.try_borrow_mut() else { return };
         if place(&entries, key, || ()).is_ok() {
             return;
         }
         set_last(NONE);
+        made_by.set(process());
         gone.extend(entries.extract_if(.., |entry| entry.home.strong_count() == 0));
         let Err(at) = place(&entries, key, || ()) else { return };
         entries.insert(at, Entry { key, held: Rc::new(held), home });

@@ -26,6 +26,8 @@ mod conformance;
 #[cfg(feature = "bytes")]
 mod encrypted;
 mod errors;
+#[cfg(all(feature = "per-thread", feature = "slot", unix))]
+mod forked;
 #[cfg(all(feature = "tokio", feature = "slot", feature = "ring", feature = "bump", feature = "shard"))]
 mod frames;
 #[cfg(all(feature = "slot", feature = "bump", feature = "shard"))]

@@ -16,9 +16,8 @@
 //! # What the server itself keeps
 //!
 //! A pool's budget does not include the server's own buffers, which each connection has. hyper's
-//! HTTP/1 keeps up to 408 KiB for a connection that once had a large body, until it closes.
-//! `axum::serve` has no setting for that: 500 connections take up to 200 MiB. Serve with hyper, and
-//! limit them:
+//! HTTP/1 keeps up to 408 KiB for a connection that once had a large body, and `axum::serve` has no
+//! setting for that. Serve with hyper, and limit them:
 //!
 //! ```text
 //! let mut http = hyper::server::conn::http1::Builder::new();
@@ -26,8 +25,9 @@
 //! http.serve_connection(TokioIo::new(socket), TowerToHyperService::new(router)).await
 //! ```
 //!
-//! HTTP/2, and thus tonic, keeps what its windows allow: `initial_stream_window_size` for each
-//! stream, `initial_connection_window_size` for each connection.
+//! HTTP/2, and thus tonic, keeps what its windows allow. Set `initial_connection_window_size` to
+//! `max_concurrent_streams` times `initial_stream_window_size`: uploads that wait for the pool can
+//! fill a smaller one, and then those that have a buffer receive nothing, and never release it.
 //!
 //! # A slow client
 //!

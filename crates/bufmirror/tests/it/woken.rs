@@ -211,3 +211,23 @@ fn a_forgotten_task_keeps_no_task_asleep_beside_later_messages() {
     send_at_once(&sender, 2);
     assert_eq!(wakes(&tasks), [1, 1, 0], "2 messages");
 }
+
+/// Where others took the room that tasks were woken for, the first stays in front of one that
+/// needs more.
+#[test]
+fn woken_tasks_that_sleep_again_keep_their_order() {
+    let (sender, receiver) = queue();
+    let fill = || while sender.try_send(&[0; 56]).is_ok() {};
+    fill();
+    let mut tasks = [56, 248].map(|len| {
+        let sender = &sender;
+        Task::waiting(async move { sender.send_async(&vec![0; len]).await })
+    });
+    free_at_once(&receiver, 5);
+    assert_eq!(wakes(&tasks), [1, 1]);
+    fill();
+    assert!(tasks.iter_mut().all(|task| task.poll().is_pending()));
+    free_at_once(&receiver, 1);
+    assert_eq!(wakes(&tasks), [2, 1]);
+    assert!(tasks[0].poll().is_ready());
+}

@@ -58,8 +58,8 @@ impl<'a, T: Fn(usize) -> usize> PendingWait<'a, T> {
         self.queue.pass_by(&self.there) || self.sees()
     }
 
-    /// Goes to sleep, or to the front of the sleepers if it was first before; may be woken at once.
-    /// Who sleeps already sleeps on. Returns `false` when there is no memory.
+    /// Goes to sleep, in front of those who came later; may be woken at once. Who sleeps already
+    /// sleeps on. Returns `false` when there is no memory.
     pub(crate) fn sleep(&mut self, sleeper: Waiter) -> bool {
         if self.is_asleep {
             return true;
@@ -93,11 +93,9 @@ impl<'a, T: Fn(usize) -> usize> PendingWait<'a, T> {
         let rises = if queue.entries.is_empty() { SLEEPERS } else { 0 };
         let falls = if self.is_spinning { SPINNER } else { 0 };
         let entry = WaitEntry { number, sleeper, need: self.need, is_thread: self.is_thread, since };
-        if self.has_turn {
-            queue.entries.push_front(entry);
-        } else {
-            queue.entries.push_back(entry);
-        }
+        // Several may have been woken, and go to sleep again in any order.
+        let place = queue.entries.partition_point(|other| other.number < number);
+        queue.entries.insert(place, entry);
         self.queue.renew(&queue, 0, rises.wrapping_sub(falls));
         drop(queue);
         (self.is_asleep, self.is_spinning) = (true, false);

@@ -95,8 +95,8 @@ impl<E: Error + 'static> Error for CollectError<E> {
 /// move to a buffer of twice the size when it is full. The request for the larger buffer does not
 /// wait: the task holds the smaller one, and such tasks could deadlock. If the pool cannot serve it
 /// at once, or others wait, the body fails with [`CollectError::Acquire`] (503): under load nearly
-/// every one. To wait as for an announced length, let `acquire` always return a buffer of `limit`
-/// bytes.
+/// every one, and always if both buffers exceed the budget. To wait as for an announced length, let
+/// `acquire` always return a buffer of `limit` bytes.
 ///
 /// Cost: one copy of the bytes, out of the server's read buffer; about two if the length is not
 /// announced.

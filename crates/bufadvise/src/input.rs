@@ -94,8 +94,8 @@ pub(crate) fn ending(heap: &Profile) -> String {
         Ending::Limit => "it stopped at its limit while the program continued".to_owned(),
         Ending::Torn(error) => format!("the end of the file is damaged: {error}"),
         _ => {
-            "it has no end: the program was killed, it started another in its place, or the recorder stopped \
-              early and said so; its last requests may be missing"
+            "it has no end: the program was killed, went on in a child or as another program, or the recorder \
+              stopped early and said so; its last requests may be missing"
                 .to_owned()
         }
     };

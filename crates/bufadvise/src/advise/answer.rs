@@ -50,7 +50,8 @@ pub(crate) fn text(answer: &Answer) -> String {
     let mut text = match (study.verdict, &study.why) {
         (Verdict::TooLarge, Some(why)) => format!("Too large to try: {why}.\n"),
         (Verdict::NoAnswer, Some(why)) => {
-            format!("No answer: {why}.\nGive it more time, with --seconds, or another limit of memory.\n")
+            let more = "Give it more time, with --seconds, or another limit of memory.\n";
+            format!("No answer: {why}.\n{}", if why.contains(" failed: ") { "" } else { more })
         }
         _ => format!("{}\n{}\n{}\n", verdict(answer), saves(answer), sure(answer)),
     };
@@ -128,7 +129,7 @@ fn saves(answer: &Answer) -> String {
 
 fn ran(answer: &Answer) -> String {
     let (time, requests) = (time(answer.program.ran_seconds * 1e9), counted(&answer.requests));
-    format!("The program ran for {time}, with {requests}.")
+    format!("The recording is {time} long, with {requests}.")
 }
 
 /// Says how much of the program's time a share is.
@@ -159,19 +160,22 @@ fn costs(answer: &Answer, compared: &Compared) -> String {
 /// Says how sure the answer is, and why.
 fn sure(answer: &Answer) -> String {
     let (study, few) = (&answer.study, answer.why_few.clone());
-    let (Requests { replayed, .. }, requests) = (answer.requests, counted(&answer.requests));
-    let part = if answer.requests.are_a_part() { format!("{replayed} of ") } else { String::new() };
+    let (Requests { replayed, samples, error, .. }, requests) = (answer.requests, counted(&answer.requests));
+    let is_part = answer.requests.are_a_part();
+    // A sample may be replayed as several requests.
+    let is_less = is_part && (error < 1.0 || replayed < samples);
+    let part = if is_less { format!("{replayed} of ") } else { String::new() };
     let (word, more) = study.why.as_ref().map_or(("Sure", "".into()), |why| ("Not sure", format!("{why}. ")));
     let more = if answer.requests.are_few() { more + &few } else { more };
     match (study.verdict, study.best()) {
         (Verdict::TooShort, Some(_)) => {
-            let exact = if answer.requests.error > 0.0 { "with --settings exact" } else { "for longer" };
+            let exact = if error > 0.0 { ", or with --settings exact" } else { "" };
             format!(
-                "To recommend a pool takes {LEAST_REQUESTS:.0} requests and {LEAST_SAMPLES} samples of them. Record it {exact}. {few}"
+                "To recommend a pool takes {LEAST_REQUESTS:.0} requests and {LEAST_SAMPLES} samples of them. Record it for longer{exact}. {few}"
             )
         }
         (Verdict::TooShort, None) if answer.requests.replayed == 0 => few,
-        (Verdict::TooShort, None) => format!("An answer needs a run of {LEAST_SECONDS:.0} s. {few}"),
+        (Verdict::TooShort, None) => format!("An answer needs a recording of {LEAST_SECONDS:.0} s. {few}"),
         (_, None) => {
             format!("{word}: the replay without a pool had {part}{requests}. {more}").trim_end().to_owned()
         }
@@ -184,7 +188,7 @@ fn sure(answer: &Answer) -> String {
                 saved += &format!(" ({} after the price of its memory)", range(compared.price));
             }
             // A pool's first touches are more of a part than of all.
-            let is_more = !part.is_empty() && study.verdict == Verdict::Pool;
+            let is_more = is_part && study.verdict == Verdict::Pool;
             let all = if is_more { ", and may save more of all" } else { "" };
             format!(
                 "{word}: it saved {saved} in {rounds} of replays, of {part}{requests}{all}. Users notice {}. {more}",
@@ -198,11 +202,15 @@ fn sure(answer: &Answer) -> String {
 
 /// Says how many requests there are, unless there may be as many small ones without a sample.
 fn counted(requests: &Requests) -> String {
-    let count = print::count(requests.count.round() as u64, "request");
-    match requests.error {
-        ..0.001 => count,
-        1.0.. => print::count(requests.samples as u64, "sample") + " of its requests",
-        error => format!("about {count} (± {})", percent(error)),
+    let Requests { count, error, samples, .. } = *requests;
+    let counted = |count: f64| print::count(count.round() as u64, "request");
+    match error {
+        ..0.001 => counted(count),
+        1.0.. => print::count(samples as u64, "sample") + " of its requests",
+        _ if count * (1.0 - error) < samples as f64 => {
+            format!("{samples} to {}", counted(count * (1.0 + error)))
+        }
+        error => format!("about {} (± {})", counted(count), percent(error)),
     }
 }
 
@@ -272,6 +280,11 @@ mod tests {
         (part.requests.replayed, part.requests.work) = (512, 10.0);
         let lines = text(&part);
         assert!(lines.contains(" replays, of 512 of 4000 requests, and may save more of all."), "{lines}");
+        (part.requests.samples, part.requests.error) = (1, 2.0);
+        let lines = text(&part);
+        assert!(lines.contains(" replays, of 1 sample of its requests, and may save"), "{lines}");
+        (part.requests.samples, part.requests.error) = (3900, 0.5);
+        assert!(text(&part).contains(", of 512 of 3900 to 6000 requests, "), "{}", text(&part));
         let mut large = answer(Verdict::TooLarge, None);
         large.study.why = Some("9 buffers were in use".into());
         let lines = text(&large);
@@ -287,7 +300,7 @@ mod tests {
         let mut few = answer(Verdict::NoPool, None);
         (few.requests.count, few.requests.replayed) = (34.0, 34);
         let few = text(&few);
-        let asked = "\nThe program ran for 10.0 s, with 34 requests. All its requests together take 0.3 %";
+        let asked = "\nThe recording is 10.0 s long, with 34 requests. All its requests together take 0.3 %";
         let hint = "\nSure: the replay without a pool had 34 requests. Why few.\n";
         assert!(few.contains(asked) && few.contains(hint) && !lines.contains("Why few"), "{few}");
         let lines = text(&answer(Verdict::NoPool, saving(-0.1, 0.0)));
@@ -299,9 +312,8 @@ mod tests {
         let mut short = answer(Verdict::TooShort, None);
         (short.program.ran_seconds, short.requests.count) = (0.25, 1.0);
         let lines = text(&short);
-        let ran =
-            "Too short to say.\nThe program ran for 250 ms, with 1 request.\nAn answer needs a run of 1 s. ";
-        assert!(lines.starts_with(ran), "{lines}");
+        let long = "The recording is 250 ms long, with 1 request.\nAn answer needs a recording of 1 s. Why";
+        assert!(lines.starts_with(&format!("Too short to say.\n{long}")), "{lines}");
         (short.requests.count, short.requests.replayed) = (0.0, 0);
         let lines = text(&short);
         assert!(lines.starts_with("Nothing to say.\nNo request was recorded.\nWhy few.\n"), "{lines}");
@@ -309,5 +321,7 @@ mod tests {
         failed.study.why = Some("the replay took longer than 9.0 s".into());
         let lines = text(&failed);
         assert!(lines.starts_with("No answer: the replay took longer than 9.0 s.\nGive it"), "{lines}");
+        failed.study.why = Some("the replay failed: Too many open files".into());
+        assert!(!text(&failed).contains("Give it"), "time is not what it lacks");
     }
 }

@@ -248,7 +248,7 @@ fn requests_of(heap: &Profile, peak: f64, program: &Program) -> Requests {
             large += weight * largest;
         }
         if object.zeroed && object.largest >= FRESH_BYTES {
-            zeroed_bytes += weight * touched;
+            zeroed_bytes += weight * object.bytes as f64;
         }
         let nanos = object.lifetime_ns().unwrap_or(heap.duration_ns().saturating_sub(object.at_ns)) as f64;
         held += weight * largest * nanos;

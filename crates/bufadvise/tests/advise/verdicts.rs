@@ -124,7 +124,7 @@ fn faults_that_the_program_did_not_have_are_not_saved() {
 fn few_samples_are_no_number_of_requests() {
     let path = recorded_by("", folder("sampled").join("app.heap"), || {
         (1..=100).for_each(requests_seldom);
-        hooks::allocated(memory(1), 640 << 20, false);
+        hooks::allocated(memory(1), 640 << 20, true);
         hooks::freed(memory(1));
         // A run that requests nothing more is as long.
         thread::sleep(Duration::from_millis(1100));
@@ -134,6 +134,8 @@ fn few_samples_are_no_number_of_requests() {
     assert_eq!((&answer["verdict"], &answer["is_sure"]), (&"no_pool".into(), &true.into()), "{answer}");
     // Of no buffer, more is touched than the program had.
     let bytes = |of: &str| answer[of]["bytes"].as_u64().expect("memory");
+    // A pool zeroes all of it.
+    assert_eq!(answer["requests"]["zeroed_bytes"], f64::from(640 << 20), "{answer}");
     assert!(bytes("now") < bytes("program") + (4 << 20) && bytes("program") < 500 << 20, "{answer}");
     let words = printed(&advise(&path, &["--seconds", "60"]));
     let samples = format!(" of replays, of {} sample", answer["requests"]["samples"]);

@@ -14,7 +14,6 @@
 //! ```
 
 use super::modules;
-use super::output::Stop;
 use super::recorder;
 use super::table::Entry;
 
@@ -35,7 +34,7 @@ pub fn start_from_environment() {
 /// buftrace::hooks::restricted();
 /// ```
 pub fn restricted() {
-    recorder::stop(Some(Stop::Restricted));
+    recorder::restricted();
 }
 
 /// Records that a library was unloaded, so that the next one at its addresses gets its own names.

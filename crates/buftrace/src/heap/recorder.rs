@@ -48,7 +48,7 @@ static MIN_BYTES: AtomicUsize = AtomicUsize::new(0);
 static RATE_BYTES: AtomicU64 = AtomicU64::new(0);
 static DEPTH: AtomicUsize = AtomicUsize::new(0);
 static ERA: AtomicU32 = AtomicU32::new(0);
-/// The process that started the recording (E4).
+/// The process that started the recording (E4); 0 where it may not ask the system for its number.
 static OWNER: AtomicU64 = AtomicU64::new(0);
 /// The key that ends threads, and one more: 0 before it was made.
 static KEY: AtomicU32 = AtomicU32::new(0);
@@ -234,6 +234,14 @@ pub(super) fn stop(reason: Option<Stop>) {
     if let Some(mut log) = recording().and_then(|shared| shared.log.take_in_any_case()) {
         end(&mut log, reason);
     }
+}
+
+/// Ends the recording before the system calls of this process are restricted: at its end, `exit`
+/// does not ask the system which process it is.
+pub(super) fn restricted() {
+    stop(Some(Stop::Restricted));
+    // ORDER: Relaxed: a number alone. A child by `vfork` leaves its parent's as it is.
+    let _ = OWNER.compare_exchange(system::process(), 0, Ordering::Relaxed, Ordering::Relaxed);
 }
 
 /// Ends the recording. After a `Stop` this says why.
@@ -445,10 +453,11 @@ fn resized(mut entry: Entry, address: usize, bytes: usize) {
 /// Ends the recording in a forked child: it belongs to the parent. What else the child inherited
 /// may be locked for ever, and is left as it is.
 extern "C" fn in_child() {
-    // ORDER: Relaxed, for both: the process has one thread, which sees its own stores.
+    // ORDER: Relaxed, for all: the process has one thread, which sees its own stores.
     if STATE.compare_exchange(ON, OFF, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
         MIN_BYTES.store(usize::MAX, Ordering::Relaxed);
     }
+    OWNER.store(0, Ordering::Relaxed);
 }
 
 /// Called when the program exits, or when the library that this code is in is unloaded: threads
@@ -456,7 +465,8 @@ extern "C" fn in_child() {
 extern "C" fn exit() {
     stop(None);
     // ORDER: Relaxed: as in `recording`; this process alone has threads with numbers.
-    if OWNER.load(Ordering::Relaxed) != system::process() {
+    let owner = OWNER.load(Ordering::Relaxed);
+    if owner == 0 || owner != system::process() {
         return;
     }
     let _log = shared().and_then(|shared| shared.log.take_in_any_case());

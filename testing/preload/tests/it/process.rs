@@ -218,6 +218,41 @@ int main(void) {{
     }
 }
 
+/// A filter that kills at `getpid` does not kill a program, or its child, that ends.
+#[test]
+fn restricted_programs_end() {
+    for (name, fork, ending) in [("filter", "0", Ending::Open), ("child", "fork()", Ending::Stopped)] {
+        let source = format!(
+            r#"
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {{
+    struct sock_filter filter[] = {{
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getpid, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    }};
+    struct sock_fprog program = {{4, filter}};
+    int status;
+    free(malloc(5000));
+    if ({fork}) {{ wait(&status); return status; }}
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) return 2;
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) return 3;
+    free(malloc(5000));
+    return 0;
+}}"#
+        );
+        let Some(profile) = until(name, &source, ending) else { return };
+        assert_eq!(count(&profile, 5000), 1, "{name}");
+    }
+}
+
 #[test]
 fn stacks_of_8_kib_are_enough() {
     let source = r#"

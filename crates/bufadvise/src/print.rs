@@ -24,7 +24,7 @@ pub(crate) fn error_line(text: impl Display) -> Result<()> {
 }
 
 fn print(to: &mut impl Write, text: &str) -> Result<()> {
-    match write(to, text) {
+    match to.write_all((printable(text) + "\n").as_bytes()).and_then(|()| to.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("cannot print the answer"),
         _ => Ok(()),
     }
@@ -49,12 +49,6 @@ pub(crate) fn table(header: &[&str]) -> Table {
 /// Returns cells with figures in them.
 pub(crate) fn figures(cells: impl IntoIterator<Item = String>) -> impl Iterator<Item = Cell> {
     cells.into_iter().map(|text| Cell::new(text).set_alignment(CellAlignment::Right))
-}
-
-fn write(to: &mut impl Write, text: &str) -> io::Result<()> {
-    to.write_all(printable(text).as_bytes())?;
-    to.write_all(b"\n")?;
-    to.flush()
 }
 
 /// Replaces the characters that a terminal obeys, except for the end of a line.

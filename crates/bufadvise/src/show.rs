@@ -34,17 +34,12 @@ pub(crate) struct Options {
 
 /// What is shown; the JSON has all of it.
 #[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum Shown {
-    Trace {
-        schema: u32,
-        #[serde(flatten)]
-        trace: Box<Summary>,
-    },
-    Heap {
-        schema: u32,
-        heap: Heap,
-    },
+struct Shown {
+    schema: u32,
+    #[serde(flatten)]
+    trace: Option<Summary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    heap: Option<Heap>,
 }
 
 /// The version of the JSON.
@@ -134,25 +129,25 @@ impl Options {
     /// When the file cannot be read, or is no trace. When folded stacks are wanted, and the trace
     /// has none.
     pub(crate) fn run(&self) -> Result<bool> {
-        let shown = match input::read(&self.file)? {
+        let (trace, heap) = match input::read(&self.file)? {
             Input::Trace(_) if self.folded => bail!(
                 "{} has no call sites: it is the trace of a pool. Recordings of a heap have some",
                 self.file.display()
             ),
-            Input::Trace(trace) => Shown::Trace { schema: SCHEMA, trace: Box::new(trace.summary()) },
+            Input::Trace(trace) => (Some(trace.summary()), None),
             Input::Heap(heap) => {
                 let stacks = Stacks::of(&heap);
                 if self.folded {
                     print::line(retention::folded(&heap, &stacks).trim_end_matches('\n'))?;
                     return Ok(true);
                 }
-                Shown::Heap { schema: SCHEMA, heap: Heap::of(&heap, &stacks, self.frames) }
+                (None, Some(Heap::of(&heap, &stacks, self.frames)))
             }
         };
-        match &shown {
-            _ if self.json => print::line(serde_json::to_string_pretty(&shown)?)?,
-            Shown::Trace { trace, .. } => print::line(trace)?,
-            Shown::Heap { heap, .. } => print::line(heap.text())?,
+        match (&trace, &heap) {
+            (Some(trace), _) if !self.json => print::line(trace)?,
+            (_, Some(heap)) if !self.json => print::line(heap.text())?,
+            _ => print::line(serde_json::to_string_pretty(&Shown { schema: SCHEMA, trace, heap })?)?,
         }
         Ok(true)
     }

@@ -161,9 +161,8 @@ fn costs(answer: &Answer, compared: &Compared) -> String {
 fn sure(answer: &Answer) -> String {
     let (study, few) = (&answer.study, answer.why_few.clone());
     let (Requests { replayed, samples, error, .. }, requests) = (answer.requests, counted(&answer.requests));
-    let is_part = answer.requests.are_a_part();
     // A sample may be replayed as several requests.
-    let is_less = is_part && (error < 1.0 || replayed < samples);
+    let is_less = answer.requests.are_a_part() && (error < 1.0 || replayed < samples);
     let part = if is_less { format!("{replayed} of ") } else { String::new() };
     let (word, more) = study.why.as_ref().map_or(("Sure", "".into()), |why| ("Not sure", format!("{why}. ")));
     let more = if answer.requests.are_few() { more + &few } else { more };
@@ -188,7 +187,7 @@ fn sure(answer: &Answer) -> String {
                 saved += &format!(" ({} after the price of its memory)", range(compared.price));
             }
             // A pool's first touches are more of a part than of all.
-            let is_more = is_part && study.verdict == Verdict::Pool;
+            let is_more = answer.requests.are_a_part() && study.verdict == Verdict::Pool;
             let all = if is_more { ", and may save more of all" } else { "" };
             format!(
                 "{word}: it saved {saved} in {rounds} of replays, of {part}{requests}{all}. Users notice {}. {more}",
@@ -203,14 +202,13 @@ fn sure(answer: &Answer) -> String {
 /// Says how many requests there are, unless there may be as many small ones without a sample.
 fn counted(requests: &Requests) -> String {
     let Requests { count, error, samples, .. } = *requests;
-    let counted = |count: f64| print::count(count.round() as u64, "request");
     match error {
-        ..0.001 => counted(count),
+        ..0.001 => print::count(count.round() as u64, "request"),
         1.0.. => print::count(samples as u64, "sample") + " of its requests",
-        _ if count * (1.0 - error) < samples as f64 => {
-            format!("{samples} to {}", counted(count * (1.0 + error)))
+        error => {
+            let least = (count * (1.0 - error)).max(samples as f64);
+            format!("{least:.0} to {:.0} requests", count * (1.0 + error))
         }
-        error => format!("about {} (± {})", counted(count), percent(error)),
     }
 }
 

@@ -2,7 +2,7 @@
 //! and one in the last place.
 
 use super::traffic::PAGE_BYTES;
-use crate::measure::block::{Block, read};
+use crate::measure::block::Block;
 
 /// Marks a buffer of `bytes`, at least one, so that all its pages are there.
 #[inline(always)]
@@ -28,17 +28,13 @@ fn write(start: *mut u8, offset: usize, stamp: u8) {
 /// Returns whether the marks of both ends are there.
 #[inline(always)]
 pub(crate) fn ends<B: Block>(block: &mut B, bytes: usize, stamp: u8) -> bool {
-    // SAFETY: `mark` has written the first byte.
-    let first = unsafe { read(block, 1) }[0];
-    last(block, bytes) == stamp && first == stamp
-}
-
-#[inline(always)]
-fn last<B: Block>(block: &mut B, bytes: usize) -> u8 {
-    // SAFETY: the buffer has `bytes`, at least one.
-    let byte = unsafe { block.start().add(bytes - 1) };
-    // SAFETY: valid for reads (`Block`), and written by `mark`.
-    unsafe { byte.read() }
+    let start = block.start();
+    [0, bytes - 1].into_iter().all(|offset| {
+        // SAFETY: the buffer has `bytes`, at least one.
+        let byte = unsafe { start.add(offset) };
+        // SAFETY: valid for reads (`Block`), and written by `mark`.
+        unsafe { byte.read() == stamp }
+    })
 }
 
 #[cfg(test)]

@@ -29,13 +29,10 @@ pub(crate) fn all(study: &Study, prices: &Prices) -> String {
     };
     row(VEC.into(), figures(&study.now).to_vec());
     for Tried { settings, replayed, compared, dropped } in &study.tried {
-        let cells = match (replayed, compared) {
-            (Some(replayed), Some(compared)) => {
-                let saved = format!("{:.2} %", compared.saved * 100.0);
-                figures(replayed).into_iter().chain([saved, percent(compared.price)]).collect()
-            }
-            _ => Vec::new(),
-        };
+        let cells = replayed.as_ref().zip(compared.as_ref()).map_or_else(Vec::new, |(replayed, compared)| {
+            let saved = format!("{:.2} %", compared.saved * 100.0);
+            figures(replayed).into_iter().chain([saved, percent(compared.price)]).collect()
+        });
         let why = dropped.as_ref().map_or_else(String::new, |why| format!("\n  {why}"));
         row(format!("{settings}{why}"), cells);
     }

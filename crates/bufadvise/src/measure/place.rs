@@ -61,17 +61,13 @@ mod linux {
     /// one before them.
     fn apart(set: &CpuSet, siblings: impl Fn(usize) -> Vec<usize>) -> Vec<usize> {
         let mut taken = BTreeSet::new();
-        let (mut first, mut rest) = (Vec::new(), Vec::new());
-        for cpu in (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)) {
-            if taken.contains(&cpu) {
-                rest.push(cpu);
-            } else {
-                first.push(cpu);
-                taken.extend(siblings(cpu));
-            }
-        }
-        first.extend(rest);
-        first
+        let all = (0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));
+        let (first, rest): (Vec<_>, Vec<_>) = all.partition(|cpu| {
+            let is_first = !taken.contains(cpu);
+            taken.extend(siblings(*cpu));
+            is_first
+        });
+        [first, rest].concat()
     }
 
     /// Returns the processors on the core of `cpu`; none where the system does not say.

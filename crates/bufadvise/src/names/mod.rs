@@ -76,15 +76,11 @@ impl Stacks {
         let mut names =
             Names { heap, loaders: HashMap::new(), known: HashMap::new(), nameless: BTreeMap::new() };
         let stacks = u32::try_from(heap.stacks()).unwrap_or(u32::MAX);
-        let frames = (0..stacks)
-            .map(|number| {
-                let addresses = heap.stack(number).iter();
-                let frames: Vec<Rc<Frame>> =
-                    addresses.flat_map(|address| names.frames(number, *address)).collect();
-                shown(&frames).to_vec()
-            })
-            .collect();
-        Self { frames, nameless: names.nameless }
+        let mut frames = |number| {
+            let addresses = heap.stack(number).iter();
+            shown(&addresses.flat_map(|address| names.frames(number, *address)).collect::<Vec<_>>()).to_vec()
+        };
+        Self { frames: (0..stacks).map(&mut frames).collect(), nameless: names.nameless }
     }
 
     /// Returns the frames of a stack.

@@ -105,10 +105,9 @@ impl RecordOptions {
         }
         // The recorder takes the end of the name away, unless the program did not come to that.
         for path in [file.with_extension("part"), file] {
-            let Ok(input) = input::read(&path) else { continue };
-            if !matches!(&input, Input::Heap(heap) if heap.info().pid == u64::from(process)) {
-                continue;
-            }
+            let is_its =
+                |input: &Input| matches!(input, Input::Heap(heap) if heap.info().pid == u64::from(process));
+            let Some(input) = input::read(&path).ok().filter(is_its) else { continue };
             match output {
                 Some(output) if input.is_empty() => {
                     let output = print::in_line(&output.display().to_string());

@@ -4,8 +4,8 @@
 //!    which a pool helps, by few requests or by few samples of them.
 //! 2. What a candidate saves is a share of the program's processor time, which other programs on
 //!    the machine change little. It is the difference between two replays of the same round. Of a
-//!    program that had fewer page faults than the replay without a pool, or less time, it is as much
-//!    less. Of one that hardly runs, a thirtieth of the seconds counts as its processor time.
+//!    program that had fewer page faults than the replay without a pool, or took less time, it is
+//!    as much less. Of one that hardly runs, a thirtieth of the seconds counts as its time.
 //! 3. More memory has a price: a tenth of the program's memory costs a hundredth of its time.
 //! 4. A pool helps if it saves, without that price, what a user notices: 3 % of the time, in three
 //!    of four rounds.

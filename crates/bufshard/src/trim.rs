@@ -26,7 +26,8 @@ impl Shared {
     /// Frees idle blocks until those that there are have at most `target` bytes of pages, or none
     /// is to be had: what is in the shards first, then the calling thread's cache, then those of
     /// others. `slots` says what becomes of those of the magazines that this empties. Returns
-    /// `false` when a cache was not to be had. The caller holds a handle.
+    /// `false` when it has not looked at all there is: a cache was not to be had, or so much was
+    /// free already, which another may take meanwhile. The caller holds a handle.
     pub(crate) fn shrink(&self, target: usize, slots: Slots) -> bool {
         let all = || if self.held() > target { usize::MAX } else { 0 };
         if target == 0 {
@@ -34,20 +35,21 @@ impl Shared {
         }
         let (saw_all, freed) = self.shrink_by(slots, target, || self.held().saturating_sub(target));
         // Blocks of slabs that are in use otherwise bring no page: then all go.
-        if !saw_all || freed == 0 || self.held() <= target {
+        if !saw_all || freed == 0 {
             return saw_all;
         }
         self.shrink_by(slots, target, all).0
     }
 
     /// Frees as many bytes of idle blocks as `excess` says, and asks again on the way. Returns
-    /// whether all caches were to be had, and how many blocks went.
+    /// whether it looked at all there is, and how many blocks went.
     fn shrink_by(&self, slots: Slots, target: usize, excess: impl Fn() -> usize) -> (bool, usize) {
         let this = NonNull::from(self);
         let (mut saw_all, mut freed) = (true, 0);
         for class in (0..self.settings.classes).rev() {
             let excess = excess();
             if excess == 0 {
+                saw_all &= target == 0;
                 break;
             }
             let mut chain = Chain::new();
@@ -64,6 +66,7 @@ impl Shared {
         for cache in own.into_iter().chain(others) {
             let excess = excess();
             if excess == 0 && !are_all_slots {
+                saw_all &= target == 0;
                 break;
             }
             let has_slots = are_all_slots && cache.has_slots();
@@ -220,5 +223,25 @@ impl Shared {
             }
         }
         (chain, arrays)
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::ShardPool;
+
+    /// Another request may take what was free already. Who waits then has to look at the rest: no
+    /// release tells him of it.
+    #[test]
+    fn who_had_enough_has_not_looked_at_all() {
+        let pool = ShardPool::builder().max_bytes(100_000).build().expect("settings are right");
+        drop((pool.acquire(5_000), pool.acquire(20_000)));
+        let shared = pool.shared();
+        let held = shared.held();
+        assert!(!shared.shrink(held, Slots::Stay));
+        assert!(!shared.shrink(held - 1, Slots::Stay), "the larger one is enough");
+        assert!(shared.held() > 0 && shared.shrink(0, Slots::Stay));
+        assert_eq!(shared.held(), 0);
     }
 }

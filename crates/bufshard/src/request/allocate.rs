@@ -37,7 +37,7 @@ impl Shared {
                 && !self.heap.returns_pages()
             {
                 // Memory goes as a whole, whose parts may be idle.
-                saw_all &= self.shrink(0, Slots::Stay);
+                saw_all = self.shrink(0, Slots::Stay);
                 made = make();
             }
         }

@@ -24,7 +24,7 @@ pub(crate) struct Obtained {
 /// Why there is none.
 pub(crate) struct NoBlock {
     pub(crate) error: AcquireError,
-    /// A cache could not be looked into: to look again soon may help.
+    /// Not all that is idle could be looked at: to look again soon may help.
     pub(crate) again: bool,
 }
 

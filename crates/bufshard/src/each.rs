@@ -187,6 +187,8 @@ impl Each<'_> {
 impl Request for Each<'_> {
     type Served = Vec<ShardBuf>;
 
+    const GIVES_BACK: bool = true;
+
     #[inline]
     fn bytes(&self) -> usize {
         self.0.iter().fold(0, |sum: usize, &bytes| sum.saturating_add(bytes))

@@ -209,7 +209,7 @@ pub(crate) unsafe fn give_back(shared: &Shared, turn: Turn, blocks: impl Iterato
         // SAFETY: the caller's promise.
         unsafe { chain.push(block) };
     }
-    // It would wake itself, and those behind it have to wait for it.
+    // It would wake itself; `note_returned` tells the others.
     let why = if turn == Turn::First { Why::Returned } else { Why::Trim };
     // SAFETY: the chain is ours, of this pool.
     unsafe { Shared::free_chain(NonNull::from(shared), chain, why) };

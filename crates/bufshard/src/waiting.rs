@@ -70,6 +70,10 @@ bufcore::unwind_safe!(Acquire<'_>);
 pub(crate) trait Request {
     type Served;
 
+    /// Whether it has several blocks, and gives those back that it found when there is none for the
+    /// others.
+    const GIVES_BACK: bool;
+
     /// Returns the bytes that are asked for.
     fn bytes(&self) -> usize;
 
@@ -87,6 +91,8 @@ struct One(usize);
 
 impl Request for One {
     type Served = Buf<ShardLease>;
+
+    const GIVES_BACK: bool = false;
 
     #[inline]
     fn bytes(&self) -> usize {
@@ -253,6 +259,9 @@ impl<'a, R: Request> Waiting<'a, R> {
             Err(NoBlock { error: error @ AcquireError::Exhausted { .. }, again }) => {
                 if let Some(number) = self.ticket.filter(|_| again) {
                     shared.note_unseen(number);
+                }
+                if let Some(number) = self.ticket.filter(|_| R::GIVES_BACK) {
+                    shared.note_returned(number);
                 }
                 Attempt::Waits(error, again)
             }

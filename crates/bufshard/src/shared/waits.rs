@@ -60,7 +60,7 @@ impl Shared {
                 queue.note_put();
             }
             queue.tidy(now);
-            let is_done = queue.call(shared.room(), now, &mut known, &mut batch);
+            let is_done = queue.call(event, shared.room(), now, &mut known, &mut batch);
             shared.note_waiting(&queue);
             let is_waited_for = queue.live() > 0;
             drop(queue);
@@ -111,6 +111,13 @@ impl Shared {
         sync::full_fence();
         drop(old);
         Some(look)
+    }
+
+    /// Tells those who wait what a refused request gave back, without `notify`: it would wake itself.
+    /// The caller holds a handle.
+    pub(crate) fn note_returned(&self, number: u64) {
+        // SAFETY: the handle keeps the pool.
+        unsafe { Self::call(NonNull::from(self), Event::Returned(number)) };
     }
 
     /// Notes that a request could not look everywhere.

@@ -26,6 +26,8 @@ pub(crate) enum Event {
     Freed,
     /// Some became idle where those who wait may have looked already.
     Put,
+    /// The request of this number was refused, and gave back what it had for a part of it.
+    Returned(u64),
 }
 
 /// What one who waits is to do.
@@ -55,6 +57,8 @@ pub(crate) struct Ticket {
     calls: u32,
     /// Whether it answered its last call.
     is_known: bool,
+    /// Whether some was freed since it last looked, and not enough while it had a part.
+    is_passed: bool,
 }
 
 enum State {
@@ -224,7 +228,8 @@ impl Queue {
         let at = place.unwrap_or_else(|at| {
             let state = State::Called;
             let (joined, since) = (now, now);
-            let new = Ticket { number, need, state, joined, since, puts: None, calls: 0, is_known: false };
+            let (puts, calls, is_known, is_passed) = (None, 0, false, false);
+            let new = Ticket { number, need, state, joined, since, puts, calls, is_known, is_passed };
             self.tickets.insert(at, new);
             at
         });
@@ -297,12 +302,19 @@ impl Queue {
     }
 
     /// Calls those who could take memory, of which `free` bytes of the budget are left, or may find
-    /// some idle; `known` counts those who answered before. Returns `false` when there are more of
-    /// them than the batch has room for.
-    pub(crate) fn call(&mut self, free: usize, now: Instant, known: &mut usize, batch: &mut Batch) -> bool {
+    /// some idle, after an `event`; `known` counts those who answered before. Returns `false` when
+    /// there are more of them than the batch has room for.
+    pub(crate) fn call(
+        &mut self,
+        event: Event,
+        free: usize,
+        now: Instant,
+        known: &mut usize,
+        batch: &mut Batch,
+    ) -> bool {
         let Some(first) = self.first_asleep() else { return true };
         for at in first..self.tickets.len() {
-            let ticket = &self.tickets[at];
+            let ticket = &mut self.tickets[at];
             if !matches!(ticket.state, State::Asleep(_)) {
                 continue;
             }
@@ -311,6 +323,11 @@ impl Queue {
             let has_seen_all = ticket.puts == Some(self.puts);
             if ticket.need > free && has_seen_all && !is_late {
                 // Those behind are to leave it what there is.
+                ticket.is_passed = true;
+                break;
+            }
+            // Where nothing was freed meanwhile, it would wake itself again and again.
+            if event == Event::Returned(ticket.number) && !ticket.is_passed {
                 break;
             }
             let is_known = ticket.is_known && !is_late;
@@ -348,6 +365,7 @@ impl Queue {
         }
         let puts = self.puts;
         let Ok(at) = self.place(number) else { return Look::Wait };
+        self.tickets[at].is_passed = false;
         let before = self.tickets[at].puts.replace(puts);
         Look::Take { all: before != Some(puts) }
     }
@@ -373,7 +391,7 @@ mod tests {
     /// Returns whether somebody is called when so many bytes are free.
     fn is_called(queue: &mut Queue, free: usize, now: Instant) -> bool {
         let mut batch = Batch::default();
-        assert!(queue.call(free, now, &mut 0, &mut batch));
+        assert!(queue.call(Event::Freed, free, now, &mut 0, &mut batch));
         batch.room().is_some() && queue.first_asleep().is_none()
     }
 
@@ -436,5 +454,27 @@ mod tests {
             queue.leave(first);
             assert_eq!(is_called(&mut queue, 90, now), !saw_all);
         }
+    }
+
+    /// What a request had for a part of it while it looked, others in front missed, and it is in
+    /// what was freed for it meanwhile.
+    #[test]
+    fn what_is_given_back_is_told() {
+        let (mut queue, now) = (Queue::default(), Instant::now());
+        let returns = |queue: &mut Queue, number, free| {
+            let mut batch = Batch::default();
+            assert!(queue.call(Event::Returned(number), free, now, &mut 0, &mut batch));
+            queue.first_asleep()
+        };
+        let first = sleeps(&mut queue, 10, now);
+        let second = sleeps(&mut queue, 30, now);
+        queue.turn(first, now);
+        assert_eq!(returns(&mut queue, second, 5), Some(0));
+        assert_eq!(returns(&mut queue, second, 10), Some(1), "the one in front");
+        queue.leave(first);
+        queue.turn(second, now);
+        assert_eq!(returns(&mut queue, second, 40), Some(0), "it knows that this is not enough");
+        assert!(!is_called(&mut queue, 20, now), "it has the rest");
+        assert_eq!(returns(&mut queue, second, 40), None);
     }
 }

@@ -187,3 +187,24 @@ fn a_stalled_queue_is_seen() {
     }
     assert_eq!(pool.stalled(), None);
 }
+
+/// A request that looks while another has a part of what is free, and gives it back, is told.
+#[test]
+fn what_is_given_back_meanwhile_is_told() {
+    let pool = ShardPool::builder().max_bytes(440_000).build().expect("settings are right");
+    for round in 0..testkit::trials::scaled(30_000) {
+        let [stays, goes] = [170_000, 200_000].map(|bytes| pool.acquire(bytes).expect("room"));
+        thread::scope(|scope| {
+            let one = scope.spawn(|| block_on(pool.acquire_async(150_000), LONG).is_some());
+            while pool.stalled().is_none() {
+                thread::yield_now();
+            }
+            let both = scope.spawn(|| block_on(pool.acquire_each_async(&[100_000, 200_000]), LONG).is_some());
+            (0..round % 64 * 30).for_each(|_| std::hint::spin_loop());
+            drop(goes);
+            assert!(one.join().expect("no panic"), "a wake-up was lost in round {round}");
+            drop(stays);
+            assert!(both.join().expect("no panic"), "a wake-up was lost in round {round}");
+        });
+    }
+}

@@ -113,8 +113,7 @@ impl Shared {
         Some(look)
     }
 
-    /// Tells those who wait what a refused request gave back, without `notify`: it would wake itself.
-    /// The caller holds a handle.
+    /// Tells those who wait what a refused request gave back. The caller holds a handle.
     pub(crate) fn note_returned(&self, number: u64) {
         // SAFETY: the handle keeps the pool.
         unsafe { Self::call(NonNull::from(self), Event::Returned(number)) };

@@ -13,6 +13,9 @@ use crate::shared::Shared;
 use crate::sync::Ordering;
 use crate::trim::Slots;
 
+/// How often a request that does not wait looks again where it could not look everywhere.
+const LOOKS: usize = if cfg!(any(loom, shuttle)) { 0 } else { 3 };
+
 impl Shared {
     /// Makes a new block for a request of `bytes` bytes. The caller holds a handle.
     pub(crate) fn fresh(&self, requested: usize, turn: Turn) -> Result<Obtained, NoBlock> {
@@ -30,9 +33,20 @@ impl Shared {
         if let Err(PageError::Exhausted { .. }) = made
             && turn != Turn::Spare
         {
-            let total = self.settings.total(layout);
-            saw_all = self.shrink(self.settings.max_bytes.saturating_sub(total), Slots::Stay);
+            let target = self.settings.max_bytes.saturating_sub(self.settings.total(layout));
+            saw_all = self.shrink(target, Slots::Stay);
             made = make();
+            // Two threads may find each other at work, and nobody has a buffer whose release would
+            // tell them of what both missed.
+            for _ in 0..LOOKS {
+                let Err(PageError::Exhausted { .. }) = made else { break };
+                if saw_all || turn != Turn::Any {
+                    break;
+                }
+                std::thread::yield_now();
+                saw_all = self.shrink(target, Slots::Stay);
+                made = make();
+            }
             if let Err(PageError::Exhausted { .. }) = made
                 && !self.heap.returns_pages()
             {
